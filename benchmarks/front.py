@@ -38,10 +38,10 @@ ORDER = '{{"amount": 150000, "customerEmail": "ada@example.com", "idempotencyKey
 class FlatStore(MemoryStore):
     """What a request costs does not grow with the payments before it: no snapshot is taken where none is needed."""
 
-    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
+    async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         return self.state.payments.get(reference)
 
-    async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
+    async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
         self.state.payments[payment.reference] = payment
         return payment, True
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from benchmarks import seed
 from benchmarks.deployment import Deployment
-from payagg.application.ports.webhooks import DeliveryResult, TryResult
+from payagg.application.ports.webhooks import DeliveryAttemptResult, DeliveryResult
 from payagg.application.webhooks.dispatcher import FAILING_MAX
 from payagg.domain.webhook import CONCURRENCY_MAX
 from payagg.entrypoints.bootstrap import Services, running
@@ -21,7 +21,9 @@ async def dispatch(services: Services) -> int:
     """The queue's share of sending: claim and record, with nobody called in between."""
     now = services.clock.now()
     claimed = await services.store.queue.claim(now, 400, CONCURRENCY_MAX, FAILING_MAX, LEASE)
-    await services.store.queue.finish([DeliveryResult(one, TryResult(200, None, 5), now, None) for one in claimed])
+    await services.store.queue.finish(
+        [DeliveryResult(one, DeliveryAttemptResult(200, None, 5), now, None) for one in claimed]
+    )
     return len(claimed)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from lab.attack import access, connections, costs, routing
 from lab.attack.target import AttackResult, Target
 from lab.kit.dev import dev, environ_in
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
 from lab.kit.processes import PAYAGG, Processes, until
 from tests.support.ports import free_port
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab attack", description=__doc__)
     parser.add_argument("--only", default="", help="part of the names of attacks, as trailer or connections.one")
     only = parser.parse_args(arguments).only
-    tally = Tally("attack", arguments)
+    tally = RunSummary("attack", arguments)
     with the_product() as target:
         for name, attack in attacks():
             if only in name:

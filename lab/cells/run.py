@@ -18,7 +18,7 @@ import psycopg
 
 from lab.cells.site import NAMES, ROUTER, CellSite, three_cells_running
 from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.judgement import wrongs
 from lab.kit.places import a_folder
 from tests.support.http_world import admin_token, bearer, merchant_token
@@ -115,7 +115,7 @@ async def phase(site: CellSite, shops: list[CellShop], name: str, seconds: float
     return phases
 
 
-def judged(tally: Tally, phases: dict[str, Phase], *, is_whole: bool) -> int:
+def judged(tally: RunSummary, phases: dict[str, Phase], *, is_whole: bool) -> int:
     """Other cells' businesses lose nothing, and the killed cell's are told 503 and nothing else; how often."""
     unavailable = 0
     for cell, found in phases.items():
@@ -160,7 +160,7 @@ async def events_once(site: CellSite, shops: list[CellShop]) -> dict[str, int]:
     }
 
 
-async def tried(site: CellSite, tally: Tally, seconds: float) -> dict[str, Any]:
+async def tried(site: CellSite, tally: RunSummary, seconds: float) -> dict[str, Any]:
     """The figures."""
     unavailable = 0
     async with a_client(0, base_url=f"{site.origin()}/api/v1") as client:
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab cells", description=__doc__)
     parser.add_argument("--seconds", type=float, default=15.0, help="of each phase of the load")
     seconds = parser.parse_args(arguments).seconds
-    tally = Tally("cells", arguments)
+    tally = RunSummary("cells", arguments)
     with a_folder("cells") as folder, three_cells_running(folder) as site:
         found = asyncio.run(tried(site, tally, seconds))
     return tally.end(whole=seconds >= 15, **found)

@@ -94,7 +94,7 @@ def services_with(step: Step, url: str, folder: Path, now: str) -> Services:
     for provider in providers.values():
         for call in ("start_charge", "fetch_charge"):
             around(provider, call, after=lambda _: step("answered"))
-    for claim in ("claim", "claim_suspect"):
+    for claim in ("claim", "claim_poison_message"):
         around(PostgresDeliveryQueue, claim, after=lambda found: step("claimed") if found else None)
     around(HttpConnection, "data_received", before=partial(step, "unread"))
     around(HttpSender, "send", after=lambda _: step("sent"))

@@ -20,7 +20,7 @@ from payagg_testing.builders import AN_ADMIN, a_business, a_key
 
 from lab.crashes.child import AMOUNT, GATEWAY, KEY, REACHED, CrashKind, move
 from lab.kit.buyer import Buyer, Purchase
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.judgement import left_over, sweep, wrongs
 from lab.kit.places import Databases, databases, long_ago
 from payagg.adapters.logos import ObjectLogos
@@ -33,7 +33,7 @@ from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.application.schemas.webhooks import CreateWebhook
 from payagg.application.webhooks.dispatcher import LEASE as DELIVERY_LEASE
-from payagg.domain.attempt import ASK_AFTER, LEASE, VERIFY_EVERY, AttemptState
+from payagg.domain.attempt import CHECK_AFTER, LEASE, VERIFY_EVERY, AttemptState
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
@@ -130,7 +130,7 @@ class Scene:
         if verb == "receive":
             return self.event()
         if verb == "reconcile":
-            world.clock.move(ASK_AFTER[0] * 2)
+            world.clock.move(CHECK_AFTER[0] * 2)
         if verb == "move":
             return await self._prepare_move()
         if verb == "deliver":
@@ -308,7 +308,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab crashes", description=__doc__)
     parser.add_argument("--only", default="", help="a label, a verb or a kind of crash: W3, process, postgres")
     only = parser.parse_args(arguments).only.lower()
-    tally = Tally("crashes", arguments)
+    tally = RunSummary("crashes", arguments)
     with databases("crashes") as made:
         for label in LABELS:
             for kind in CrashKind:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.product_copy import Copy, a_copy
 
 # What each is given: a test as pytest names it below tests/, an invariant, and machines of the harness, over the
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
             options.only in words for words in (one.name, *(w for kind in kinds for w in one.detectors.get(kind, ())))
         )
     ]
-    tally = Tally("defects", arguments)
+    tally = RunSummary("defects", arguments)
     with a_copy() as copy:
         tests = sorted({test for one in chosen for test in one.detectors.get("test", ())}) if "test" in kinds else []
         if tests:

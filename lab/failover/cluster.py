@@ -15,7 +15,7 @@ import httpx
 import yaml
 
 from lab.kit.processes import Processes, postmaster, signalled, until
-from payagg.adapters.postgres.embedded.programs import installed
+from payagg.adapters.postgres.embedded.programs import find_package
 from tests.support.machine import ROOT, program
 
 INSIDE = "PAYAGG_TEST_HA_INSIDE"
@@ -47,7 +47,7 @@ CONFIG = ROOT / "deploy" / "failover" / "patroni.yml"
 PATRONI = ROOT / ".patroni" / "bin" / "patroni"
 POSTGRES = 5432
 REST = 8008
-ASK_SECONDS = 2.0
+CHECK_SECONDS = 2.0
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Node:
         mine["etcd3"]["hosts"] = [f"127.0.0.{20 + number}:2379" for number in (1, 2, 3)]
         postgres = mine["postgresql"]
         postgres |= dict.fromkeys(("listen", "connect_address"), f"{self.address}:{POSTGRES}")
-        postgres |= {"data_dir": str(self.folder / "data"), "bin_dir": str(installed() / "pginstall18" / "bin")}
+        postgres |= {"data_dir": str(self.folder / "data"), "bin_dir": str(find_package() / "pginstall18" / "bin")}
         postgres["pg_hba"] = ["host replication all 127.0.0.0/8 trust", "host all all 127.0.0.0/8 trust"]
         # Of the machine and not of the cluster: no socket in a folder of everybody's, and little memory.
         postgres["parameters"] = {"unix_socket_directories": "", "shared_buffers": "64MB"}
@@ -156,7 +156,7 @@ class Node:
 
     def ask(self, path: str) -> httpx.Response | None:
         try:
-            return httpx.get(f"http://{self.address}:{REST}{path}", timeout=ASK_SECONDS, trust_env=False)
+            return httpx.get(f"http://{self.address}:{REST}{path}", timeout=CHECK_SECONDS, trust_env=False)
         except httpx.TransportError:
             return None
 

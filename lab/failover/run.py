@@ -17,7 +17,7 @@ from lab.failover.cluster import Cluster, a_cluster, enter_network
 from lab.failover.prober import Prober
 from lab.failover.routes import ROLE, DatabaseRoute, direct, hosts, make_databases, proxies, url
 from lab.kit.buyer import FINAL, Buyer, Load, Phase
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
 from lab.kit.site import Site, a_site
 
@@ -152,7 +152,7 @@ async def struck(cluster: Cluster, loads: Sequence[RouteLoad], fault: ClusterFau
 
 
 async def run(
-    tally: Tally, cluster: Cluster, routes: Sequence[DatabaseRoute], faults: Sequence[ClusterFault], folder: Path
+    tally: RunSummary, cluster: Cluster, routes: Sequence[DatabaseRoute], faults: Sequence[ClusterFault], folder: Path
 ) -> dict[str, list[CellVerdict]]:
     table: dict[str, list[CellVerdict]] = {}
     async with AsyncExitStack() as stack:
@@ -174,7 +174,7 @@ def main(arguments: Sequence[str]) -> int:
     enter_network(arguments)
     routes = [route for route in DatabaseRoute if route.word in (chosen.route or names)]
     faults = [fault for fault in FAULTS if fault.word in (chosen.only or words)]
-    tally = Tally("failover", arguments)
+    tally = RunSummary("failover", arguments)
     with a_folder("failover") as folder, a_cluster(folder) as cluster, proxies(cluster, folder):
         make_databases(cluster, routes)
         table = asyncio.run(run(tally, cluster, routes, faults, folder))

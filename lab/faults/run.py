@@ -20,7 +20,7 @@ import structlog
 
 from lab.faults.network import KINDS, FaultSite, Neighbour, NetworkFaultKind, a_fault_site, drawn
 from lab.kit.buyer import Buyer, Purchase
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.judgement import left_over, paid_in, sweep, wrongs
 from lab.kit.places import databases
 from payagg.application.ports.outside import Conflict, Unavailable
@@ -125,7 +125,7 @@ class FaultScene:
             proxy.impose(kind.fault, times=times)
             await asyncio.gather(*map(self.go, self.payers), *(book.release() for book in books))
             for book in books:
-                await book.settled()
+                await book.wait_for_deliveries()
             struck += proxy.struck
             # A claim whose COMMIT went without an answer is somebody's until its lease is over.
             self.site.world.clock.move(PAUSE)
@@ -150,7 +150,7 @@ class FaultScene:
             self.site.world.clock.move(PAUSE)
             await asyncio.gather(*map(self.go, self.payers))
             for book in self.site.books.values():
-                await book.settled()
+                await book.wait_for_deliveries()
             await sweep(self.site.world.services)
             if len(paid_in(url)) == len(self.payers) and not left_over(url):
                 return
@@ -187,7 +187,7 @@ def main(arguments: Sequence[str]) -> int:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     cells = [(kind, place) for kind in KINDS for place in kind.places]
     table = [(kind, place) for kind, place in cells if chosen.only.lower() in f"{kind.name} {place.value}".lower()]
-    tally, idle = Tally("faults", arguments), 0
+    tally, idle = RunSummary("faults", arguments), 0
     with databases("faults") as made:
         for kind, place in [drawn(chosen.seed + turn) for turn in range(chosen.drawn)] or table:
             began = time.monotonic()

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from lab.kit.dev import dev, environ_in
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
 from lab.kit.processes import PAYAGG
 from tests.support.machine import ROOT
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--cases", type=int, default=CASES, help="generated cases per operation and phase")
     parser.add_argument("--seed", type=int, default=20250131)
     chosen, more = parser.parse_known_args(arguments)
-    tally = Tally("fuzz", arguments)
+    tally = RunSummary("fuzz", arguments)
     with a_folder("fuzz") as folder:
         environ = environ_in(folder, **{f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS})
         with dev(environ) as told:

@@ -64,7 +64,7 @@ def page() -> str:
 
 
 @dataclass
-class Tally:
+class RunSummary:
     """`part` and `arguments` are what was typed."""
 
     part: str

@@ -102,7 +102,7 @@ def wrongs(
 
 def _charged(book: Book, one: Purchase) -> dict[str, bool]:
     charges = [charge for name, charge in book.charges.items() if name.partition(".")[0] == one.reference]
-    paid = book.paid(one.reference)
+    paid = book.count_paid(one.reference)
     return {
         "INV1: one reference charged twice": all(charge.opened == 1 for charge in charges),
         f"INV1: paid {paid} times": paid == one.is_paid,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
 from lab.mutants.modules import MODULES
 from tests.support.machine import ROOT
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab coverage", description=__doc__)
     parser.add_argument("--only", default="", help="part of a module's name, as checkout")
     only = parser.parse_args(arguments).only
-    tally, whole, covered = Tally("coverage", arguments), 0, 0
+    tally, whole, covered = RunSummary("coverage", arguments), 0, 0
     for file, one in measured([module for module in MODULES if only in module]).items():
         summary = one["summary"]
         whole += summary["num_statements"] + summary["num_branches"]

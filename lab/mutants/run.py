@@ -17,7 +17,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.product_copy import Copy, a_copy
 from lab.mutants.modules import EXPLAINED, MODULES
 
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--each", type=int, default=EACH, help="places of each module; 0 for all")
     parser.add_argument("--seed", type=int, default=SEED)
     chosen = parser.parse_args(arguments)
-    tally, tried, killed = Tally("mutants", arguments), 0, 0
+    tally, tried, killed = RunSummary("mutants", arguments), 0, 0
     with a_copy() as copy:
         for file, tests in MODULES.items():
             if chosen.only not in file:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
 from lab.parsers import bodies, texts
 from lab.parsers.target import FuzzTarget
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     if find_spec("atheris") is None:
         sys.exit("atheris has wheels for Linux on x86-64 alone: here `make test` tries the seeds, and nothing more.")
-    tally, tried = Tally("parsers", arguments), 0
+    tally, tried = RunSummary("parsers", arguments), 0
     for target in TARGETS:
         if chosen.only in target.name:
             with a_folder("parsers") as folder:

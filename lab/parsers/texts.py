@@ -10,9 +10,9 @@ import jwt
 import urllib3
 
 from lab.parsers.target import FuzzTarget, text_of
-from payagg.adapters.postgres.repositories.businesses import escaped
+from payagg.adapters.postgres.repositories.businesses import escape_like
 from payagg.adapters.security import Tokens
-from payagg.adapters.webhooks.sender import HEADERS, _parsed
+from payagg.adapters.webhooks.sender import HEADERS, _parse_url
 from payagg.domain.api_key import parse_secret
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode, Refusal
@@ -79,7 +79,7 @@ def check_url(data: bytes) -> None:
     assert wire.isprintable()
     assert " " not in wire
     assert ascii_url(wire) == wire
-    place, head = _parsed(text)
+    place, head = _parse_url(text)
     assert head.count("\r\n") == 2 + HEADERS.count("\r\n")
     assert place.scheme in ("http", "https")
     whole = urlsplit(wire)
@@ -102,7 +102,7 @@ def _bare(host: str | None) -> str:
 def check_search(data: bytes) -> None:
     """A search is a literal part of a name, and what is told of a place is a place."""
     text = text_of(data)
-    pattern = escaped(text)
+    pattern = escape_like(text)
     assert _like(pattern, text), "a text is found by itself"
     for other in (text + "x", "x" + text, text[1:], text.replace("%", "x"), text.replace("_", "x")):
         assert _like(pattern, other) == (text == other), (pattern, other)

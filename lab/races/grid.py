@@ -23,7 +23,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import OUTCOMES, PAYMENT, Payment, Status, Trigger
 from payagg.domain.report import was_paid
-from payagg.domain.webhook import EVENT_FOR, notice_of
+from payagg.domain.webhook import EVENT_FOR, anomaly_event_of
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.support.provider_world import PATIENCE, World, assembled, world_on
@@ -146,7 +146,7 @@ class Grid:
         # A fact that moved nothing has an event as well, under a number of the same row.
         paid = was_paid(stored, anomalies)
         notices = [
-            (a.event_sequence or 0, n.value) for a in anomalies if (n := notice_of(a, was_paid=paid)) is not None
+            (a.event_sequence or 0, n.value) for a in anomalies if (n := anomaly_event_of(a, was_paid=paid)) is not None
         ]
         told |= dict(notices)
         assert sorted(told) == list(range(1, len(transitions) + len(notices) + 1))

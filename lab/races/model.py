@@ -240,8 +240,8 @@ def outcomes(
             if isinstance(call, str) or not all(isinstance(calls[other], str) for other in before[place]):
                 continue
             number, memory = call
-            for after, remembered, answer in programs[place][number](state, memory):
-                mine: Any = answer if answer is not None else (number + 1, remembered)
+            for after, cached, answer in programs[place][number](state, memory):
+                mine: Any = answer if answer is not None else (number + 1, cached)
                 following = (after, (*calls[:place], mine, *calls[place + 1 :]))
                 if following not in known:
                     known.add(following)

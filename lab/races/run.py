@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from tests.support.rounds import SHORT
 
 STORE = "tests/integration/postgres"
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", choices=SEARCHES)
     parser.add_argument("--times", type=int, help="as many rounds as in `make test`; default: 100, and 10 of histories")
     chosen = parser.parse_args(arguments)
-    tally = Tally("races", arguments)
+    tally = RunSummary("races", arguments)
     for name, (times, files) in SEARCHES.items():
         if chosen.only in (None, name):
             rounds = {"PAYAGG_TEST_ROUNDS": str((chosen.times or times) * SHORT)}

@@ -12,12 +12,12 @@ from payagg_testing.builders import a_business, a_gateway, an_endpoint
 from payagg_testing.clocks import START
 from structlog.testing import capture_logs
 
-from lab.simulation.bank import PAGE, SDK, Bank, BankClient
+from lab.simulation.clients import Mail, ShopReceiver
 from lab.simulation.invariants import Invariants
 from lab.simulation.ledger import Order
 from lab.simulation.people import Merchant, Operators, Payer
 from lab.simulation.process import Life, ReachedStore, SimulatedProcess, assembled
-from lab.simulation.shops import Mail, ShopReceiver
+from lab.simulation.provider_sim import PAGE, SDK, Bank, SimulatorClient
 from lab.simulation.world import InvariantBroken, NothingLeft, SimulatedWorld
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application.ports.store import Store
@@ -94,7 +94,7 @@ class Director:
             self.processes.append(SimulatedProcess(world, name, self._services))
         world.processes.extend(self.processes)
         self._send_people()
-        if world.weather.crash_anywhere:
+        if world.faults.crash_anywhere:
             world.killer = self._kill_anywhere
         for _ in range(STEPS_MAX):
             await self._step()
@@ -157,7 +157,7 @@ class Director:
             task.result()
 
     def _kill_anywhere(self) -> None:
-        if self.chance.happens(self.world.weather.crash_anywhere):
+        if self.chance.happens(self.world.faults.crash_anywhere):
             self.chance.choice(self.processes).kill("between two turns")
 
     def _send_people(self) -> None:
@@ -205,7 +205,7 @@ class Director:
     def _services(self, life: Life) -> Services:
         world = self.world
         store = cast(Store, ReachedStore(life, self.invariants.on_commit))
-        providers = {slug: BankClient(self.bank, life, slug) for slug in (PAGE, SDK)}
+        providers = {slug: SimulatorClient(self.bank, life, slug) for slug in (PAGE, SDK)}
         return assembled(
             store, world.clock, world.entropy, {**providers, SANDBOX_SLUG: Simulator()}, Mail(life, self.receivers)
         )

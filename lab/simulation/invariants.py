@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from lab.simulation.later_money import LaterMoney
-from lab.simulation.ledger import BankCharge, Order
+from lab.simulation.ledger import Order, SimulatedCharge
 from lab.simulation.process import Life
 from lab.simulation.world import SimulatedWorld
 from payagg.domain.anomaly import Anomaly
@@ -44,7 +44,7 @@ CARD_LEADS_TO = {
     "declined": "FAILED",
     "insufficient_funds": "FAILED",
 }
-ASKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320))
+CHECKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320))
 # Asks are spread by a tenth of their delay and 25 minutes at most; then a sweep must come round, perhaps twice.
 SPREAD, SLACK = timedelta(minutes=25), timedelta(minutes=10)
 
@@ -250,7 +250,7 @@ class Invariants:
         self._ensure_history()
         self.later.at_the_end(self.peace or self.world.clock.now())
 
-    def _ensure_seen(self, charge: BankCharge) -> None:
+    def _ensure_seen(self, charge: SimulatedCharge) -> None:
         payment = self.state.payments[charge.payment]
         if charge.account in self.ledger.moved_away and payment.status.value not in ("SUCCESS", "REVERSED"):
             # Nobody could be asked: of what is open people know, and what had failed was no more looked for.
@@ -269,14 +269,14 @@ class Invariants:
         if not self._anomaly(charge.reference) and not (charge.returned and payment.status.value == "REVERSED"):
             self.world.fail("INV2", f"{charge.reference} took money and {payment.reference} is {payment.status.value}")
 
-    def _bound(self, charge: BankCharge) -> datetime:
+    def _bound(self, charge: SimulatedCharge) -> datetime:
         """When a charge that took money must be seen: by the next ask once nothing fails any more, and it is paid."""
         assert charge.taken_at is not None
         since = max(charge.taken_at, self.peace or charge.taken_at, charge.even_at or charge.taken_at)
         since = max(since, self.ledger.back_at.get(charge.account, since))
         asked = [a for a in self._of(charge.payment) if a.state is not AttemptState.REFUSED]  # the others are over
         begun = [a.handed_off_at or a.created_at for a in asked]
-        asks = [at + after for at in begun for after in ASKED_AFTER if at + after > since]
+        asks = [at + after for at in begun for after in CHECKED_AFTER if at + after > since]
         return (min(asks) if asks else since) + SPREAD + SLACK
 
     def _ensure_kept(self, charge: str, outcome: str) -> None:

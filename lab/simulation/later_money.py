@@ -8,7 +8,7 @@ and the bank's kobo agree; what no event told is told by the next of the sparse 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from lab.simulation.ledger import BankCharge, LaterFact
+from lab.simulation.ledger import LaterFact, SimulatedCharge
 from lab.simulation.world import SimulatedWorld
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.payment import Payment
@@ -23,7 +23,7 @@ TOLD_BY = {
     "NO_EVIDENCE": "payment.attention",
 }
 OF_PAID = ("LATE_REVERSAL", "PARTIAL_REFUND", "DISPUTE")
-PAID_ASKED_AFTER = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
+PAID_CHECKED_AFTER = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
 # Asks are spread by 25 minutes at most; then a sweep must come round, perhaps twice.
 SLACK = timedelta(minutes=35)
 
@@ -50,7 +50,7 @@ class LaterMoney:
             sometimes["money goes back before its success is known"] += 1
         if status == "FAILED":
             sometimes["money of a FAILED payment goes back"] += 1
-        is_sparse = settled is not None and self.world.clock.now() > settled + PAID_ASKED_AFTER[0]
+        is_sparse = settled is not None and self.world.clock.now() > settled + PAID_CHECKED_AFTER[0]
         if is_sparse and anomaly.source == "reconciler":
             sometimes["a sparse ask finds that money went back"] += 1
 
@@ -95,7 +95,7 @@ class LaterMoney:
         if sorted(told) != list(range(1, len(told) + 1)) or events != told:
             self.world.fail("INV9", f"the events of {reference} are {events} and must be {told}")
 
-    def _ensure_known(self, payment: Payment, charge: BankCharge, own: list[Anomaly], peace: datetime) -> None:
+    def _ensure_known(self, payment: Payment, charge: SimulatedCharge, own: list[Anomaly], peace: datetime) -> None:
         ours, theirs = self._gone_back(own), charge.returned
         is_all_back = payment.status.value == "REVERSED" or ours == payment.amount
         for fact in charge.later:
@@ -115,17 +115,17 @@ class LaterMoney:
         if theirs == charge.taken == ours and can_be_asked:
             self._ensure_in_time(charge, own, peace)
 
-    def _can_be_asked(self, charge: BankCharge) -> bool:
+    def _can_be_asked(self, charge: SimulatedCharge) -> bool:
         """Whether its account is still on file: not after its gateway was deleted or pointed at another."""
         id = next(id for id, gateway in self.state.gateways.items() if gateway.slug == charge.slug)
         is_there = self.state.gateways[id].status.value != "DELETED" and charge.account not in self.ledger.moved_away
         return is_there and not charge.is_odd
 
-    def _ensure_in_time(self, charge: BankCharge, own: list[Anomaly], peace: datetime) -> None:
+    def _ensure_in_time(self, charge: SimulatedCharge, own: list[Anomaly], peace: datetime) -> None:
         confirmed = [a.confirmed_at for a in self.state.attempts.values() if a.provider_reference == charge.reference]
         last = max(fact.at for fact in charge.later if fact.returned)
         since = max(last, peace, self.ledger.back_at.get(charge.account, peace), charge.even_at or peace)
-        asks = [at + after for at in confirmed if at is not None for after in PAID_ASKED_AFTER if at + after > since]
+        asks = [at + after for at in confirmed if at is not None for after in PAID_CHECKED_AFTER if at + after > since]
         known = max(fact.at for fact in own if fact.kind.value in OF_PAID)
         if asks and known > min(asks) + SLACK:
             self.world.fail("INV9", f"that {charge.reference} was paid back was known at {known}, not at {min(asks)}")

@@ -37,7 +37,7 @@ class LaterFact:
 
 
 @dataclass
-class BankCharge:
+class SimulatedCharge:
     """One charge at a provider, under the reference that it was begun with."""
 
     reference: str
@@ -72,7 +72,7 @@ class Told:
 class Ledger:
     orders: dict[int, Order] = field(default_factory=dict)  # by amount
     keys: dict[tuple[str, Environment, str], str] = field(default_factory=dict)  # the reference it was answered with
-    charges: dict[str, BankCharge] = field(default_factory=dict)  # by the charge's reference
+    charges: dict[str, SimulatedCharge] = field(default_factory=dict)  # by the charge's reference
     asked: set[str] = field(default_factory=set)  # charges that we tried to look up, by their references
     shown: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # hand-offs, by payment
     said: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # by a provider, of a payment
@@ -87,5 +87,5 @@ class Ledger:
         default_factory=lambda: defaultdict(dict)
     )  # address, payment: event id by sequence
 
-    def charges_of(self, payment: str) -> list[BankCharge]:
+    def charges_of(self, payment: str) -> list[SimulatedCharge]:
         return [charge for charge in self.charges.values() if charge.payment == payment]

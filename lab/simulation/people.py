@@ -7,10 +7,10 @@ from typing import Any
 
 from payagg_testing.builders import AN_ADMIN, an_actor
 
-from lab.simulation.bank import PAGE, SDK, Bank
 from lab.simulation.invariants import Invariants
 from lab.simulation.ledger import Order
 from lab.simulation.process import SimulatedProcess
+from lab.simulation.provider_sim import PAGE, SDK, Bank
 from lab.simulation.world import Lost, SimulatedWorld
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.application.schemas.payments import InitiatePayment, ProcessPayment

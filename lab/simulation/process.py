@@ -27,7 +27,7 @@ SETTINGS_OF_ALL = replace(SETTINGS, base_url="https://pay.example")
 
 
 def assembled(store: Store, clock: Clock, entropy: Entropy, providers: dict[str, Provider], sender: Sender) -> Services:
-    """Fresh use cases: nothing that an earlier life remembered is in them."""
+    """Fresh use cases: nothing that an earlier life cached is in them."""
     services = services_over(
         store,
         SETTINGS_OF_ALL,
@@ -63,7 +63,7 @@ class Life:
 
     def point(self, where: str) -> None:
         """A place where the process may die; raises Killed there, and ever after."""
-        if self.is_alive and self.world.chance.happens(self.world.weather.crash):
+        if self.is_alive and self.world.chance.happens(self.world.faults.crash):
             self.kill(where)
         if not self.is_alive:
             raise Killed
@@ -180,7 +180,7 @@ class ReachedStore:
         async with self._world.store.begin() as tx:
             yield tx
             self._life.point("before COMMIT")
-            if self._world.chance.happens(self._world.weather.conflict):
+            if self._world.chance.happens(self._world.faults.conflict):
                 self._world.sometimes["a transaction is rolled back and done again"] += 1
                 raise Conflict("drawn")
         await self._after_commit()
@@ -195,7 +195,7 @@ class ReachedStore:
     async def _reach(self) -> None:
         self._life.point("before a transaction")
         world, chance = self._world, self._world.chance
-        if chance.happens(world.weather.freeze):
+        if chance.happens(world.faults.freeze):
             world.tell(self._life.name, "freezes")
             world.sometimes["a process freezes"] += 1
             await asyncio.sleep(chance.uniform(*FROZEN_SECONDS))
@@ -208,7 +208,7 @@ class ReachedStore:
     async def _after_commit(self) -> None:
         self._committed(self._life)
         self._life.point("after COMMIT")
-        if self._world.chance.happens(self._world.weather.unknown_commit):
+        if self._world.chance.happens(self._world.faults.unknown_commit):
             self._world.sometimes["a COMMIT has no answer"] += 1
             self._world.tell(self._life.name, "its COMMIT has no answer")
             raise Unavailable("the connection was lost at COMMIT")
@@ -240,8 +240,8 @@ class ReachedQueue:
             self._world.tell("outbox", f"try {one.delivery.attempts} of {one.delivery.event_type} to {one.url}")
         return claimed
 
-    async def claim_suspect(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
-        claimed = await self._store.whole(partial(self._world.store.queue.claim_suspect, now, lease))
+    async def claim_poison_message(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
+        claimed = await self._store.whole(partial(self._world.store.queue.claim_poison_message, now, lease))
         if claimed is not None:
             self._world.sometimes["a delivery that may kill its workers is sent alone"] += 1
             self._world.tell("outbox", f"alone: try {claimed.delivery.attempts} of {claimed.delivery.event_type}")

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.simulation.history import simulate
 from lab.simulation.invariants import MOVES
 from lab.simulation.later_money import TOLD_BY
@@ -22,7 +22,7 @@ KILLED = (
     *("before a transaction", "before COMMIT", "after COMMIT", "at a call", "in mid-call", "at a try"),
     "between two turns",
 )
-SOMETIMES: Final = frozenset(
+COVERAGE_GOALS: Final = frozenset(
     {
         *(f"{before} moves to {after}" for before, after in MOVES),
         *(f"anomaly {kind}" for kind in (*TOLD_BY, "LATE_FAILURE", "UNKNOWN_STATUS")),
@@ -62,7 +62,7 @@ SOMETIMES: Final = frozenset(
 
 def never(sometimes: Counter[str]) -> list[str]:
     """Which of them did not happen."""
-    return sorted(what for what in SOMETIMES if not sometimes[what])
+    return sorted(what for what in COVERAGE_GOALS if not sometimes[what])
 
 
 BATCH = 50  # histories that a job lives through at once
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str]) -> int:
         history = simulate(chosen.seed)
         print(history.timeline())
         return int(history.broken is not None)
-    tally = Tally("simulation", arguments)
+    tally = RunSummary("simulation", arguments)
     found = search_all(range(chosen.first, chosen.first + chosen.histories), chosen.jobs, print)
     for what, histories in sorted(found.sometimes.items()):
         print(f"{histories:>8}  {what}")

@@ -74,7 +74,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 @dataclass(frozen=True)
-class Weather:
+class Faults:
     """Shares of 0 to 1 of what may go wrong, drawn anew whenever it could. A default is the worst that is drawn."""
 
     # A client's request to us.
@@ -99,12 +99,12 @@ class Weather:
     merchant_error: float = 0.5
 
     @classmethod
-    def of(cls, **shares: float) -> "Weather":
+    def of(cls, **shares: float) -> "Faults":
         """Nothing else goes wrong."""
         return cls(**{each.name: shares.get(each.name, 0.0) for each in fields(cls)})
 
     @classmethod
-    def drawn(cls, chance: Chance) -> "Weather":
+    def drawn(cls, chance: Chance) -> "Faults":
         worst = {each.name: float(each.default) for each in fields(cls)}  # type: ignore[arg-type]
         if chance.happens(0.4):
             # A few faults and no other: what they lead to is then not hidden by what comes later.
@@ -159,7 +159,7 @@ class SimulatedWorld:
         self.entropy = SeededEntropy(seed)
         self.store = MemoryStore()
         self.ledger = Ledger()
-        self.weather = Weather.drawn(self.chance)
+        self.faults = Faults.drawn(self.chance)
         self.processes: list[SimulatedProcess] = []
         self.people: list[asyncio.Task[None]] = []
         self.sometimes: Counter[str] = Counter()
@@ -248,7 +248,7 @@ class SimulatedWorld:
         with self.working():
             await asyncio.sleep(self.chance.random() * 0.02)
             life = self.chance.choice(self.processes).life
-            if life is None or not life.serves or self.chance.happens(self.weather.lost_request):
+            if life is None or not life.serves or self.chance.happens(self.faults.lost_request):
                 await asyncio.sleep(0.5)
                 self.tell(who, f"{what}: nobody is there")
                 raise Lost
@@ -264,7 +264,7 @@ class SimulatedWorld:
             error: BaseException | None = Lost()
         else:
             error = Lost() if task.cancelled() else task.exception()
-        if self.chance.happens(self.weather.lost_answer):
+        if self.chance.happens(self.faults.lost_answer):
             self.sometimes["an answer to a client is lost"] += 1
             error = Lost()
         if isinstance(error, Refusal):
@@ -281,11 +281,11 @@ class SimulatedWorld:
     async def call(self, who: str, what: str, serve: Callable[[], R]) -> R:
         """A call from the product to the outside. What was sent arrives though its sender dies; where an answer is lost
         nothing ever comes. Raises what `serve` raises."""
-        weather, chance = self.weather, self.chance
+        faults, chance = self.faults, self.chance
         answer: asyncio.Future[R] = self.loop.create_future()
-        is_heard = not chance.happens(weather.lost_call)
-        is_answered = not chance.happens(weather.lost_reply)
-        there, back = weather.latency(chance), weather.latency(chance)
+        is_heard = not chance.happens(faults.lost_call)
+        is_answered = not chance.happens(faults.lost_reply)
+        there, back = faults.latency(chance), faults.latency(chance)
 
         def arrive() -> None:
             self.busy -= 1
@@ -313,7 +313,7 @@ class SimulatedWorld:
     def make_peace(self) -> None:
         """From now on nothing fails any more."""
         self.is_peace = True
-        self.weather = Weather.of()
+        self.faults = Faults.of()
         self.down_until = 0.0
         self.unreachable.clear()
         self.killer = lambda: None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.judgement import paid_in
 from lab.kit.places import a_folder, a_postgres
 from lab.kit.processes import until
@@ -96,7 +96,7 @@ async def _tried(url: str, folder: Path, name: str) -> tuple[str, list[str]]:
     return f"{name} for {seconds:.0f} s: {len(wanted)} payments, all told {took:.0f} s later; {buyer.phase}", wrong
 
 
-def hardships(tally: Tally) -> None:
+def hardships(tally: RunSummary) -> None:
     for name in ACTS:
         with a_folder("soak") as folder, a_postgres(folder) as postgres:
             told, wrong = asyncio.run(_tried(postgres.url, folder, name))

@@ -12,7 +12,7 @@ import psutil
 import psycopg
 
 from lab.kit.buyer import Buyer, Load, Purchase, a_client
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.judgement import paid_in
 from lab.kit.places import a_folder, a_postgres
 from lab.kit.processes import kill_postgres
@@ -59,7 +59,7 @@ async def measured(url: str, seconds: float) -> tuple[Buyer, list[int], list[int
 
 
 def steady(arguments: Sequence[str], minutes: float) -> int:
-    tally = Tally("soak", arguments)
+    tally = RunSummary("soak", arguments)
     with a_folder("steady") as folder, a_postgres(folder) as postgres:
         buyer, memory, connections = asyncio.run(measured(postgres.url, minutes * 60))
     faults = buyer.phase.failed.total()
@@ -136,7 +136,7 @@ async def a_round(site: Site, url: str, folder: Path, buyer: Buyer, seed: int) -
         site.processes.kill(name)
     for one in late:
         buyer.pay(one)
-    await site.provider.book.settled()
+    await site.provider.book.wait_for_deliveries()
     began = time.monotonic()
     await asyncio.to_thread(site.start)
     wanted, settled = {one.reference for one in buyer.purchases}, 0.0
@@ -149,7 +149,7 @@ async def a_round(site: Site, url: str, folder: Path, buyer: Buyer, seed: int) -
     return f"seed {seed}: {count} payments, {len(late)} paid unseen, settled {settled:.1f} s after the restart", wrong
 
 
-async def kills(tally: Tally, crew: str, rounds: int) -> int:
+async def kills(tally: RunSummary, crew: str, rounds: int) -> int:
     """How many payments there were."""
     first = random.SystemRandom().randrange(10_000)
     with a_folder("soak") as folder:
@@ -173,13 +173,13 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     status = 0
     if chosen.only in (None, "kills"):
-        tally = Tally("soak", arguments)
+        tally = RunSummary("soak", arguments)
         crews = [chosen.crew] if chosen.crew else CREWS
         payments = sum(asyncio.run(kills(tally, crew, chosen.rounds or CREWS[crew][1])) for crew in crews)
         whole = chosen.rounds is None and chosen.crew is None
         status |= tally.end(whole=whole, name="soak kills", payments=payments)
     if chosen.only in (None, "hardships"):
-        tally = Tally("soak", arguments)
+        tally = RunSummary("soak", arguments)
         hardships(tally)
         status |= tally.end(whole=True, name="soak hardships")
     if chosen.only in (None, "steady"):

@@ -21,7 +21,7 @@ import psycopg
 from psycopg import sql
 
 from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from lab.kit.judgement import wrongs
 from lab.kit.places import a_folder
 from lab.kit.processes import Processes, until, with_addresses
@@ -89,7 +89,7 @@ class RollingSite:
     ports: list[int]
     balancer: Balancer
     processes: Processes
-    tally: Tally
+    tally: RunSummary
     buyers: list[Buyer] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
 
@@ -125,7 +125,7 @@ class RollingSite:
             raise SystemExit(f"HAProxy never found {name} ready.{self.processes.told(name)}")
 
 
-async def upgraded_and_back(old: Release, new: Release, tally: Tally) -> RollingSite:
+async def upgraded_and_back(old: Release, new: Release, tally: RunSummary) -> RollingSite:
     ports = [free_port() for _ in range(3)]
     with (
         a_folder("upgrade") as folder,
@@ -251,7 +251,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--only", choices=("roll", "tests"), help="one of the two")
     chosen = parser.parse_args(arguments)
-    tally = Tally("upgrade", arguments)
+    tally = RunSummary("upgrade", arguments)
     paid, requests, counted = 0, 0, ""
     with a_folder("previous") as folder:
         folder.chmod(0o755)  # for the account that its tests' Postgres runs as

@@ -124,7 +124,7 @@ def _by_url(chosen: argparse.Namespace) -> ConformanceTarget:
         chosen.inbox_url,
         chosen.provider,
         chosen.provider_b,
-    ).opened()
+    ).open_target()
 
 
 def _tell(verdict: MachineVerdict, scripts: Path | None) -> None:

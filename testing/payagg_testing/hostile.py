@@ -70,7 +70,7 @@ idempotency_keys: SearchStrategy[Any] = st.one_of(
 )
 
 
-def _nested(depth: int) -> dict[str, Any]:
+def _nest(depth: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for _ in range(depth):
         value = {"in": value}
@@ -90,7 +90,7 @@ metadata: SearchStrategy[Any] = st.sampled_from(
         {"huge": 2**63},
         {"endless": float("inf")},
         {"nothing": float("nan")},
-        _nested(METADATA_DEPTH_MAX + 1),
+        _nest(METADATA_DEPTH_MAX + 1),
         {"list": [[[[[[]]]]]]},
         *({text: 1} for text in UNSTORABLE),
         *({"note": text} for text in UNSTORABLE),

@@ -69,7 +69,7 @@ def payagg_target(pytestconfig: pytest.Config) -> "Iterator[ConformanceTarget]":
         inbox_port=option("--payagg-inbox-port"),
         provider=option("--payagg-provider"),
         provider_b=option("--payagg-provider-b"),
-    ).opened()
+    ).open_target()
     yield target
     target.close()
 

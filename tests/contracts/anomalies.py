@@ -107,7 +107,7 @@ class AnomalyContract:
                 assert await tx.anomalies.lock("anm_0") is None
                 await tx.anomalies.save(moved)
                 assert await tx.anomalies.lock("anm_1") == moved
-                assert await tx.anomalies.unclosed() == unclosed
+                assert await tx.anomalies.count_open() == unclosed
         for written in (replace(CLOSED, assignee="ben"), ACKNOWLEDGED):
             with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
                 async with store.begin() as tx:

@@ -143,7 +143,7 @@ class ArchiveContract:
         async with store.begin() as tx:
             assert await tx.archive.find(named("000001")) == (kept, part)
             assert await tx.archive.find(named("000002")) is None
-            assert await tx.archive.archived([named("000001"), named("000002")]) == {named("000001")}
+            assert await tx.archive.find_archived([named("000001"), named("000002")]) == {named("000001")}
             assert await tx.payments.transitions(named("000001")) == []
             assert await tx.attempts.of_payment(named("000001")) == []
             assert await tx.provider_calls.of_payment(named("000001")) == [late], "what came meanwhile stays"

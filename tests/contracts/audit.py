@@ -28,11 +28,11 @@ class AuditContract:
             for entry in entries:
                 await tx.audit.add(entry)
         async with store.begin() as tx:
-            first = await tx.audit.listed(AuditFilter(), None, 2)
+            first = await tx.audit.list_entries(AuditFilter(), None, 2)
             assert first == [entries[3], bare]
             await tx.audit.add(an_entry(9))
-            assert await tx.audit.listed(AuditFilter(), first[-1].id, 2) == [whole, entries[0]]
-            assert await tx.audit.listed(AuditFilter(), an_id("aud", 0), 2) == []
+            assert await tx.audit.list_entries(AuditFilter(), first[-1].id, 2) == [whole, entries[0]]
+            assert await tx.audit.list_entries(AuditFilter(), an_id("aud", 0), 2) == []
 
     async def test_each_filter_narrows_alone_and_together(self, store: Store) -> None:
         base = an_entry(0, Action.WEBHOOK_CREATE, "whe_1", business_id="biz_1")
@@ -91,9 +91,9 @@ def failed(claimed: ClaimedDelivery) -> DeliveryResult:
 
 async def numbers(store: Store, **wanted: Any) -> list[int]:
     async with store.begin() as tx:
-        return [int(entry.id[-1]) for entry in await tx.audit.listed(AuditFilter(**wanted), None, 10)]
+        return [int(entry.id[-1]) for entry in await tx.audit.list_entries(AuditFilter(**wanted), None, 10)]
 
 
 async def all_entries(store: Store) -> list[AuditEntry]:
     async with store.begin() as tx:
-        return await tx.audit.listed(AuditFilter(), None, 10)
+        return await tx.audit.list_entries(AuditFilter(), None, 10)

@@ -71,7 +71,9 @@ class BusinessContract:
                 await tx.businesses.add(a_business(id, name, BusinessStatus.SUSPENDED))
 
             async def found(search: str | None = None, after: str | None = None, limit: int = 10) -> list[int]:
-                return [ids.index(business.id) for business in await tx.businesses.listed(search, after, limit)]
+                return [
+                    ids.index(business.id) for business in await tx.businesses.list_businesses(search, after, limit)
+                ]
 
             assert await found() == [3, 2, 1, 0]
             assert await found(limit=2) == [3, 2]
@@ -127,9 +129,9 @@ class BusinessContract:
             assert await tx.api_keys.count_active("biz_1", Environment.SANDBOX) == 2
             assert await tx.api_keys.count_active("biz_1", Environment.LIVE) == 1
             assert await tx.api_keys.count_active("biz_2", Environment.LIVE) == 0
-            listed = await tx.api_keys.listed("biz_1", Environment.SANDBOX, 2)
+            listed = await tx.api_keys.list_keys("biz_1", Environment.SANDBOX, 2)
             assert [key.id for key in listed] == ["key_4", "key_3", "key_0", "key_2"]
-            assert await tx.api_keys.listed("biz_1", Environment.LIVE, 20) == [live]
+            assert await tx.api_keys.list_keys("biz_1", Environment.LIVE, 20) == [live]
 
 
 class GatewayContract:
@@ -175,10 +177,10 @@ class GatewayContract:
         async with store.begin() as tx:
             assert await tx.gateways.get_any(first.id) == gone[0]
             assert await tx.gateways.get_any("gw_none") is None
-        assert await store.find_settling("mine") == [gone[1], gone[0]]
+        assert await store.find_retiring_gateways("mine") == [gone[1], gone[0]]
         async with store.begin() as tx:
             assert await tx.gateways.add(living)
-        found = await asyncio.gather(*map(store.find_settling, ("mine", "other", "mine")))
+        found = await asyncio.gather(*map(store.find_retiring_gateways, ("mine", "other", "mine")))
         assert found == [[living, gone[1], gone[0]], [], [living, gone[1], gone[0]]]
         async with store.begin() as tx:
             assert await tx.gateways.get_any(living.id) == living

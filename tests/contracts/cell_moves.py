@@ -21,7 +21,7 @@ from payagg_testing.builders import (
     an_endpoint,
 )
 
-from payagg.application.payments.forwarding_records import Signposts
+from payagg.application.payments.forwarding_records import ForwardingRecords
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.store import Store, Transaction
@@ -98,7 +98,7 @@ class CellMoveContract:
         assert await originals(store) == [None] * len(REFERENCES)
         for place in (store, other):
             async with place.begin() as tx:
-                entries = await tx.audit.listed(_moves(), None, 10)
+                entries = await tx.audit.list_entries(_moves(), None, 10)
             assert [dict(entry.changes["cell"]) for entry in entries] == [{"before": "PAY", "after": GONE}]
 
     @pytest.mark.parametrize("is_done", [False, True], ids=["before COMMIT", "after COMMIT"])
@@ -128,7 +128,7 @@ class CellMoveContract:
 
     async def test_what_is_asked_for_is_told_to_wait_and_then_where_it_is(self, store: Store, other: Store) -> None:
         await open_cells(store, other)
-        digest, posts = a_key().secret_hash, Signposts(store, has_cells=True)
+        digest, posts = a_key().secret_hash, ForwardingRecords(store, has_cells=True)
         command = Removal(store, other).command()
         asks: list[Callable[[], Awaitable[object]]] = [
             partial(posts.ensure_key_here, digest),
@@ -158,10 +158,10 @@ class CellMoveContract:
         with pytest.raises(Refusal, match="MISDIRECTED_REQUEST") as told:
             await timeline(store, REFERENCES[0])
         assert told.value.message == f"The payment moved to the cell {GONE}."
-        there = Signposts(other, has_cells=True)
+        there = ForwardingRecords(other, has_cells=True)
         await there.ensure_key_here(digest)
         await there.ensure_business_here(SHOP)
-        await Signposts(store, has_cells=False).ensure_key_here(digest)
+        await ForwardingRecords(store, has_cells=False).ensure_key_here(digest)
 
     async def test_nothing_of_a_business_changes_while_it_moves_but_its_payments(
         self, store: Store, other: Store
@@ -289,7 +289,7 @@ async def _assert_in_one_place(source: Store, target: Store) -> None:
     say so."""
     async with source.begin() as tx:
         move = await tx.moves.of_business(SHOP)
-        posts = {reference: await tx.moves.signpost_of_payment(reference) for reference in REFERENCES}
+        posts = {reference: await tx.moves.forwarding_record_of_payment(reference) for reference in REFERENCES}
         here = {reference for reference in REFERENCES if await tx.payments.get(reference) is not None}
     async with target.begin() as tx:
         there = {reference for reference in REFERENCES if await tx.payments.get(reference) is not None}

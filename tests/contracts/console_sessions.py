@@ -6,7 +6,7 @@ from payagg_testing.builders import NOW
 
 from payagg.application.ports.store import Store
 from payagg.domain.audit import ActorRealm
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.console_session import ConsoleSession
 
 HOUR = timedelta(hours=1)
@@ -28,16 +28,16 @@ class ConsoleSessionContract:
 
     async def test_a_session_is_seen_at_its_latest_request_and_never_again_once_ended(self, store: Store) -> None:
         one = a_session(1)
-        seen = revised(one, seen_at=NOW + HOUR, address=None)
+        seen = with_changes(one, seen_at=NOW + HOUR, address=None)
         await _add(store, one)
-        for change in (seen, revised(one, seen_at=NOW + HOUR / 2, address="192.0.2.9")):
+        for change in (seen, with_changes(one, seen_at=NOW + HOUR / 2, address="192.0.2.9")):
             async with store.begin() as tx:
                 await tx.console_sessions.save(change)
         assert await store.find_console_session(one.session) == seen
         async with store.begin() as tx:
             await tx.console_sessions.end(MERCHANT, "ada", one.session)
         async with store.begin() as tx:
-            await tx.console_sessions.save(revised(one, seen_at=NOW + 2 * HOUR))
+            await tx.console_sessions.save(with_changes(one, seen_at=NOW + 2 * HOUR))
         assert await store.find_console_session(one.session) is None
 
     async def test_a_user_ends_no_session_but_their_own(self, store: Store) -> None:

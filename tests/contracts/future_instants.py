@@ -8,7 +8,7 @@ from payagg_testing.builders import NOW, REFERENCE, a_business, a_delivery, a_pa
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.store import Store
 from payagg.domain.attempt import AttemptState
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.values import Environment
 
 AHEAD = timedelta(days=3)
@@ -29,7 +29,7 @@ class FutureInstantContract:
             assert dates == (NOW, NOW, NOW, NOW)
             assert (delivery.created_at, delivery.next_attempt_at) == (NOW, NOW)
             assert (event.received_at, event.next_attempt_at) == (NOW, NOW)
-            assert len(await tx.attempts.due_asks("provider_a", SANDBOX, NOW, LIMIT, timedelta(minutes=2))) == 1
+            assert len(await tx.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, timedelta(minutes=2))) == 1
         assert len(await store.queue.claim(NOW, LIMIT, 5, 5, timedelta(minutes=1))) == 1
 
     async def test_what_the_rules_date_ahead_stays_as_it_is(self, store: Store) -> None:
@@ -41,18 +41,18 @@ class FutureInstantContract:
 
     async def test_an_ask_is_begun_though_the_last_one_is_dated_ahead(self, store: Store) -> None:
         await leave_behind(store, NOW + AHEAD)
-        assert await store.begin_ask(REFERENCE, 1, NOW, timedelta(seconds=2))
-        assert not await store.begin_ask(REFERENCE, 1, NOW, timedelta(seconds=2))
+        assert await store.begin_check(REFERENCE, 1, NOW, timedelta(seconds=2))
+        assert not await store.begin_check(REFERENCE, 1, NOW, timedelta(seconds=2))
 
     async def test_a_hold_of_a_clock_that_was_ahead_keeps_nobody_away(self, store: Store) -> None:
         hold = timedelta(minutes=2)
         async with store.begin() as tx:
             await tx.payments.add(a_payment())
-            await tx.attempts.add(revised(an_attempt(), next_ask_at=NOW))
-            assert len(await tx.attempts.due_asks("provider_a", SANDBOX, NOW + AHEAD, LIMIT, hold)) == 1
+            await tx.attempts.add(with_changes(an_attempt(), next_ask_at=NOW))
+            assert len(await tx.attempts.due_checks("provider_a", SANDBOX, NOW + AHEAD, LIMIT, hold)) == 1
         async with store.begin() as tx:
-            assert len(await tx.attempts.due_asks("provider_a", SANDBOX, NOW, LIMIT, hold)) == 1
-            assert await tx.attempts.due_asks("provider_a", SANDBOX, NOW, LIMIT, hold) == []
+            assert len(await tx.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, hold)) == 1
+            assert await tx.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, hold) == []
 
     async def test_a_lease_of_a_worker_that_died_while_ahead_holds_no_delivery(self, store: Store) -> None:
         await leave_behind(store, NOW)
@@ -69,7 +69,7 @@ async def leave_behind(store: Store, at: datetime) -> None:
         await tx.endpoints.add(an_endpoint())
         await tx.payments.add(a_payment())
         handed = an_attempt(state=AttemptState.HANDED_OFF, now=at)
-        await tx.attempts.add(revised(handed, last_ask_at=at))
+        await tx.attempts.add(with_changes(handed, last_ask_at=at))
         event = an_event(created_at=at)
         await tx.webhook_events.emit(event, [a_delivery(event)])
         received = ProviderEvent("inb_1", "provider_a", SANDBOX, b"1" * 32, b"{}", at, 1, at + timedelta(seconds=30))

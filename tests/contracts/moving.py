@@ -133,7 +133,7 @@ async def _archive(store: Store, reference: str) -> None:
 async def everything(store: Store, gateway_id: str) -> dict[str, Any]:
     """All of the business that `store` has, its gateway under this id; the audit trail without the moves."""
     async with store.begin() as tx:
-        entries = await tx.audit.listed(AuditFilter(business_id=SHOP), None, 100)
+        entries = await tx.audit.list_entries(AuditFilter(business_id=SHOP), None, 100)
         keys = [await tx.api_keys.get(SHOP, id) for id in ("key_1", "key_2")]
         settings = (await tx.gateway_choices.settings(SHOP)).values()
         return {

@@ -18,11 +18,11 @@ from payagg_testing.builders import (
 )
 
 from payagg.application.ports.outside import Conflict, ReferenceTaken
-from payagg.application.ports.payments import PaymentAggregate, PaymentToSettle, ProviderCall
+from payagg.application.ports.payments import LockedPayment, PaymentAggregate, ProviderCall
 from payagg.application.ports.store import Store
-from payagg.domain.attempt import FIRST_ASK_MAX, HASTEN_PAID, Attempt, AttemptState
+from payagg.domain.attempt import FIRST_CHECK_MAX, HASTEN_PAID, Attempt, AttemptState
 from payagg.domain.audit import AuditFilter
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
@@ -150,8 +150,8 @@ class PaymentContract:
         async with store.begin() as tx:
             await tx.payments.save(moved, transition)
         # What a careless caller might write: the right sequence, and a move that the machine does not have.
-        overwritten = revised(moved, status=Status.FAILED, sequence=2)
-        forbidden = revised(transition, sequence=2, from_status=Status.SUCCESS, to_status=Status.FAILED)
+        overwritten = with_changes(moved, status=Status.FAILED, sequence=2)
+        forbidden = with_changes(transition, sequence=2, from_status=Status.SUCCESS, to_status=Status.FAILED)
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a defect
             async with store.begin() as tx:
                 await tx.payments.save(overwritten, forbidden)
@@ -193,7 +193,7 @@ class PaymentContract:
         async with store.begin() as tx:
             assert await tx.payments.transitions(REFERENCE) == []
             assert await tx.attempts.of_payment(REFERENCE) == []
-            assert await tx.audit.listed(AuditFilter(), None, 10) == []
+            assert await tx.audit.list_entries(AuditFilter(), None, 10) == []
 
     async def test_initiated_payments_are_found_by_the_ends_of_their_windows_oldest_first(self, store: Store) -> None:
         """All of them, and those whose window has ended."""
@@ -203,14 +203,14 @@ class PaymentContract:
         async with store.begin() as tx:
             await tx.payments.save(moved, transition)
         async with store.begin() as tx:
-            assert await tx.payment_upkeep.expired(NOW + HOUR - TICK, 10) == []
-            assert await tx.payment_upkeep.expired(NOW + HOUR, 10) == [old]
-            assert await tx.payment_upkeep.expired(NOW + 2 * HOUR, 10) == [old, young]
-            assert await tx.payment_upkeep.expired(NOW + 2 * HOUR, 1) == [old]
-            assert await tx.payment_upkeep.initiated(NOW, "", 10) == [old, young]
-            assert await tx.payment_upkeep.initiated(NOW, "", 1) == [old]
-            assert await tx.payment_upkeep.initiated(old.expires_at, old.reference, 10) == [young]
-            assert await tx.payment_upkeep.initiated(young.expires_at, young.reference, 10) == []
+            assert await tx.payment_upkeep.lock_expired(NOW + HOUR - TICK, 10) == []
+            assert await tx.payment_upkeep.lock_expired(NOW + HOUR, 10) == [old]
+            assert await tx.payment_upkeep.lock_expired(NOW + 2 * HOUR, 10) == [old, young]
+            assert await tx.payment_upkeep.lock_expired(NOW + 2 * HOUR, 1) == [old]
+            assert await tx.payment_upkeep.list_initiated(NOW, "", 10) == [old, young]
+            assert await tx.payment_upkeep.list_initiated(NOW, "", 1) == [old]
+            assert await tx.payment_upkeep.list_initiated(old.expires_at, old.reference, 10) == [young]
+            assert await tx.payment_upkeep.list_initiated(young.expires_at, young.reference, 10) == []
 
     async def test_attempts_come_back_whole_and_by_number(self, store: Store) -> None:
         payment = await stored(store)
@@ -253,23 +253,21 @@ class PaymentContract:
         async with store.begin() as tx:
             ask, at_a, at_b = tx.attempts, ("provider_a", SANDBOX), ("provider_b", SANDBOX)
             both = ("provider_a", "provider_b")
-            assert await ask.oldest_ask(both, NOW - TICK) is None
-            assert await ask.oldest_ask(both, NOW + HOUR) == NOW
-            assert await ask.oldest_ask(both[:1], NOW + HOUR) == NOW + MINUTE
-            assert await ask.due_asks(*at_a, NOW, 10, MINUTE) == []
-            assert [a.reference for a in await ask.due_asks(*at_a, NOW + MINUTE, 10, HOUR)] == [REFERENCE]
-            assert [a.reference for a in await ask.due_asks(*at_b, NOW + MINUTE, 10, HOUR)] == [OTHER]
-            assert await ask.due_asks(*at_a, NOW + MINUTE, 10, HOUR) == []
-            assert await ask.oldest_ask(both, NOW + HOUR) == NOW  # held, and late all the same
+            assert await ask.oldest_check(both, NOW - TICK) is None
+            assert await ask.oldest_check(both, NOW + HOUR) == NOW
+            assert await ask.oldest_check(both[:1], NOW + HOUR) == NOW + MINUTE
+            assert await ask.due_checks(*at_a, NOW, 10, MINUTE) == []
+            assert [a.reference for a in await ask.due_checks(*at_a, NOW + MINUTE, 10, HOUR)] == [REFERENCE]
+            assert [a.reference for a in await ask.due_checks(*at_b, NOW + MINUTE, 10, HOUR)] == [OTHER]
+            assert await ask.due_checks(*at_a, NOW + MINUTE, 10, HOUR) == []
+            assert await ask.oldest_check(both, NOW + HOUR) == NOW  # held, and late all the same
         async with store.begin() as tx:
-            again = await tx.attempts.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR)
+            again = await tx.attempts.due_checks(*at_b, NOW + MINUTE + HOUR, 1, HOUR)
             assert [attempt.reference for attempt in again] == [OTHER]
             await tx.attempts.save(again[0], again[0].token)
-            assert await tx.attempts.due_asks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
+            assert await tx.attempts.due_checks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
 
-    async def test_what_was_in_the_air_when_a_process_began_is_asked_about_once_ahead_of_its_time(
-        self, store: Store
-    ) -> None:
+    async def test_charges_open_when_a_process_began_are_checked_once_ahead_of_time(self, store: Store) -> None:
         """One each: held by a worker before; handed off; asked about since; made since; a claim; far from its ask."""
         began = NOW + MINUTE
         soon = {"next_ask_at": began + TICK}
@@ -279,7 +277,7 @@ class PaymentContract:
             {"last_ask_at": began},
             {"created_at": began},
             {"state": AttemptState.CLAIMED, "lease_until": began + HOUR},
-            {"next_ask_at": began + FIRST_ASK_MAX + TICK},
+            {"next_ask_at": began + FIRST_CHECK_MAX + TICK},
         ]
         for number, fields in enumerate(attempts):
             payment = await stored(store, reference=f"PAY-20250131-00000{number}")
@@ -288,20 +286,20 @@ class PaymentContract:
         place = ("provider_a", SANDBOX)
         async with store.begin() as tx:
             # A worker that began earlier, and died.
-            [held] = await tx.attempts.due_asks(*place, began - TICK, 1, HOUR, began - TICK)
+            [held] = await tx.attempts.due_checks(*place, began - TICK, 1, HOUR, began - TICK)
             assert held.reference[-1] == "0"
-            assert await tx.attempts.due_asks(*place, began, 10, HOUR) == []
-            found = await tx.attempts.due_asks(*place, began, 10, HOUR, began)
+            assert await tx.attempts.due_checks(*place, began, 10, HOUR) == []
+            found = await tx.attempts.due_checks(*place, began, 10, HOUR, began)
             assert [attempt.reference[-1] for attempt in found] == ["0", "1"]
-            assert await tx.attempts.due_asks(*place, began, 10, HOUR, began) == []
-            assert len(await tx.attempts.due_asks(*place, NOW + 3 * HOUR, 10, HOUR, began)) == len(attempts)
+            assert await tx.attempts.due_checks(*place, began, 10, HOUR, began) == []
+            assert len(await tx.attempts.due_checks(*place, NOW + 3 * HOUR, 10, HOUR, began)) == len(attempts)
 
     async def test_businesses_take_turns_at_being_asked_about_and_environments_do_not_meet(self, store: Store) -> None:
         """Eight old payments of one business, a younger one of another, and one in the other environment."""
 
         async def due(environment: Environment, limit: int) -> list[str]:
             async with store.begin() as tx:
-                found = await tx.attempts.due_asks("provider_a", environment, NOW + HOUR, limit, MINUTE)
+                found = await tx.attempts.due_checks("provider_a", environment, NOW + HOUR, limit, MINUTE)
             return [attempt.reference[-1] for attempt in found]
 
         for number in range(10):
@@ -329,13 +327,13 @@ class PaymentContract:
         live = await stored(store, reference=OTHER, environment=Environment.LIVE)
         await handed(store, an_attempt(live, 1, AttemptState.UNKNOWN, next_ask_at=NOW + HOUR))
         async with store.begin() as tx:
-            assert await tx.attempts.hasten_asks("provider_b", SANDBOX, NOW) == 0
-            assert await tx.attempts.hasten_asks("provider_a", SANDBOX, NOW) == 2
-            assert await tx.attempts.hasten_asks("provider_a", SANDBOX, NOW) == 0
+            assert await tx.attempts.hasten_checks("provider_b", SANDBOX, NOW) == 0
+            assert await tx.attempts.hasten_checks("provider_a", SANDBOX, NOW) == 2
+            assert await tx.attempts.hasten_checks("provider_a", SANDBOX, NOW) == 0
         async with store.begin() as tx:
-            due = await tx.attempts.due_asks("provider_a", SANDBOX, NOW, 10, HOUR)
+            due = await tx.attempts.due_checks("provider_a", SANDBOX, NOW, 10, HOUR)
             assert sorted(attempt.reference[-1] for attempt in due) == ["0", "1", "3"]
-            assert await tx.attempts.due_asks("provider_a", Environment.LIVE, NOW, 10, HOUR) == []
+            assert await tx.attempts.due_checks("provider_a", Environment.LIVE, NOW, 10, HOUR) == []
 
     async def test_the_asking_about_a_payment_ends_for_all_its_attempts(self, store: Store) -> None:
         payment, other = await stored(store), await stored(store, reference=OTHER)
@@ -345,21 +343,21 @@ class PaymentContract:
         for attempt in (unknown, handed_off, elsewhere):
             await handed(store, attempt)
         async with store.begin() as tx:
-            assert len(await tx.attempts.due_asks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
-            await tx.attempts.end_asks(REFERENCE)
+            assert len(await tx.attempts.due_checks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
+            await tx.attempts.end_checks(REFERENCE)
         async with store.begin() as tx:
             over = [replace(attempt, next_ask_at=None) for attempt in (unknown, handed_off)]
             assert await tx.attempts.of_payment(REFERENCE) == over
-            assert await tx.attempts.due_asks("provider_a", SANDBOX, NOW + 2 * HOUR, 3, HOUR) == [elsewhere]
+            assert await tx.attempts.due_checks("provider_a", SANDBOX, NOW + 2 * HOUR, 3, HOUR) == [elsewhere]
 
     async def test_a_provider_is_asked_once_in_a_while(self, store: Store) -> None:
         await handed(store, an_attempt(await stored(store), 1, AttemptState.HANDED_OFF))
         every = timedelta(seconds=2)
-        assert await store.begin_ask(REFERENCE, 1, NOW, every)
-        assert not await store.begin_ask(REFERENCE, 1, NOW + every - TICK, every)
-        assert await store.begin_ask(REFERENCE, 1, NOW + every, every)
-        assert await store.begin_ask(REFERENCE, 1, NOW + every, timedelta(0))
-        assert not await store.begin_ask(REFERENCE, 2, NOW, every)
+        assert await store.begin_check(REFERENCE, 1, NOW, every)
+        assert not await store.begin_check(REFERENCE, 1, NOW + every - TICK, every)
+        assert await store.begin_check(REFERENCE, 1, NOW + every, every)
+        assert await store.begin_check(REFERENCE, 1, NOW + every, timedelta(0))
+        assert not await store.begin_check(REFERENCE, 2, NOW, every)
 
     async def test_a_payment_is_read_with_what_decides_on_it_and_what_a_change_needs(self, store: Store) -> None:
         payment, business = await stored(store), a_business()
@@ -381,17 +379,13 @@ class PaymentContract:
             for read in (tx.payments.aggregate, tx.payments.lock_aggregate):
                 assert await read(REFERENCE) == PaymentAggregate(payment, business, attempts)
                 assert await read(OTHER) is None
-            assert await tx.payments.lock_to_settle(REFERENCE) == PaymentToSettle(
-                payment, attempts, [first, second], []
-            )
-            assert await tx.payments.lock_to_settle(OTHER) is None
+            assert await tx.payments.lock_for_status(REFERENCE) == LockedPayment(payment, attempts, [first, second], [])
+            assert await tx.payments.lock_for_status(OTHER) is None
         assert await store.find_checkout(REFERENCE) == (payment, business)
         assert await store.find_checkout(OTHER) is None
         assert await store.find_checkout("not a reference\x00") is None
 
-    async def test_provider_calls_are_told_in_order_and_the_last_answer_is_the_last_with_a_word(
-        self, store: Store
-    ) -> None:
+    async def test_provider_calls_are_listed_in_order_and_the_last_answer_has_a_status(self, store: Store) -> None:
         first = ProviderCall(
             an_id("pcl", 1), REFERENCE, 1, "provider_a", "fetch_charge", "PENDING", "ongoing", 9, "verify", NOW
         )

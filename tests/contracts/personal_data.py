@@ -9,7 +9,7 @@ from payagg_testing.builders import NOW, a_payment, an_attempt, an_event, an_id
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.store import Store
 from payagg.domain.attempt import AttemptState
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Trigger
 from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment
@@ -31,7 +31,7 @@ def named(number: int) -> str:
 async def with_payments(store: Store, *payments: Payment) -> None:
     """Payments as they are; those that ended are moved there."""
     for payment in payments:
-        opened = revised(payment, settled_at=None)
+        opened = with_changes(payment, settled_at=None)
         await store.add_payment(opened)
         if payment.settled_at is not None:
             async with store.begin() as tx:
@@ -41,7 +41,7 @@ async def with_payments(store: Store, *payments: Payment) -> None:
 
 
 def ended(at: datetime, **fields: Any) -> Payment:
-    return revised(a_payment(**fields), settled_at=at)
+    return with_changes(a_payment(**fields), settled_at=at)
 
 
 class PersonalDataContract:
@@ -81,7 +81,7 @@ class PersonalDataContract:
             assert await tx.payments.get(named(1)) == before.without_payer()
             assert await tx.payments.get(named(2)) == other
             assert attempt.hand_off is not None
-            left = revised(attempt, hand_off=revised(attempt.hand_off, checkout_url=""))
+            left = with_changes(attempt, hand_off=with_changes(attempt.hand_off, checkout_url=""))
             assert await tx.attempts.of_payment(named(1)) == [left]
             assert await tx.payment_upkeep.settled_with_payer(NOW + DAY, 9) == []
 

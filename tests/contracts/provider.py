@@ -1,4 +1,4 @@
-"""The contract of a provider adapter: every adapter's tests inherit it and hand in a `Rig` with a fake provider.
+"""The contract of a provider adapter: its tests inherit it and hand in a `ProviderHarness` with a fake provider.
 
 It says what the use cases rely on: only evidence of a payment is a success, an unclear answer is a fault and never a
 failure, and nothing is read from a body before its signature is proven.
@@ -23,7 +23,7 @@ AMOUNT = 150_050
 
 
 @dataclass(frozen=True)
-class Rig:
+class ProviderHarness:
     """One adapter and the fake it talks to. `impatient` is the same adapter with a deadline short enough to wait for.
 
     `open` is what the payer's browser does with a hand-off before paying; `event` gives the body the provider would
@@ -73,7 +73,7 @@ class ProviderContract:
 
     @pytest.mark.parametrize("environment", list(Environment))
     async def test_a_paid_charge_is_a_success_that_matches_the_payment(
-        self, rig: Rig, environment: Environment
+        self, rig: ProviderHarness, environment: Environment
     ) -> None:
         """With a fee on top, too."""
         charge = await rig.begun(environment)
@@ -83,20 +83,20 @@ class ProviderContract:
             assert report.outcome is Outcome.SUCCEEDED
             assert report.mismatch(the_payment(environment)) is None
 
-    async def test_a_decline_is_a_failure_with_a_reason_of_ours(self, rig: Rig) -> None:
+    async def test_a_decline_is_a_failure_with_a_reason_of_ours(self, rig: ProviderHarness) -> None:
         charge = await rig.begun()
         rig.decline(charge.reference)
         report = await rig.provider.fetch_charge(charge)
         assert (report.outcome, report.reason) == (Outcome.FAILED, "DECLINED")
 
-    async def test_only_evidence_of_no_payment_tells_that_there_is_none(self, rig: Rig) -> None:
+    async def test_only_evidence_of_no_payment_tells_that_there_is_none(self, rig: ProviderHarness) -> None:
         """Of a reference that the provider never saw; one that nobody paid yet may be pending."""
         assert (await rig.provider.fetch_charge(rig.charge())).outcome is Outcome.UNPAID
         report = await rig.provider.fetch_charge(await rig.begun())
         assert report.outcome in (Outcome.PENDING, Outcome.UNPAID)
 
     @pytest.mark.parametrize("word", ["chargeback-ish", "SUCCESSFUL", "Refunded", "", "success "])
-    async def test_an_unknown_word_means_still_pending(self, rig: Rig, word: str) -> None:
+    async def test_an_unknown_word_means_still_pending(self, rig: ProviderHarness, word: str) -> None:
         charge = await rig.begun()
         rig.book.charges[charge.reference].status = word
         assert (await rig.provider.fetch_charge(charge)).outcome is Outcome.PENDING
@@ -112,7 +112,7 @@ class ProviderContract:
         ],
     )
     async def test_a_wrong_fact_in_a_paid_answer_is_seen(
-        self, rig: Rig, alter: dict[str, object], difference: str
+        self, rig: ProviderHarness, alter: dict[str, object], difference: str
     ) -> None:
         charge = await rig.begun()
         rig.pay(charge.reference, 0)
@@ -121,7 +121,7 @@ class ProviderContract:
         assert report.outcome is Outcome.SUCCEEDED
         assert report.mismatch(the_payment()) == difference
 
-    async def test_the_other_environment_in_a_paid_answer_is_seen(self, rig: Rig) -> None:
+    async def test_the_other_environment_in_a_paid_answer_is_seen(self, rig: ProviderHarness) -> None:
         if not rig.tells_environment:
             pytest.skip("this provider's bodies do not say which environment they are of; the key alone tells")
         charge = await rig.begun()
@@ -141,7 +141,7 @@ class ProviderContract:
         ],
     )
     async def test_an_unusable_answer_is_a_fault_and_never_an_outcome(
-        self, rig: Rig, fault: Fault, kind: FaultKind
+        self, rig: ProviderHarness, fault: Fault, kind: FaultKind
     ) -> None:
         charge = await rig.begun()
         rig.pay(charge.reference, 0)
@@ -150,7 +150,7 @@ class ProviderContract:
             await rig.provider.fetch_charge(charge)
         assert raised.value.kind is kind
 
-    async def test_silence_is_a_timeout_and_nobody_listening_is_unreachable(self, rig: Rig) -> None:
+    async def test_silence_is_a_timeout_and_nobody_listening_is_unreachable(self, rig: ProviderHarness) -> None:
         charge = await rig.begun()
         rig.book.faults.append(Fault.HANG)
         with pytest.raises(ProviderFault) as silent:
@@ -165,7 +165,7 @@ class ProviderContract:
         ("fault", "kind"), [(Fault.LOST_REPLY, FaultKind.TIMEOUT), (Fault.RESET, FaultKind.MALFORMED)]
     )
     async def test_a_lost_reply_leaves_an_uncertain_fault_while_the_charge_was_made(
-        self, rig: Rig, fault: Fault, kind: FaultKind
+        self, rig: ProviderHarness, fault: Fault, kind: FaultKind
     ) -> None:
         _only_where_starting_calls(rig)
         rig.book.faults.append(fault)
@@ -175,7 +175,9 @@ class ProviderContract:
         assert not raised.value.kind.is_certain
         assert rig.book.charges[REFERENCE].opened == 1
 
-    async def test_one_call_starts_one_charge_and_a_reference_used_before_is_a_duplicate(self, rig: Rig) -> None:
+    async def test_one_call_starts_one_charge_and_a_reference_used_before_is_a_duplicate(
+        self, rig: ProviderHarness
+    ) -> None:
         """It is never repeated by itself, and a refused key is certainly no charge."""
         _only_where_starting_calls(rig)
         for fault in (Fault.SERVER_ERROR, Fault.REFUSED_KEY):
@@ -191,19 +193,19 @@ class ProviderContract:
             await rig.provider.start_charge(rig.charge())
         assert raised.value.kind is FaultKind.DUPLICATE
 
-    async def test_the_same_charge_gives_the_same_hand_off_where_no_call_is_made(self, rig: Rig) -> None:
+    async def test_the_same_charge_gives_the_same_hand_off_where_no_call_is_made(self, rig: ProviderHarness) -> None:
         if rig.calls_to_start:
             pytest.skip("this provider issues a new page at each call")
         assert await rig.provider.start_charge(rig.charge()) == await rig.provider.start_charge(rig.charge())
 
-    async def test_a_signed_event_of_a_payment_is_a_success_that_matches(self, rig: Rig) -> None:
+    async def test_a_signed_event_of_a_payment_is_a_success_that_matches(self, rig: ProviderHarness) -> None:
         body = await _paid_event(rig)
         assert _is_authentic(rig, body, rig.sign(body, Environment.SANDBOX))
         report = rig.provider.read_event(body)
         assert report is not None
         assert (report.outcome, report.mismatch(the_payment())) == (Outcome.SUCCEEDED, None)
 
-    async def test_a_decline_event_is_a_failure(self, rig: Rig) -> None:
+    async def test_a_decline_event_is_a_failure(self, rig: ProviderHarness) -> None:
         if not rig.fails_by_event:
             pytest.skip("this provider sends no event for a decline")
         charge = await rig.begun()
@@ -212,7 +214,7 @@ class ProviderContract:
         assert report is not None
         assert (report.outcome, report.reason) == (Outcome.FAILED, "DECLINED")
 
-    async def test_every_altered_signature_is_refused(self, rig: Rig) -> None:
+    async def test_every_altered_signature_is_refused(self, rig: ProviderHarness) -> None:
         body = await _paid_event(rig)
         good = rig.sign(body, Environment.SANDBOX)
         flipped = ("b" if good[0] in "aA" else "a") + good[1:]  # hexadecimal signatures are taken in either letter case
@@ -221,7 +223,7 @@ class ProviderContract:
             assert not _is_authentic(rig, body, bad), bad
         assert not rig.provider.is_authentic(body, {}, rig.credentials, Environment.SANDBOX)
 
-    async def test_a_signature_proves_its_own_bytes_and_environment_alone(self, rig: Rig) -> None:
+    async def test_a_signature_proves_its_own_bytes_and_environment_alone(self, rig: ProviderHarness) -> None:
         body = await _paid_event(rig)
         good = rig.sign(body, Environment.SANDBOX)
         for changed in (body + b" ", body[:-1], body.replace(b"{", b"{ ", 1), json.dumps(json.loads(body)).encode()):
@@ -234,7 +236,9 @@ class ProviderContract:
         "body",
         [b"", b"null", b"[]", b"1", b'"text"', b"{", b'{"data":', b"\xff\xfe", b"[" * 100_000, b"a" * 1_000_000],
     )
-    async def test_a_body_that_is_no_event_is_malformed_and_nothing_worse(self, rig: Rig, body: bytes) -> None:
+    async def test_a_body_that_is_no_event_is_malformed_and_nothing_worse(
+        self, rig: ProviderHarness, body: bytes
+    ) -> None:
         with pytest.raises(ProviderFault) as raised:
             rig.provider.read_event(body)
         assert raised.value.kind is FaultKind.MALFORMED
@@ -242,12 +246,14 @@ class ProviderContract:
     @pytest.mark.parametrize(
         "reference", ["", "PAY-1", "PAY-20250131-ABCDEF\x00", "../../x", "PAY-20250131-abcdef", "X" * 10_000]
     )
-    async def test_an_event_about_a_reference_that_cannot_be_ours_is_not_ours(self, rig: Rig, reference: str) -> None:
+    async def test_an_event_about_a_reference_that_cannot_be_ours_is_not_ours(
+        self, rig: ProviderHarness, reference: str
+    ) -> None:
         body = json.loads(await _paid_event(rig))
         text = json.dumps(body).replace(REFERENCE, json.dumps(reference)[1:-1])
         assert rig.provider.read_event(text.encode()) is None
 
-    async def test_what_is_kept_of_an_event_says_the_same_and_nothing_of_the_payer(self, rig: Rig) -> None:
+    async def test_what_is_kept_of_an_event_says_the_same_and_nothing_of_the_payer(self, rig: ProviderHarness) -> None:
         body = await _paid_event(rig)
         payer = {
             "customer": {"email": "canary@payer.example", "customer_code": "CUS_canary"},
@@ -260,46 +266,46 @@ class ProviderContract:
         data = event["data"] if isinstance(event.get("data"), dict) else event
         data.update(payer, log={"history": [payer]})
         full = json.dumps(event).encode()
-        kept = rig.provider.reduced_event(full)
+        kept = rig.provider.redact_event(full)
         assert rig.provider.read_event(kept) == rig.provider.read_event(full) == rig.provider.read_event(body)
         assert rig.provider.read_event(kept) is not None
         for canary in (b"canary", b"4081", b"408408", b"203.0.113.7"):
             assert canary not in kept
 
     @pytest.mark.parametrize("body", [b"", b"[]", b"canary", b'"canary"', b'{"canary', b'{"data":' * 100_000])
-    async def test_of_what_is_no_event_nothing_is_kept(self, rig: Rig, body: bytes) -> None:
-        kept = rig.provider.reduced_event(body)
+    async def test_of_what_is_no_event_nothing_is_kept(self, rig: ProviderHarness, body: bytes) -> None:
+        kept = rig.provider.redact_event(body)
         assert len(kept) < 20
         with pytest.raises(ProviderFault):
             rig.provider.read_event(kept)
 
-    async def test_it_is_configured_only_where_its_credentials_are(self, rig: Rig) -> None:
+    async def test_it_is_configured_only_where_its_credentials_are(self, rig: ProviderHarness) -> None:
         sandbox = {name: value for name, value in rig.credentials.items() if name.startswith("sandbox")}
         assert rig.provider.is_configured(rig.credentials, Environment.LIVE)
         assert rig.provider.is_configured(sandbox, Environment.SANDBOX)
         assert not rig.provider.is_configured(sandbox, Environment.LIVE)
         assert not rig.provider.is_configured(dict.fromkeys(sandbox, " "), Environment.SANDBOX)
 
-    async def test_an_environment_can_be_switched_off_alone(self, rig: Rig) -> None:
+    async def test_an_environment_can_be_switched_off_alone(self, rig: ProviderHarness) -> None:
         off = {**rig.credentials, "liveEnabled": "false"}
         assert rig.provider.is_switched_on(off, Environment.SANDBOX)
         assert not rig.provider.is_switched_on(off, Environment.LIVE)
 
-    async def test_a_charge_shown_in_a_log_tells_no_credential(self, rig: Rig) -> None:
+    async def test_a_charge_shown_in_a_log_tells_no_credential(self, rig: ProviderHarness) -> None:
         shown = repr(rig.charge())
         assert all(secret not in shown for secret in rig.credentials.values())
 
 
-def _only_where_starting_calls(rig: Rig) -> None:
+def _only_where_starting_calls(rig: ProviderHarness) -> None:
     if not rig.calls_to_start:
         pytest.skip("starting a charge at this provider needs no call")
 
 
-def _is_authentic(rig: Rig, body: bytes, signature: str) -> bool:
+def _is_authentic(rig: ProviderHarness, body: bytes, signature: str) -> bool:
     return rig.provider.is_authentic(body, {rig.header: signature}, rig.credentials, Environment.SANDBOX)
 
 
-async def _paid_event(rig: Rig) -> bytes:
+async def _paid_event(rig: ProviderHarness) -> bytes:
     charge = await rig.begun()
     rig.pay(charge.reference, 0)
     return rig.event(charge.reference)

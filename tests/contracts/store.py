@@ -12,13 +12,13 @@ from tests.contracts.anomalies import AnomalyContract
 from tests.contracts.archive import ArchiveContract
 from tests.contracts.audit import AuditContract
 from tests.contracts.businesses import BusinessContract, GatewayContract
+from tests.contracts.cached_keys import RememberedKeyContract
 from tests.contracts.console_sessions import ConsoleSessionContract
 from tests.contracts.future_instants import FutureInstantContract
 from tests.contracts.payment_search import PaymentSearchContract
 from tests.contracts.payments import PaymentContract
 from tests.contracts.personal_data import PersonalDataContract
 from tests.contracts.reconciliations import ReconciliationContract
-from tests.contracts.remembered_keys import RememberedKeyContract
 from tests.contracts.resolutions import ResolutionContract
 from tests.contracts.revocations import RevocationContract
 from tests.contracts.sealed import SealedContract

@@ -10,7 +10,7 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.application.ports.store import Store
-from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult, TryResult
+from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult
 from payagg.domain.health import Health
 from payagg.domain.payment import Trigger
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit
@@ -30,7 +30,7 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 DLV, EVT = ([an_id(prefix, number) for number in range(10)] for prefix in ("dlv", "evt"))
 LEASE = timedelta(seconds=60)
-OK, DOWN = TryResult(200, None, 12), TryResult(None, "no answer", 15000)
+OK, DOWN = DeliveryAttemptResult(200, None, 12), DeliveryAttemptResult(None, "no answer", 15000)
 
 
 async def with_endpoints(store: Store, *endpoints: WebhookEndpoint) -> None:
@@ -91,7 +91,7 @@ class WebhookContract:
         await with_endpoints(store, an_endpoint())
         await emitted(store, a_delivery())
         await store.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(store)])
-        changed = an_endpoint(description="new", successful=99, failed=99, concurrency=50).rotated(b"new", "wxyz", NOW)
+        changed = an_endpoint(description="new", successful=99, failed=99, concurrency=50).rotate(b"new", "wxyz", NOW)
         kept = replace(changed, successful=1, failed=0, concurrency=CONCURRENCY_START + 1)
         async with store.begin() as tx:
             await tx.endpoints.save(changed)
@@ -100,7 +100,7 @@ class WebhookContract:
     async def test_a_removed_endpoint_is_shown_nowhere_and_goes_with_the_last_of_its_log(self, store: Store) -> None:
         await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"), an_endpoint("whe_3"))
         await emitted(store, a_delivery(), a_delivery(id=DLV[2], endpoint_id="whe_3"))
-        off = await store.queue.deactivated()
+        off = await store.queue.count_deactivated()
         async with store.begin() as tx:
             for removed in ("whe_1", "whe_2"):
                 await tx.endpoints.remove(removed, NOW)
@@ -109,7 +109,7 @@ class WebhookContract:
             assert [one.id for one in await tx.endpoints.subscribers("biz_1", Environment.SANDBOX)] == ["whe_3"]
             assert await tx.endpoints.lock("biz_1", "whe_1") is None
             assert await tx.endpoints.get("biz_1", "whe_1") is None
-        assert await store.queue.deactivated() == off
+        assert await store.queue.count_deactivated() == off
         (left,) = await claim(store)
         assert left.delivery.endpoint_id == "whe_3"
         async with store.begin() as tx:
@@ -225,19 +225,19 @@ class QueueContract:
         at = ALONE_FROM * LEASE
         lost = await claim(store, at, per_partition=8)
         assert [(one.delivery.attempts, one.delivery.lost_tries) for one in lost] == [(1, ALONE_FROM)] * 2
-        assert await store.queue.claim_suspect(NOW + at, LEASE) is None
+        assert await store.queue.claim_poison_message(NOW + at, LEASE) is None
         await store.queue.finish([DeliveryResult(one, DOWN, NOW + at, NOW + at, lost=True) for one in lost])
         # They are due before the others, and yet the others get all that the endpoint may have at once.
         others = await claim(store, at, per_partition=8)
         assert len(others) == 2
         assert {one.delivery.id for one in others}.isdisjoint(one.delivery.id for one in lost)
-        assert await store.queue.claim_suspect(NOW + at - SECOND, LEASE) is None
-        one, two = [await store.queue.claim_suspect(NOW + at, LEASE) for _ in range(2)]
+        assert await store.queue.claim_poison_message(NOW + at - SECOND, LEASE) is None
+        one, two = [await store.queue.claim_poison_message(NOW + at, LEASE) for _ in range(2)]
         assert one is not None
         assert two is not None
         assert {one.delivery.id, two.delivery.id} == {each.delivery.id for each in lost}
         assert (one.body, one.url, one.secrets) == (lost[0].body, lost[0].url, lost[0].secrets)
-        assert await store.queue.claim_suspect(NOW + at, LEASE) is None
+        assert await store.queue.claim_poison_message(NOW + at, LEASE) is None
         await store.queue.finish([DeliveryResult(one, DOWN, NOW + at, NOW + at)])
         await store.queue.release([two])
         stored = [await the_delivery(store, each.delivery.id) for each in (one, two)]
@@ -263,14 +263,14 @@ class QueueContract:
         (again,) = await claim(store, 2 * MINUTE)
         assert (again.delivery.id, again.delivery.event_id) == (DLV[1], EVT[1])
 
-    async def test_an_endpoint_gets_more_at_once_while_it_answers_well_and_half_when_it_does_not(
+    async def test_an_endpoint_gets_more_at_once_after_good_answers_and_half_after_a_bad_one(
         self, store: Store
     ) -> None:
         await with_endpoints(store, an_endpoint())
         await emitted(store, *(a_delivery(id=DLV[n]) for n in range(10)), a_delivery(id=an_id("dlv", 77)))
-        slow = TryResult(200, None, ANSWERS_WELL // timedelta(milliseconds=1) + 1)
+        slow = DeliveryAttemptResult(200, None, ANSWERS_WELL // timedelta(milliseconds=1) + 1)
 
-        async def after(*sent: TryResult) -> int:
+        async def after(*sent: DeliveryAttemptResult) -> int:
             """How many tries the endpoint gets once so many of those that it has now have ended so."""
             claimed = await claim(store, limit=len(sent), per_partition=CONCURRENCY_MAX)
             await store.queue.finish(
@@ -291,13 +291,15 @@ class QueueContract:
         await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
         await emitted(store, a_delivery(), *(a_delivery(id=DLV[n], endpoint_id="whe_2") for n in (2, 3)))
         gone, ours, theirs = sorted(await claim(store), key=lambda one: one.delivery.id)
-        before = await store.queue.deactivated()
-        await store.queue.finish([DeliveryResult(gone, TryResult(410, None, 1), NOW, None, deactivate=True)])
+        before = await store.queue.count_deactivated()
+        await store.queue.finish(
+            [DeliveryResult(gone, DeliveryAttemptResult(410, None, 1), NOW, None, deactivate=True)]
+        )
         off = await the_endpoint(store)
         assert (off.is_active, off.failed) == (False, 1)
-        assert await store.queue.deactivated() == before + 1
+        assert await store.queue.count_deactivated() == before + 1
         for result, since in (
-            (DeliveryResult(ours, DOWN, NOW, None, blameless=True), None),
+            (DeliveryResult(ours, DOWN, NOW, None, uncounted=True), None),
             (DeliveryResult(theirs, DOWN, NOW, None), NOW),
         ):
             await store.queue.finish([result])
@@ -312,7 +314,7 @@ class QueueContract:
         async with store.begin() as tx:
             await tx.endpoints.save(an_endpoint(url="https://shop.example/new"))
         (failing,) = await claim(store)
-        gone_result = DeliveryResult(gone, TryResult(410, "answered 410", 1), NOW, None, deactivate=True)
+        gone_result = DeliveryResult(gone, DeliveryAttemptResult(410, "answered 410", 1), NOW, None, deactivate=True)
         await store.queue.finish([gone_result, DeliveryResult(failing, DOWN, NOW + SECOND, NOW + MINUTE)])
         await store.queue.finish([DeliveryResult(fine, OK, NOW + MINUTE, None)])
         endpoint = await the_endpoint(store)
@@ -417,9 +419,9 @@ class InboxContract:
             await store.keep_refused(event)
         await asyncio.gather(*map(store.keep_refused, others))
         async with store.begin() as tx:
-            assert await tx.inbox.refused() == [*reversed(others), again]
+            assert await tx.inbox.list_refused() == [*reversed(others), again]
             assert await tx.inbox.purge_refused(NOW + MINUTE) == 2
-            assert await tx.inbox.refused() == [*reversed(others[1:])]
+            assert await tx.inbox.list_refused() == [*reversed(others[1:])]
 
     async def test_health_is_kept_per_gateway_and_environment(self, store: Store) -> None:
         async with store.begin() as tx:

@@ -11,7 +11,7 @@ async def entries(store: Store, **wanted: Any) -> list[AuditEntry]:
     """All of them, newest first."""
     found: list[AuditEntry] = []
     async with store.begin() as tx:
-        while page := await tx.audit.listed(AuditFilter(**wanted), found[-1].id if found else None, 1_000):
+        while page := await tx.audit.list_entries(AuditFilter(**wanted), found[-1].id if found else None, 1_000):
             found += page
     return found
 

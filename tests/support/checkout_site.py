@@ -14,7 +14,7 @@ from payagg_testing.builders import AN_ADMIN, a_business, a_gateway, a_payment
 
 from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
 from payagg.domain.business import Business
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
@@ -62,7 +62,7 @@ class Site:
         """A payment as it may stand in the database, whatever initiate would say of it; the address of its page."""
         address = fields.pop("callback_url", None)
         fields = {"now": self.services.clock.now(), "ttl": timedelta(hours=1), **fields}
-        payment: Payment = revised(a_payment(**fields), callback_url=address)
+        payment: Payment = with_changes(a_payment(**fields), callback_url=address)
         self.do(self.services.store.add_payment(payment))
         return f"{self.base_url}/checkout/{payment.reference}"
 

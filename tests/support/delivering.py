@@ -12,7 +12,7 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult, TryResult
+from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult
 from payagg.application.webhooks.dispatcher import Dispatcher
 from tests.support.assembly import KEYS
 from tests.support.crashes import crash_at
@@ -33,8 +33,8 @@ class MortalQueue(PostgresDeliveryQueue):
             self._step("claimed")
         return claimed
 
-    async def claim_suspect(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
-        claimed = await super().claim_suspect(now, lease)
+    async def claim_poison_message(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
+        claimed = await super().claim_poison_message(now, lease)
         if claimed is not None:
             self._step("claimed")
         return claimed
@@ -52,7 +52,7 @@ class MortalSender(HttpSender):
         super().__init__(allow_loopback=True)
         self._step = step
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> DeliveryAttemptResult:
         result = await super().send(url, headers, body, owner="")
         self._step("sent")
         self._step(url.rpartition("/")[2])

@@ -73,7 +73,7 @@ class GatewayWorld:
         """A business `biz_1`, the built-in, and an ACTIVE gateway per slug; their ids by slug."""
         await self.add(a_business())
         await self.gateways.seed("builtin", slugs)
-        ids = {gateway.slug: gateway.id for gateway in await self.gateways.listed()}
+        ids = {gateway.slug: gateway.id for gateway in await self.gateways.list_gateways()}
         for slug in slugs:
             await self.gateways.enable(ids[slug], by=AN_ADMIN)
         return ids

@@ -148,7 +148,7 @@ class Api:
         """provider_a ready for both environments; nobody is called by what these tests do."""
         gateways = self.services.gateways
         await gateways.seed("builtin", ("provider_a", "provider_b"))
-        seeded = {gateway.slug: gateway.id for gateway in await gateways.listed()}
+        seeded = {gateway.slug: gateway.id for gateway in await gateways.list_gateways()}
         credentials = {"sandboxSecretKey": "sk_test_" + "a" * 40, "liveSecretKey": "sk_live_" + "b" * 40}
         await gateways.set_credentials(seeded["provider_a"], UpdateCredentials(credentials=credentials), by=AN_ADMIN)
         await gateways.enable(seeded["provider_a"], by=AN_ADMIN)

@@ -22,7 +22,7 @@ from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
 
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.store import Store
-from payagg.application.ports.webhooks import TryResult
+from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
 from payagg.entrypoints.bootstrap import Services, entropy_of, in_process, store_at
 from payagg.entrypoints.http.app import create_app
@@ -56,9 +56,9 @@ class InboxSender:
 
     async def send(
         self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str = "", is_test: bool = False
-    ) -> TryResult:
+    ) -> DeliveryAttemptResult:
         status = self._inbox.receive(url, headers, body)
-        return TryResult(status, None if status < 300 else f"status {status}", 1)
+        return DeliveryAttemptResult(status, None if status < 300 else f"status {status}", 1)
 
 
 class AdvancingClock(ManualClock):

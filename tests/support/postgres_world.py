@@ -20,11 +20,9 @@ def numbered(number: int, **fields: Any) -> Payment:
     return a_payment(reference=make_reference("PAY", NOW, number), **fields)
 
 
-async def together(store: PostgresStore, *payments: Payment, remembered: KeyHolder | None = None) -> list[Any]:
+async def together(store: PostgresStore, *payments: Payment, cached: KeyHolder | None = None) -> list[Any]:
     """The answers to callers that ask at one moment, and so share a statement."""
-    return await asyncio.gather(
-        *(store.add_payment(payment, remembered) for payment in payments), return_exceptions=True
-    )
+    return await asyncio.gather(*(store.add_payment(payment, cached) for payment in payments), return_exceptions=True)
 
 
 async def kill_others(database_url: str) -> None:

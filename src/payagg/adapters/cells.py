@@ -47,7 +47,7 @@ class HttpCells:
 
     async def home_gateways(self) -> list[Gateway]:
         answer = await self._get(self._cells.home, f"{INTERNAL}/gateways")
-        return _decoded(answer, list[Gateway])
+        return _decode(answer, list[Gateway])
 
     async def home_logo(self, gateway_id: str) -> bytes:
         path = f"/api/v1/public/gateways/{quote(gateway_id, safe='')}/logo"
@@ -55,7 +55,7 @@ class HttpCells:
 
     async def state(self, cell: str) -> CellState:
         """What a cell says of itself."""
-        return _decoded(await self._get(cell, INTERNAL), CellState)
+        return _decode(await self._get(cell, INTERNAL), CellState)
 
     async def hand_on(self, cell: str, path: str, body: bytes, headers: Mapping[str, str]) -> EventAnswer:
         # The provider's own headers alone: the signature is one of them.
@@ -68,7 +68,7 @@ class HttpCells:
             if answer.status_code != httpx.codes.MISDIRECTED_REQUEST or moved not in self._cells.others:
                 break
             cell = moved
-        error = _decoded(answer, _Refused).error
+        error = _decode(answer, _Refused).error
         if error.code not in ErrorCode.__members__ or ErrorCode[error.code].kind in (Kind.MISDIRECTED, Kind.FAULT):
             raise Unavailable(f"the cell {cell} answered {answer.status_code}")
         if error.code in (ErrorCode.SERVICE_UNAVAILABLE.name, ErrorCode.UNAUTHORIZED.name):
@@ -95,7 +95,7 @@ class HttpCells:
             raise Unavailable(f"the cell {cell} cannot be reached: {type(error).__name__}") from None
 
 
-def _decoded(answer: httpx.Response, kind: type[T]) -> T:
+def _decode(answer: httpx.Response, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(answer.content, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, Refusal):

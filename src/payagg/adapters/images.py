@@ -27,12 +27,12 @@ class PillowImages:
         if len(content) > LOGO_MAX_BYTES:
             raise invalid("file", "Must be at most 2 MB.")
         async with self._room:
-            judged = await self._judged(content)
+            judged = await self._judge(content)
         if "flaw" in judged:
             raise invalid("file", judged["flaw"])
         return judged["kind"]
 
-    async def _judged(self, content: bytes) -> dict[str, str]:
+    async def _judge(self, content: bytes) -> dict[str, str]:
         # -P: what lies in the working folder is no module of ours.
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "payagg.adapters.image_decoder", str(self._seconds)),

@@ -49,7 +49,7 @@ class KeySet:
 
     async def load(self) -> None:
         """Reads the set anew; raises ValueError, in words that name no content."""
-        self._keys = parsed(await self._fetched() if self.is_remote else await asyncio.to_thread(self._read))
+        self._keys = parse_keys(await self._fetch() if self.is_remote else await asyncio.to_thread(self._read))
 
     async def keep(self, pause: float = PAUSE_SECONDS, fresh: float = FRESH_SECONDS) -> None:
         """Loads for ever: when a key is wanted, and every `fresh` seconds, but never twice within `pause`."""
@@ -69,7 +69,7 @@ class KeySet:
         except OSError as error:
             raise ValueError(f"cannot be read ({error.strerror})") from None
 
-    async def _fetched(self) -> bytes:
+    async def _fetch(self) -> bytes:
         try:
             answer = await Transport(deadline=FETCH_SECONDS).exchange("GET", self._source, {})
         except ProviderFault as fault:
@@ -79,7 +79,7 @@ class KeySet:
         return answer.body
 
 
-def parsed(body: bytes) -> dict[str, VerifyingKey]:
+def parse_keys(body: bytes) -> dict[str, VerifyingKey]:
     """The keys that may verify tokens; others are passed over, as the RFC wants it. Raises ValueError."""
     try:
         listed = msgspec.json.decode(body, type=dict[str, Any]).get("keys")

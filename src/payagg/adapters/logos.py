@@ -36,20 +36,20 @@ class ObjectLogos:
         self._threads = ThreadPoolExecutor(AT_ONCE, "object-store")
 
     async def put(self, path: str, content: bytes) -> None:
-        await self._bounded(lambda store: put(store, path, content))
+        await self._call_bounded(lambda store: put(store, path, content))
 
     async def get(self, path: str) -> bytes | None:
-        return await self._bounded(lambda store: bytes(get(store, path).bytes()))
+        return await self._call_bounded(lambda store: bytes(get(store, path).bytes()))
 
     async def delete(self, path: str) -> None:
         """Removing what is not there is fine."""
-        await self._bounded(lambda store: delete(store, path))
+        await self._call_bounded(lambda store: delete(store, path))
 
-    async def _bounded(self, call: Callable[[ObjectStore], T]) -> T | None:
+    async def _call_bounded(self, call: Callable[[ObjectStore], T]) -> T | None:
         """The call's result, None where there is no such file; raises Unavailable for everything else."""
         try:
             if self._opened is None:
-                self._opened = _opened(self._place)
+                self._opened = _open_store(self._place)
             async with asyncio.timeout(self.call_seconds):
                 return await asyncio.get_running_loop().run_in_executor(self._threads, call, self._opened)
         except (NotFoundError, FileNotFoundError):
@@ -67,7 +67,7 @@ class ArchiveObjects(ObjectLogos):
     fault = ArchiveUnavailable
 
 
-def _opened(place: str) -> ObjectStore:
+def _open_store(place: str) -> ObjectStore:
     if "://" in place and not place.startswith("file://"):
         return from_url(place, retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=CALL_SECONDS)})
     folder = Path(place.removeprefix("file://")).absolute()

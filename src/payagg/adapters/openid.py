@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from payagg.adapters.jwks import FETCH_SECONDS, FRESH_SECONDS, KeySet
-from payagg.adapters.providers.transport import Transport, decoded
+from payagg.adapters.providers.transport import Transport, decode_body
 from payagg.adapters.security import Tokens
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.sign_in import IssuerAway, SignInFlow, SignInRefused
@@ -62,7 +62,7 @@ class OpenIdIssuer:
         return urlsplit(self.issuer).netloc
 
     async def page(self, flow: SignInFlow, redirect_uri: str) -> str:
-        found = await self._discovered()
+        found = await self._discover()
         challenge = urlsafe_b64encode(sha256(flow.verifier.encode()).digest()).rstrip(b"=")
         scopes = ["openid", "email", *(one for one in found.scopes_supported if one == self.role_claim)]
         query = {
@@ -81,18 +81,18 @@ class OpenIdIssuer:
     async def claims(self, code: str, flow: SignInFlow, redirect_uri: str) -> Mapping[str, Any]:
         """Those of the ID token, and where it does not say, of the userinfo endpoint: an issuer that keeps to the
         letter gives e-mail and roles there alone (5.4)."""
-        found = await self._discovered()
-        issued = await self._exchanged(found, code, flow, redirect_uri)
-        claims = await self._verified(found, issued.id_token, flow.nonce)
+        found = await self._discover()
+        issued = await self._exchange(found, code, flow, redirect_uri)
+        claims = await self._verify(found, issued.id_token, flow.nonce)
         if found.userinfo_endpoint is None:
             return claims
         bearer = {"Authorization": f"Bearer {issued.access_token}"}
-        more = await self._asked("GET", found.userinfo_endpoint, dict[str, Any], bearer)
+        more = await self._request("GET", found.userinfo_endpoint, dict[str, Any], bearer)
         if more.get("sub") != claims["sub"]:
             raise SignInRefused("userinfo is of somebody else")
         return more | claims
 
-    async def _exchanged(self, found: Discovery, code: str, flow: SignInFlow, redirect_uri: str) -> IssuedTokens:
+    async def _exchange(self, found: Discovery, code: str, flow: SignInFlow, redirect_uri: str) -> IssuedTokens:
         body = {
             "grant_type": "authorization_code",
             "code": code,
@@ -105,9 +105,9 @@ class OpenIdIssuer:
             headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
         else:
             body |= {"client_id": self.client_id} | ({"client_secret": self.secret} if self.secret is not None else {})
-        return await self._asked("POST", found.token_endpoint, IssuedTokens, headers, urlencode(body).encode())
+        return await self._request("POST", found.token_endpoint, IssuedTokens, headers, urlencode(body).encode())
 
-    async def _verified(self, found: Discovery, id_token: str, nonce: str) -> dict[str, Any]:
+    async def _verify(self, found: Discovery, id_token: str, nonce: str) -> dict[str, Any]:
         """The keys are fetched for each sign-in, as an issuer may have changed them a moment ago."""
         keys = KeySet(self._safe(found.jwks_uri))
         try:
@@ -125,17 +125,17 @@ class OpenIdIssuer:
             raise SignInRefused("the ID token is of another client")
         return claims
 
-    async def _discovered(self) -> Discovery:
+    async def _discover(self) -> Discovery:
         now = self.clock.now()
         if self._known is None or now - self._known[0] >= timedelta(seconds=FRESH_SECONDS):
             url = self.issuer.rstrip("/") + "/.well-known/openid-configuration"
-            found = await self._asked("GET", url, Discovery, {})
+            found = await self._request("GET", url, Discovery, {})
             if found.issuer != self.issuer:
                 raise IssuerAway("its configuration is of another issuer")
             self._known = now, found
         return self._known[1]
 
-    async def _asked(
+    async def _request(
         self, method: str, url: str, kind: type[T], headers: Mapping[str, str], body: bytes | None = None
     ) -> T:
         try:
@@ -143,7 +143,7 @@ class OpenIdIssuer:
                 method, self._safe(url), {"Accept": "application/json", **headers}, body
             )
             if answer.status == 200:
-                return decoded(answer.body, kind)
+                return decode_body(answer.body, kind)
         except ProviderFault as fault:
             raise IssuerAway(fault.kind.value) from None
         if body is None or answer.status >= 500:

@@ -9,19 +9,19 @@ from contextvars import Context, ContextVar, copy_context
 REQUEST_SECONDS = 5.0
 
 
-class Patience:
+class RequestBudget:
     __slots__ = ("left",)
 
     def __init__(self) -> None:
         self.left = REQUEST_SECONDS
 
 
-_patience: ContextVar[Patience | None] = ContextVar("patience", default=None)
+_patience: ContextVar[RequestBudget | None] = ContextVar("patience", default=None)
 
 
 def begin_request() -> None:
     """From now on this task, and what it starts, has REQUEST_SECONDS."""
-    _patience.set(Patience())
+    _patience.set(RequestBudget())
 
 
 def renew() -> None:
@@ -49,7 +49,7 @@ def waiting(most: float) -> Iterator[float]:
         patience.left -= now() - began
 
 
-def shared() -> Context:
+def shared_context() -> Context:
     """The context of work that many share, and whose end is none of the one's that began it."""
     context = copy_context()
     context.run(_patience.set, None)

@@ -12,14 +12,14 @@ R = TypeVar("R")
 TRIES = 4
 
 
-def retried(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+def retry_on_conflict(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
     """Repeats `work` when its transaction was rolled back by a Conflict; after TRIES it is Unavailable.
 
     Only for work that is one transaction and nothing else: a provider call must never be repeated blindly.
     """
 
     @wraps(work)
-    async def repeated(*args: P.args, **kwargs: P.kwargs) -> R:
+    async def repeat(*args: P.args, **kwargs: P.kwargs) -> R:
         for number in range(TRIES):
             try:
                 return await work(*args, **kwargs)
@@ -27,4 +27,4 @@ def retried(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, 
                 await asyncio.sleep(0.01 * 4**number)
         raise Unavailable("the transaction kept conflicting")
 
-    return repeated
+    return repeat

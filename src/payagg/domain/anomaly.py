@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from payagg.domain.checks import check_id, check_instant, check_member, check_text, revised
+from payagg.domain.checks import check_id, check_instant, check_member, check_text, with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.machine import Machine
 from payagg.domain.payment import ACTOR_MAX
@@ -145,14 +145,14 @@ class Anomaly:
     def acknowledge(self, by: str, now: datetime) -> "Anomaly":
         """Somebody looks at it; raises ANOMALY_NOT_OPEN when somebody did already, or when it is closed."""
         status = ANOMALY.next(self.status, AnomalyTrigger.ACKNOWLEDGE)
-        return revised(self, status=status, acknowledged_by=by, acknowledged_at=now)
+        return with_changes(self, status=status, acknowledged_by=by, acknowledged_at=now)
 
     def close(self, by: str, reason: str, now: datetime) -> "Anomaly":
         """Worked off, with what was done about it; raises ANOMALY_ALREADY_CLOSED, or VALIDATION_ERROR on `reason`."""
         if not 1 <= len(reason.strip()) <= len(reason) <= CLOSE_REASON_MAX:
             raise invalid("reason", f"Say what was done, in at most {CLOSE_REASON_MAX} characters.")
         status = ANOMALY.next(self.status, AnomalyTrigger.CLOSE)
-        return revised(self, status=status, closed_by=by, closed_at=now, close_reason=reason)
+        return with_changes(self, status=status, closed_by=by, closed_at=now, close_reason=reason)
 
     def assign(self, assignee: str | None) -> "Anomaly":
         """Who works on it, None for nobody; raises ANOMALY_ALREADY_CLOSED, or VALIDATION_ERROR on `assignee`."""
@@ -161,7 +161,7 @@ class Anomaly:
             if not assignee.strip() or not assignee.isprintable():
                 raise invalid("assignee", "Must be printable and not blank.")
         self._ensure_unclosed()
-        return revised(self, assignee=assignee)
+        return with_changes(self, assignee=assignee)
 
     def note(self, text: str, by: str, now: datetime) -> "Anomaly":
         """With what somebody found out; raises ANOMALY_ALREADY_CLOSED, NOTE_LIMIT_REACHED, or VALIDATION_ERROR on
@@ -172,7 +172,7 @@ class Anomaly:
         self._ensure_unclosed()
         if len(self.notes) >= NOTES_MAX:
             raise Refusal(ErrorCode.NOTE_LIMIT_REACHED)
-        return revised(self, notes=(*self.notes, {"at": now.isoformat(), "by": by, "text": text}))
+        return with_changes(self, notes=(*self.notes, {"at": now.isoformat(), "by": by, "text": text}))
 
     def _ensure_unclosed(self) -> None:
         if self.status is AnomalyStatus.CLOSED:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
 
-from payagg.domain.checks import check_bytes, check_id, check_instant, check_member, check_text, revised
+from payagg.domain.checks import check_bytes, check_id, check_instant, check_member, check_text, with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.machine import Machine
 from payagg.domain.values import Environment
@@ -143,7 +143,7 @@ class ApiKey:
 
     def revoke(self, now: datetime) -> "ApiKey":
         """The REVOKED key; raises API_KEY_ALREADY_REVOKED when it is one already."""
-        return revised(self, status=API_KEY.next(self.status, ApiKeyTrigger.REVOKE), revoked_at=now)
+        return with_changes(self, status=API_KEY.next(self.status, ApiKeyTrigger.REVOKE), revoked_at=now)
 
     def ensure_accepted(self) -> None:
         """Raises INVALID_API_KEY for a revoked key: it answers exactly like one that never existed."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from payagg.domain.attempt import Attempt, AttemptState, provider_reference
-from payagg.domain.checks import restored
+from payagg.domain.checks import restore
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ArchivedPayment:
         """The attempts as far as a report is judged by them."""
         unknown = dict.fromkeys(Attempt.__dataclass_fields__)
         return [
-            restored(
+            restore(
                 Attempt,
                 {
                     **unknown,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 
-from payagg.domain.checks import check_id, check_instant, check_integer, check_member, check_text, revised
+from payagg.domain.checks import check_id, check_instant, check_integer, check_member, check_text, with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import SEQUENCE_MAX, Payment, Status, check_gateway
@@ -20,11 +20,11 @@ VERIFY_FINAL_EVERY = timedelta(hours=1)  # the same of a payment that is final
 
 # Of the time since the hand-off, so that a burst of payments does not return as one. Never more than a drain lasts: a
 # gateway that is deleted right after it is asked for the last time before its secrets go.
-ASK_JITTER = 0.1
-ASK_SPREAD_MAX = timedelta(minutes=25)
+CHECK_JITTER = 0.1
+CHECK_SPREAD_MAX = timedelta(minutes=25)
 
 # When the reconciler asks about an attempt, counted from its hand-off: until its payment is SUCCESS or REVERSED.
-ASK_AFTER = (
+CHECK_AFTER = (
     timedelta(minutes=1),
     timedelta(minutes=3),
     timedelta(minutes=10),
@@ -38,19 +38,19 @@ ASK_AFTER = (
     timedelta(hours=72),
 )
 
-LONGEST_ASK = ASK_AFTER[-1] + ASK_SPREAD_MAX  # from the hand-off to the last instant at which it is asked about
+LONGEST_CHECK = CHECK_AFTER[-1] + CHECK_SPREAD_MAX  # from the hand-off to the last instant at which it is asked about
 
 # When a charge that was paid is asked about, counted from the instant that it was confirmed here: a refund or a dispute
 # whose one event was lost is found then.
-ASK_PAID_AFTER = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
+CHECK_PAID_AFTER = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
 # After a restore, what was confirmed within this long is asked about at once.
 HASTEN_PAID = timedelta(days=30)
 
-FIRST_ASK_MAX = ASK_AFTER[0] * (1 + ASK_JITTER)  # an attempt that was handed off is asked about so soon
+FIRST_CHECK_MAX = CHECK_AFTER[0] * (1 + CHECK_JITTER)  # an attempt that was handed off is asked about so soon
 
 
-def next_ask(
-    since: datetime, now: datetime, chance: float, schedule: Sequence[timedelta] = ASK_AFTER
+def next_check(
+    since: datetime, now: datetime, chance: float, schedule: Sequence[timedelta] = CHECK_AFTER
 ) -> datetime | None:
     """The next instant of `schedule` still ahead, a little spread by `chance` in [0, 1); None after the last.
 
@@ -58,7 +58,7 @@ def next_ask(
     """
     ahead = (after for after in schedule if since + after > now)
     after = next(ahead, None)
-    return since + after + min(after * ASK_JITTER, ASK_SPREAD_MAX) * chance if after is not None else None
+    return since + after + min(after * CHECK_JITTER, CHECK_SPREAD_MAX) * chance if after is not None else None
 
 
 class HandOffKind(Enum):
@@ -195,15 +195,15 @@ class Attempt:
         return self.state is AttemptState.HANDED_OFF
 
     def confirm(self, facts: ChargeFacts, now: datetime) -> "Attempt":
-        """Paid: with what the provider says of it that was not known, and asked about from now on as ASK_PAID_AFTER
+        """Paid: with what the provider says of it that was not known, and asked about from now on as CHECK_PAID_AFTER
         says. `confirmed_at` stays as it was first set. The simulator has nothing to add."""
         if self.gateway == SANDBOX_SLUG:
             return self
         since = self.confirmed_at or now
-        return revised(
+        return with_changes(
             self,
             confirmed_at=since,
-            next_ask_at=next_ask(since, now, 0, ASK_PAID_AFTER),
+            next_ask_at=next_check(since, now, 0, CHECK_PAID_AFTER),
             provider_id=self.provider_id or facts.provider_id,
             channel=self.channel or facts.channel,
             fee=facts.fee if self.fee is None else self.fee,
@@ -226,29 +226,29 @@ class Attempt:
 
     def leave_in_doubt(self, at: datetime) -> "Attempt":
         """A restored database lacks its end: it may have been handed off right after the instant `at`."""
-        return revised(self, handed_off_at=at)
+        return with_changes(self, handed_off_at=at)
 
     def take_over(self, token: str, now: datetime) -> "Attempt":
         """The claim under a new owner; the old owner's token no longer records anything."""
-        return revised(self, state=AttemptState.CLAIMED, token=token, lease_until=now + LEASE)
+        return with_changes(self, state=AttemptState.CLAIMED, token=token, lease_until=now + LEASE)
 
     def hand_over(self, hand_off: HandOff, now: datetime, chance: float) -> "Attempt":
         """HANDED_OFF at `now`, first asked about as the schedule says."""
-        return revised(
+        return with_changes(
             self,
             state=AttemptState.HANDED_OFF,
             hand_off=hand_off,
             handed_off_at=now,
-            next_ask_at=next_ask(now, now, chance),
+            next_ask_at=next_check(now, now, chance),
         )
 
     def refuse(self) -> "Attempt":
         """REFUSED: nobody was sent there and nobody need ask."""
-        return revised(self, state=AttemptState.REFUSED, handed_off_at=None, next_ask_at=None)
+        return with_changes(self, state=AttemptState.REFUSED, handed_off_at=None, next_ask_at=None)
 
     def leave_unknown(self, now: datetime, chance: float) -> "Attempt":
         """UNKNOWN: no answer came; the reconciler asks."""
-        return revised(self, state=AttemptState.UNKNOWN, next_ask_at=next_ask(now, now, chance))
+        return with_changes(self, state=AttemptState.UNKNOWN, next_ask_at=next_check(now, now, chance))
 
     def is_held(self, now: datetime) -> bool:
         """Whether a live claimant may still be talking to the provider."""
@@ -260,11 +260,11 @@ class Attempt:
         if self.next_ask_at is None or self.next_ask_at <= last or self.confirmed_at or self.gateway_id is None:
             return False
         past = max(filter(None, (self.created_at, self.handed_off_at, self.last_ask_at)))
-        return past > last or self.next_ask_at > last + LONGEST_ASK
+        return past > last or self.next_ask_at > last + LONGEST_CHECK
 
     def pulled_back(self, now: datetime) -> "Attempt":
         """Asked about at once, and from then on by the schedule as if it had been handed off now."""
-        return revised(
+        return with_changes(
             self,
             created_at=min(self.created_at, now),
             lease_until=min(self.lease_until, now),
@@ -365,20 +365,20 @@ def ensure_attempts_left(attempts: Sequence[Attempt]) -> None:
         raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, "Too many tries; start a new payment.", "gatewaySlug")
 
 
-def postpone_ask(payment: Payment, attempt: Attempt, now: datetime) -> Attempt | None:
+def postpone_check(payment: Payment, attempt: Attempt, now: datetime) -> Attempt | None:
     """The attempt as it is to be stored instead of being asked about at `now`, or None when asking is due.
 
     A refused attempt is asked about no more, nor is one whose news can change nothing. A live claim gets the time to
     end.
     """
     if _is_past_asking(payment, attempt) or attempt.state is AttemptState.REFUSED:
-        return revised(attempt, next_ask_at=None)
+        return with_changes(attempt, next_ask_at=None)
     if attempt.is_held(now):
-        return revised(attempt, next_ask_at=attempt.lease_until)
+        return with_changes(attempt, next_ask_at=attempt.lease_until)
     return None
 
 
-def after_ask(payment: Payment, attempt: Attempt, began: datetime, chance: float) -> Attempt:
+def after_check(payment: Payment, attempt: Attempt, began: datetime, chance: float) -> Attempt:
     """The attempt once an ask about it that began at `began` is over, with the next instant of its schedule; none after
     the last.
 
@@ -387,15 +387,15 @@ def after_ask(payment: Payment, attempt: Attempt, began: datetime, chance: float
     """
     is_over = _is_past_asking(payment, attempt)
     if attempt.confirmed_at is not None:
-        due = next_ask(attempt.confirmed_at, began, chance, ASK_PAID_AFTER)
+        due = next_check(attempt.confirmed_at, began, chance, CHECK_PAID_AFTER)
     else:
-        due = next_ask(attempt.handed_off_at or attempt.created_at, began, chance)
+        due = next_check(attempt.handed_off_at or attempt.created_at, began, chance)
     last = max(began, attempt.last_ask_at or began)
-    return revised(attempt, asks=attempt.asks + 1, last_ask_at=last, next_ask_at=None if is_over else due)
+    return with_changes(attempt, asks=attempt.asks + 1, last_ask_at=last, next_ask_at=None if is_over else due)
 
 
 def ends_asking(payment: Payment) -> bool:
-    """Whether the payment's status ends the schedule of ASK_AFTER for each of its attempts."""
+    """Whether the payment's status ends the schedule of CHECK_AFTER for each of its attempts."""
     return payment.status in (Status.SUCCESS, Status.REVERSED)
 
 

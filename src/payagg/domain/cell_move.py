@@ -29,7 +29,7 @@ class BusinessMove:
 
 
 @dataclass(frozen=True)
-class Signpost:
+class ForwardingRecord:
     """Where a payment, a key or a business went that was here, as Redis Cluster's MOVED says it. `is_under_way`: the
     other cell has not got it yet, or may have and nobody may ask for it yet."""
 

@@ -1,8 +1,8 @@
 """Checks of single values, each refused under the input's JSON name, and copies of what was checked before.
 
 Whatever is made from values of the outside is checked whole, in its `__post_init__`. Two ways lead around that, both
-for what was checked when it came in: `restored` for a stored row, `revised` for a move of the domain's own. A rule that
-is made stricter later must neither hide an old payment nor stop its money from settling.
+for what was checked when it came in: `restore` for a stored row, `with_changes` for a move of the domain's own. A rule
+that is made stricter later must neither hide an old payment nor stop its money from settling.
 """
 
 import re
@@ -76,13 +76,13 @@ def is_storable(text: str) -> bool:
     return True
 
 
-def restored(cls: type[T], fields: Mapping[str, Any]) -> T:
+def restore(cls: type[T], fields: Mapping[str, Any]) -> T:
     """The object of a stored row, made as `pickle` makes one: without `__init__`, and so without the checks."""
     item = object.__new__(cls)
     item.__dict__.update(fields)
     return item
 
 
-def revised(item: T, **changes: Any) -> T:
+def with_changes(item: T, **changes: Any) -> T:
     """A copy with `changes`, unchecked: for moves of the domain's own. `dataclasses.replace` checks the whole anew."""
-    return restored(type(item), {**item.__dict__, **changes})
+    return restore(type(item), {**item.__dict__, **changes})

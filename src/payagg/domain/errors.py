@@ -113,6 +113,6 @@ def invalid(field: str, message: str) -> Refusal:
     return Refusal(ErrorCode.VALIDATION_ERROR, message, field)
 
 
-def misdirected(cell: str, message: str | None = None) -> Refusal:
+def misdirected_refusal(cell: str, message: str | None = None) -> Refusal:
     """What one cell says about what another has: nothing was done, and `cell` is the name of the one to ask."""
     return Refusal(ErrorCode.MISDIRECTED_REQUEST, message, cell=cell)

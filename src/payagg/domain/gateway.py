@@ -15,7 +15,7 @@ from payagg.domain.checks import (
     check_member,
     check_text,
     is_storable,
-    revised,
+    with_changes,
 )
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.machine import Machine
@@ -161,37 +161,37 @@ class Gateway:
     def as_of(self, now: datetime) -> "Gateway":
         """The gateway as it stands at `now`: a drain ends at its instant, whether or not a worker has run."""
         if self.status is GatewayStatus.DRAINING and self.drain_ends_at is not None and now >= self.drain_ends_at:
-            return self._moved(GatewayTrigger.END_DRAIN, self.drain_ends_at)
+            return self._move(GatewayTrigger.END_DRAIN, self.drain_ends_at)
         return self
 
     def enable(self, now: datetime) -> "Gateway":
         """Raises GATEWAY_ALREADY_ENABLED when ACTIVE."""
-        return self._moved(GatewayTrigger.ENABLE, now)
+        return self._move(GatewayTrigger.ENABLE, now)
 
     def disable(self, now: datetime, drain: timedelta = DRAIN_WINDOW) -> "Gateway":
         """DRAINING until now + drain; raises GATEWAY_BUILT_IN or GATEWAY_NOT_ACTIVE."""
         self._ensure_not_built_in()
-        moved = self._moved(GatewayTrigger.DISABLE, now)
-        return revised(moved, drain_started_at=now, drain_ends_at=now + drain)
+        moved = self._move(GatewayTrigger.DISABLE, now)
+        return with_changes(moved, drain_started_at=now, drain_ends_at=now + drain)
 
     def delete(self, now: datetime) -> "Gateway":
         """Raises GATEWAY_BUILT_IN, or GATEWAY_IN_USE while ACTIVE or DRAINING."""
         self._ensure_not_built_in()
-        return self._moved(GatewayTrigger.DELETE, now)
+        return self._move(GatewayTrigger.DELETE, now)
 
-    def wiped(self, now: datetime, has_open_attempts: bool) -> "Gateway":
+    def without_secrets(self, now: datetime, has_open_attempts: bool) -> "Gateway":
         """The gateway without the secrets that have served: the credentials of a deleted one once none of its attempts
         is open or SETTLING_MAX has passed, and replaced ones that prove nothing any more."""
         is_settled = not has_open_attempts or now >= self.updated_at + SETTLING_MAX
         if self.status is GatewayStatus.DELETED and is_settled and self.has_credentials:
-            return revised(self, credentials=None)
+            return with_changes(self, credentials=None)
         if self.replaced_secrets_until is not None and now >= self.replaced_secrets_until:
-            return revised(self, replaced_secrets=None, replaced_secrets_until=None)
+            return with_changes(self, replaced_secrets=None, replaced_secrets_until=None)
         return self
 
-    def _moved(self, trigger: GatewayTrigger, now: datetime) -> "Gateway":
+    def _move(self, trigger: GatewayTrigger, now: datetime) -> "Gateway":
         status = GATEWAY.next(self.status, trigger)
-        return revised(self, status=status, drain_started_at=None, drain_ends_at=None, updated_at=now)
+        return with_changes(self, status=status, drain_started_at=None, drain_ends_at=None, updated_at=now)
 
     def _ensure_not_built_in(self) -> None:
         if self.is_built_in:
@@ -281,7 +281,7 @@ class BusinessGateway:
             if instant is not None:
                 check_instant(instant, field)
 
-    def changed(
+    def with_settings(
         self,
         gateway: Gateway,
         now: datetime,

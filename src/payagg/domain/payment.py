@@ -19,7 +19,7 @@ from payagg.domain.checks import (
     check_member,
     check_text,
     is_storable,
-    revised,
+    with_changes,
 )
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import SANDBOX_SLUG
@@ -276,7 +276,7 @@ class Payment:
 
     def without_payer(self) -> "Payment":
         """The payment with nothing of who paid, and without the digest of a request that said so."""
-        return revised(
+        return with_changes(
             self, customer_email=None, customer_name=None, customer_phone=None, metadata=None, fingerprint=None
         )
 
@@ -375,7 +375,7 @@ class Payment:
     def served_by(self, gateway: str) -> "Payment":
         """The payment with the gateway whose report is about to settle it; raises GATEWAY_NOT_FOUND."""
         check_gateway(gateway, self.environment)
-        return revised(self, gateway=gateway)
+        return with_changes(self, gateway=gateway)
 
     def with_fee(self, fee: int | None, received: int | None) -> "Payment":
         """The payment with the provider's fee, where it is not known yet: `received` is what the payer paid, the
@@ -383,7 +383,7 @@ class Payment:
         paid = self.amount if received is None else received
         if fee is None or self.fee is not None or not 0 <= fee <= paid:
             return self
-        return revised(self, fee=fee, net_amount=paid - fee)
+        return with_changes(self, fee=fee, net_amount=paid - fee)
 
     def hand_over(self, gateway: str, now: datetime, actor: str) -> tuple["Payment", Transition | None]:
         """PENDING with the payer's gateway; on a PENDING payment nothing changes and there is no transition."""
@@ -408,7 +408,7 @@ class Payment:
             reason=reason,
             at=now,
         )
-        moved = revised(
+        moved = with_changes(
             self,
             status=status,
             sequence=transition.sequence,

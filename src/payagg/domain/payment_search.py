@@ -50,7 +50,7 @@ class PaymentFilter:
             (self.status, seen.status),
             (self.reference, seen.reference),
             (self.idempotency_key, seen.idempotency_key),
-            (_folded(self.email), _folded(seen.customer_email)),
+            (_fold_case(self.email), _fold_case(seen.customer_email)),
         )
         if any(value is not None and value != found for value, found in wanted):
             return False
@@ -59,7 +59,7 @@ class PaymentFilter:
         )
 
 
-def _folded(email: str | None) -> str | None:
+def _fold_case(email: str | None) -> str | None:
     return email.lower() if email is not None else None
 
 

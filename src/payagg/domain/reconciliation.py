@@ -9,7 +9,7 @@ from enum import Enum
 from payagg.domain.adjustment import KIND_FOR, AdjustmentKind, amount_of
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import payment_reference
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import invalid
 from payagg.domain.payment import Status
 from payagg.domain.report import Outcome, ProviderReport
@@ -130,7 +130,7 @@ class BucketTotal:
     theirs: int = 0
 
 
-def matched(
+def match_all(
     lines: Iterable[ProviderLine], payments: Iterable[OurPayment], other_cells: Collection[str] = ()
 ) -> list[Match]:
     """Every line and every payment in one match each, by reference. References of `payments` are unique; references
@@ -259,7 +259,7 @@ class ReconciliationRun:
 
     def end(self, found: Mapping[MatchBucket, BucketTotal], now: datetime) -> "ReconciliationRun":
         plain = {bucket.value: dict(vars(total)) for bucket, total in found.items()}
-        return revised(self, ended_at=now, totals=plain)
+        return with_changes(self, ended_at=now, totals=plain)
 
 
 @dataclass(frozen=True)

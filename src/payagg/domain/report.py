@@ -13,7 +13,7 @@ from typing import Any
 from payagg.domain.adjustment import LOST, is_named, money_back
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import NO_FACTS, Attempt, ChargeFacts, HandOffKind, payment_reference
-from payagg.domain.checks import check_member, check_text, revised
+from payagg.domain.checks import check_member, check_text, with_changes
 from payagg.domain.errors import invalid
 from payagg.domain.payment import (
     DECLINED,
@@ -66,7 +66,7 @@ class ProviderReport:
     environment: Environment | None = None
     reason: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    is_known_word: bool = True  # whether the adapter's table has the word; one that it lacks is PENDING
+    is_known_status: bool = True  # whether the adapter's table has the word; one that it lacks is PENDING
     facts: ChargeFacts = NO_FACTS
     account: str | None = None  # fingerprint of the account that answered; None for an event
 
@@ -113,7 +113,7 @@ class ProviderReport:
     def changes_nothing(self, asked: Attempt) -> bool:
         """Whether, as the answer about this attempt, it leaves everything as it is: the payer is still at it."""
         is_about_it = self.provider_reference == asked.provider_reference
-        return is_about_it and self.is_known_word and not self.is_news and asked.last_decline is None
+        return is_about_it and self.is_known_status and not self.is_news and asked.last_decline is None
 
     @property
     def trigger(self) -> Trigger | None:
@@ -246,7 +246,7 @@ def judge(
     )
     if not report.is_news:
         is_own = payment.environment is environment and attempt is not None
-        if is_own and not report.is_known_word and payment.is_final:
+        if is_own and not report.is_known_status and payment.is_final:
             return _anomaly(report, AnomalyKind.UNKNOWN_STATUS)
         return _in_flight(report, attempts) if asked is not None else _UNCHANGED
     if payment.environment is not environment:
@@ -257,14 +257,14 @@ def judge(
         return _UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
-        return _disputed(report, payment, known)
+        return _judge_dispute(report, payment, known)
     if difference == "amount" and report.is_partial_refund(payment):
         return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND)
     if difference is not None:
         return _mismatch(report, payment, difference)
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
         # An answer to asking tells how the last card fared; only a signed event says that the charge is over.
-        return Verdict(ReportEffect.DECLINED, attempt=revised(attempt, last_decline=report.reason or DECLINED))
+        return Verdict(ReportEffect.DECLINED, attempt=with_changes(attempt, last_decline=report.reason or DECLINED))
     return _settle(report, payment, attempt, paid, known, actor, now)
 
 
@@ -312,7 +312,7 @@ def _settle(
         return Verdict(ReportEffect.UNCHANGED, expired)
     elif trigger is Trigger.REVERSE:
         verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL)
-        return revised(verdict, changes=expired)
+        return with_changes(verdict, changes=expired)
     details = report.evidence()
     return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=LATE_FOR[trigger], details=details)
 
@@ -324,7 +324,7 @@ def _gone_back(report: ProviderReport, payment: Payment, known: Sequence[Anomaly
     """Money that went back. A refund or dispute has an id; a status that says so has none, and may be about the same
     money as one that has: it counts for what is not known to have gone back."""
     if "disputeId" in report.details:
-        return _disputed(report, payment, known)
+        return _judge_dispute(report, payment, known)
     before = money_back(known, payment.amount)
     if before.is_unnamed or not is_named(report.details):
         if before.kobo >= payment.amount:
@@ -334,7 +334,7 @@ def _gone_back(report: ProviderReport, payment: Payment, known: Sequence[Anomaly
     return _anomaly(report, kind)
 
 
-def _disputed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> Verdict:
+def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> Verdict:
     """A dispute's state. Of one that was lost only that counts as gone which a status without an id, read before, does
     not count already."""
     if report.details.get("state") in LOST:
@@ -350,7 +350,7 @@ def _in_flight(report: ProviderReport, attempts: Sequence[Attempt]) -> Verdict:
     """The payer is at it: a decline that was told before is none any more."""
     for attempt in attempts:
         if attempt.provider_reference == report.provider_reference and attempt.last_decline is not None:
-            return Verdict(ReportEffect.UNCHANGED, attempt=revised(attempt, last_decline=None))
+            return Verdict(ReportEffect.UNCHANGED, attempt=with_changes(attempt, last_decline=None))
     return _UNCHANGED
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.domain.anomaly import Anomaly, AnomalyStatus
-from payagg.domain.checks import check_id, check_instant, check_text, revised
+from payagg.domain.checks import check_id, check_instant, check_text, with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import ACTOR_MAX, Payment, Status
 from payagg.domain.values import parse_reference
@@ -105,7 +105,7 @@ def confirm(
         raise Refusal(ErrorCode.RESOLUTION_NOT_REQUESTED)
     if latest.requested_by == by:
         raise Refusal(ErrorCode.SECOND_ADMINISTRATOR_REQUIRED)
-    return revised(latest, confirmed_by=by, confirmed_at=now)
+    return with_changes(latest, confirmed_by=by, confirmed_at=now)
 
 
 def _ensure_resolvable(payment: Payment, known: Sequence[Anomaly], now: datetime) -> None:

@@ -42,6 +42,6 @@ def outcome_of(scenario: str, since: timedelta) -> tuple[Outcome, str | None]:
             return Outcome.PENDING, None
 
 
-def elapsed(handed_off_at: datetime | None, now: datetime | None) -> timedelta:
+def time_since_hand_off(handed_off_at: datetime | None, now: datetime | None) -> timedelta:
     """Time since the hand-off; zero when there was none."""
     return now - handed_off_at if handed_off_at and now else timedelta(0)

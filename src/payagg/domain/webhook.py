@@ -14,7 +14,7 @@ from payagg.domain.checks import (
     check_integer,
     check_member,
     check_text,
-    revised,
+    with_changes,
 )
 from payagg.domain.errors import invalid
 from payagg.domain.payment import SEQUENCE_MAX, Payment, Status
@@ -82,7 +82,7 @@ EVENT_FOR = {
 
 
 # Events that tell of an anomaly and of no change of status.
-NOTICE_FOR = {
+ANOMALY_EVENT_FOR = {
     AnomalyKind.LATE_SUCCESS: EventType.PAYMENT_LATE_SUCCESS,
     AnomalyKind.SECOND_CHARGE: EventType.PAYMENT_LATE_SUCCESS,
     AnomalyKind.LATE_REVERSAL: EventType.PAYMENT_REFUNDED,
@@ -93,13 +93,13 @@ NOTICE_FOR = {
 }
 
 
-def notice_of(anomaly: Anomaly, *, was_paid: bool) -> EventType | None:
+def anomaly_event_of(anomaly: Anomaly, *, was_paid: bool) -> EventType | None:
     """What the merchant is told of an anomaly of his payment; None for one that is no news to him, or not yet.
 
     A refund or a dispute is news of a payment that was paid, whatever its status: one that comes before is told once
     the payment is. A mismatch is news where it gives a reason: of money that came.
     """
-    notice = NOTICE_FOR.get(anomaly.kind)
+    notice = ANOMALY_EVENT_FOR.get(anomaly.kind)
     if notice in (EventType.PAYMENT_REFUNDED, EventType.PAYMENT_DISPUTED):
         return notice if was_paid else None
     if notice is EventType.PAYMENT_ATTENTION and "reason" not in anomaly.details:
@@ -218,9 +218,9 @@ class WebhookEndpoint:
             self.is_active and self.environment is environment and (not self.events or event_type.value in self.events)
         )
 
-    def rotated(self, secret: bytes, last4: str, now: datetime) -> "WebhookEndpoint":
+    def rotate(self, secret: bytes, last4: str, now: datetime) -> "WebhookEndpoint":
         """A new secret signs from now on; the old one signs beside it for OLD_SECRET_SIGNS_FOR."""
-        return revised(
+        return with_changes(
             self,
             secret=secret,
             secret_last4=last4,
@@ -308,7 +308,7 @@ class Delivery:
         check_instant(self.created_at, "createdAt")
 
     @property
-    def is_suspect(self) -> bool:
+    def is_poison(self) -> bool:
         """Whether it may be what kills the workers that send it."""
         return self.lost_tries >= ALONE_FROM
 
@@ -392,7 +392,7 @@ def due_after_loss(delivery: Delivery, now: datetime) -> datetime | None:
     the event: only when one that was sent alone is lost at or after it, nothing more is tried.
     """
     schedule = SCHEDULE[delivery.environment]
-    if not delivery.is_suspect:
+    if not delivery.is_poison:
         return now
     last = delivery.created_at + sum(schedule, timedelta(0))
     if now >= last:

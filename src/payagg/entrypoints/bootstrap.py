@@ -30,15 +30,15 @@ from payagg.application.accounts.businesses import Businesses
 from payagg.application.accounts.console_sessions import ConsoleSessions
 from payagg.application.archive.reader import ArchiveReader
 from payagg.application.cells.events import CellEvents
-from payagg.application.cells.gateway_replication import GatewayCopies
+from payagg.application.cells.gateway_replication import GatewayReplication
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.gateways.checkout_settings import CheckoutSettings
-from payagg.application.gateways.credential_retirement import GatewaySettling
+from payagg.application.gateways.credential_retirement import CredentialRetirement
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.gateways import Gateways
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.payments.checkout import Checkout
-from payagg.application.payments.forwarding_records import Signposts
+from payagg.application.payments.forwarding_records import ForwardingRecords
 from payagg.application.payments.payments import Payments
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.provider_events import ProviderEvents
@@ -77,7 +77,7 @@ class AmongCells:
 
     cells: Cells
     secret: str = field(repr=False)
-    gateways: GatewayCopies
+    gateways: GatewayReplication
     others: OtherCells
 
 
@@ -107,7 +107,7 @@ class Services:
     api_keys: ApiKeys
     webhooks: Webhooks
     payment_deliveries: PaymentDeliveries
-    gateway_settling: GatewaySettling
+    gateway_settling: CredentialRetirement
     businesses: Businesses
     audit: AuditTrail
     payment_search: PaymentSearch
@@ -121,14 +121,14 @@ class Services:
     partitions: Partitions
     catch_up: CatchUp
     future_instants: FutureInstants
-    signposts: Signposts
+    forwarding_records: ForwardingRecords
 
     @property
     def cells(self) -> Cells | None:
         return None if self.among_cells is None else self.among_cells.cells
 
     @property
-    def gateway_copies(self) -> GatewayCopies | None:
+    def gateway_replication(self) -> GatewayReplication | None:
         """What the worker keeps: the home cell's gateways, at every other cell."""
         among = self.among_cells
         return None if among is None or among.cells.is_home else among.gateways
@@ -159,7 +159,7 @@ def assemble(
     payment_options = PaymentOptions(store, clock, vault, providers)
     provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
     refused_events = RefusedEvents(store, clock)
-    signposts = Signposts(store, has_cells)
+    forwarding_records = ForwardingRecords(store, has_cells)
     provider_events = ProviderEvents(
         store,
         clock,
@@ -168,11 +168,11 @@ def assemble(
         settlement,
         refused_events,
         crash_point,
-        signposts if has_cells else None,
+        forwarding_records if has_cells else None,
     )
     cells, secret, among_cells, event_receiver = settings.known_cells, settings.cell_secret, None, None
     if cells is not None and secret is not None and other_cells is not None:
-        copies = GatewayCopies(store, clock, entropy, vault, logos, other_cells)
+        copies = GatewayReplication(store, clock, entropy, vault, logos, other_cells)
         among_cells = AmongCells(cells, secret, copies, other_cells)
         event_receiver = CellEvents(provider_events, providers, cells, other_cells)
     return Services(
@@ -208,7 +208,7 @@ def assemble(
         api_keys=ApiKeys(store, clock, entropy),
         webhooks=Webhooks(store, clock, entropy, vault, sender),
         payment_deliveries=PaymentDeliveries(store, clock, entropy),
-        gateway_settling=GatewaySettling(store, clock, entropy, GatewayCredentials(vault, providers)),
+        gateway_settling=CredentialRetirement(store, clock, entropy, GatewayCredentials(vault, providers)),
         businesses=Businesses(store, clock, entropy),
         audit=AuditTrail(store),
         payment_search=PaymentSearch(store, clock),
@@ -224,7 +224,7 @@ def assemble(
         partitions=Partitions(store, clock, settings.reference_prefix),
         catch_up=CatchUp(store, clock, entropy, payment_options, provider_calls, settlement),
         future_instants=FutureInstants(store, clock),
-        signposts=signposts,
+        forwarding_records=forwarding_records,
     )
 
 

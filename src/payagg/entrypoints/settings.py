@@ -265,7 +265,7 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
     values: dict[str, Any] = {}
     for one in FIELDS:
         try:
-            text, _ = found(environ, one)
+            text, _ = find_setting(environ, one)
             if text is not None:
                 values[one.name] = one.metadata["kind"].read(text)
         except SettingsError as fault:
@@ -281,7 +281,7 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
     return dataclasses.replace(settings, state_dir=settings.state_dir.absolute())
 
 
-def found(environ: Mapping[str, str], one: "dataclasses.Field[Any]") -> tuple[str | None, str]:
+def find_setting(environ: Mapping[str, str], one: "dataclasses.Field[Any]") -> tuple[str | None, str]:
     """The text of a setting, None where it is not set, and where it comes from. Raises SettingsError."""
     name = variable(one)
     text = environ.get(name, "").strip()

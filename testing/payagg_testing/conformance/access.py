@@ -36,7 +36,7 @@ class ServiceAccess:
     provider_b: str | None = None
     made: list[str] = field(default_factory=list)  # businesses of this run
 
-    def opened(self) -> ConformanceTarget:
+    def open_target(self) -> ConformanceTarget:
         """Raises AccessError, or httpx.TransportError when nobody answers."""
         service = Service(self.url)
         inbox = Inbox.serve(port=self.inbox_port or 0, url=self.inbox_url) if self.inbox_port is not None else None

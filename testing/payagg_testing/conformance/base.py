@@ -45,18 +45,18 @@ class ConformanceMachine(RuleBasedStateMachine):
         self.story.known[self.nonce] = "nonce"
         self.raw_secrets: set[str] = set()  # shown once; no later answer may hold one
         for number, merchant in enumerate(self.target.merchants, 1):
-            self.story.given(merchant.token, f"MERCHANT_TOKEN_{number}", f"token of merchant {number}")
-            self.story.given(merchant.business_id, f"BUSINESS_{number}", "")
+            self.story.add_value(merchant.token, f"MERCHANT_TOKEN_{number}", f"token of merchant {number}")
+            self.story.add_value(merchant.business_id, f"BUSINESS_{number}", "")
             for environment, key in merchant.keys.items():
                 words = f"{environment} key of business {number}"
-                self.story.given(key, f"{environment}_KEY_{number}", words)
+                self.story.add_value(key, f"{environment}_KEY_{number}", words)
                 self.raw_secrets.add(key)
         for name in ("unapproved", "suspended"):
             merchant = getattr(self.target, name)
             if merchant is not None:
-                self.story.given(merchant.token, f"{name.upper()}_TOKEN", f"token of the {name} merchant")
-                self.story.given(merchant.business_id, f"{name.upper()}_BUSINESS", "")
-        self.story.given(self.target.admin_token, "ADMIN_TOKEN", "token of the administrator")
+                self.story.add_value(merchant.token, f"{name.upper()}_TOKEN", f"token of the {name} merchant")
+                self.story.add_value(merchant.business_id, f"{name.upper()}_BUSINESS", "")
+        self.story.add_value(self.target.admin_token, "ADMIN_TOKEN", "token of the administrator")
         if self.target.inbox is not None:
             self.story.known[self.target.inbox.url] = "inbox.url"
 
@@ -134,17 +134,17 @@ class ConformanceMachine(RuleBasedStateMachine):
             type(self).told(self.steps_taken[0])
 
     def wait(self, duration: timedelta) -> None:
-        self.story.waited(duration)
+        self.story.add_wait(duration)
         self.target.service.wait(duration)
 
     def pause(self, duration: timedelta) -> None:
         """As `wait`, in real time where the clock is not ours: for seconds, not minutes."""
-        self.story.waited(duration)
+        self.story.add_wait(duration)
         self.target.service.pause(duration)
 
     def fail(self, fault: str, is_replayed: bool = False) -> None:
         """`is_replayed`: the expectations of the steps say it all, so that a script can judge by itself."""
-        violation = Violation(self.story.copy(), self.story.masked(fault), is_replayed)
+        violation = Violation(self.story.copy(), self.story.mask(fault), is_replayed)
         if violation.kind in self.known:
             reject()
         self.last.append(violation)
@@ -152,7 +152,7 @@ class ConformanceMachine(RuleBasedStateMachine):
 
     def _shown_secret(self, answer: ServiceAnswer) -> str | None:
         shown = next((one for one in self.raw_secrets if one in answer.text), None)
-        return f"{self.story.masked(shown)} is shown again" if shown is not None else None
+        return f"{self.story.mask(shown)} is shown again" if shown is not None else None
 
 
 def needs(condition: object, what: str) -> None:

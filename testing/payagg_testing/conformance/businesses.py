@@ -17,7 +17,7 @@ LISTS = ("gateways", "api-keys", "webhooks")
 
 
 @dataclass
-class Owned:
+class OwnedObject:
     """A payment or an endpoint, and whose it is."""
 
     merchant: int
@@ -38,8 +38,8 @@ class BusinessConformance(ConformanceMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.payments: dict[str, Owned] = {}
-        self.endpoints: dict[str, Owned] = {}
+        self.payments: dict[str, OwnedObject] = {}
+        self.endpoints: dict[str, OwnedObject] = {}
 
     def teardown(self) -> None:
         for id, owned in self.endpoints.items():
@@ -60,7 +60,7 @@ class BusinessConformance(ConformanceMachine):
         what = f"initiates a payment of {amount} kobo"
         answer = self.ask(who, what, "POST", path, 201, bearer=bearer, body={"amount": amount}, data=data)
         reference: str = answer.data["reference"]
-        self.payments[reference] = Owned(merchant, environment, amount, is_test=is_test)
+        self.payments[reference] = OwnedObject(merchant, environment, amount, is_test=is_test)
         return reference
 
     def server(self, merchant: int, environment: str) -> str:
@@ -120,7 +120,7 @@ class BusinessConformance(ConformanceMachine):
         body = {"url": f"https://shop-{self.nonce}.example/hooks", "environment": environment}
         what, data = f"adds a {environment} endpoint", {"environment": environment, "isActive": True}
         answer = self.ask_as_owner(merchant, what, "POST", "/webhooks", 201, body=body, data=data)
-        self.endpoints[answer.data["id"]] = Owned(merchant, environment)
+        self.endpoints[answer.data["id"]] = OwnedObject(merchant, environment)
         id: str = answer.data["id"]
         return id
 

@@ -100,7 +100,7 @@ def _signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
     return signature([secret_key(secret)], id, timestamp, body)
 
 
-def settled(
+def wait_for_events(
     inbox: Inbox,
     path: str,
     signers: Sequence[Signers],
@@ -110,11 +110,11 @@ def settled(
     tries: int,
 ) -> str | None:
     """The fault once everything arrived, or after so many pauses."""
-    fault = fault_of(inbox.received(path), signers, wanted, references)
+    fault = fault_of(inbox.deliveries_at(path), signers, wanted, references)
     while fault is not None and "never came" in fault and tries > 0:
         pause()
         tries -= 1
-        fault = fault_of(inbox.received(path), signers, wanted, references)
+        fault = fault_of(inbox.deliveries_at(path), signers, wanted, references)
     return fault
 
 
@@ -129,6 +129,6 @@ def expect_events(
     """For replaying scripts: ends the program when something is wrong a minute later."""
     events = [Wanted(**each) for each in wanted]
     signing = [Signers(**each) for each in signers]
-    fault = settled(inbox, path, signing, events, references, lambda: time.sleep(1), 60)
+    fault = wait_for_events(inbox, path, signing, events, references, lambda: time.sleep(1), 60)
     if fault is not None:
         sys.exit(f"step {step}: expected {len(events)} events\ncame {fault}")

@@ -62,7 +62,7 @@ class ModelGateway:
     opted_out: set[int] = field(default_factory=set)
 
     @property
-    def seen(self) -> str:
+    def visible_status(self) -> str:
         is_drained = self.draining is not None and self.draining >= DRAIN
         return "DISABLED" if is_drained else self.status
 
@@ -132,13 +132,13 @@ class GatewayConformance(ConformanceMachine):
             return
         self.admin("sets a status", "PATCH", f"/{id}", 400, body={"status": "ACTIVE"})
         model.name, model.order = name, order
-        data = {"name": name, "displayOrder": order, "status": model.seen, "slug": model.slug}
+        data = {"name": name, "displayOrder": order, "status": model.visible_status, "slug": model.slug}
         self.admin("renames it", "PATCH", f"/{id}", 200, body={"name": name, "displayOrder": order}, data=data)
 
     @rule(id=GATEWAYS)
     def enable(self, id: str) -> None:
         model = self.gateways.get(id)
-        status = 404 if model is None else 409 if model.seen == "ACTIVE" else 200
+        status = 404 if model is None else 409 if model.visible_status == "ACTIVE" else 200
         data = {"status": "ACTIVE", "isActive": True, "drainStartedAt": None} if status == 200 else None
         self.admin("enables it", "POST", f"/{id}/enable", status, data=data)
         if model is not None:
@@ -148,7 +148,7 @@ class GatewayConformance(ConformanceMachine):
     @rule(id=GATEWAYS)
     def disable(self, id: str) -> None:
         model = self.gateways.get(id)
-        status = 404 if model is None else 200 if model.seen == "ACTIVE" else 409
+        status = 404 if model is None else 200 if model.visible_status == "ACTIVE" else 409
         data = {"status": "DRAINING", "isActive": False} if status == 200 else None
         if data is not None:
             data |= {"drainStartedAt": matches(INSTANT), "drainEndsAt": matches(INSTANT)}
@@ -161,7 +161,7 @@ class GatewayConformance(ConformanceMachine):
     @rule(id=GATEWAYS)
     def delete(self, id: str) -> None:
         model = self.gateways.get(id)
-        status = 404 if model is None else 200 if model.seen == "DISABLED" else 409
+        status = 404 if model is None else 200 if model.visible_status == "DISABLED" else 409
         self.admin("deletes it", "DELETE", f"/{id}", status, data={"message": matches(".+")} if status == 200 else None)
         if status == 200:
             del self.gateways[id]
@@ -202,7 +202,7 @@ class GatewayConformance(ConformanceMachine):
         """A business switches a gateway off or on, for itself alone."""
         merchant = self.owners[pick % len(self.owners)]
         model = self.gateways.get(id)
-        if model is None or model.seen != "ACTIVE":
+        if model is None or model.visible_status != "ACTIVE":
             return
         self.settings(merchant, id, "switches it " + ("on" if is_enabled else "off"), {"isEnabled": is_enabled})
         (model.opted_out.discard if is_enabled else model.opted_out.add)(merchant)
@@ -212,7 +212,7 @@ class GatewayConformance(ConformanceMachine):
     def retire(self, id: str) -> None:
         """Disabled, and looked at just before and just after the end of its drain, then deleted."""
         model = self.gateways.get(id)
-        if model is None or model.seen != "ACTIVE":
+        if model is None or model.visible_status != "ACTIVE":
             return
         self.disable(id)
         if self.target.service.can_wait:
@@ -234,10 +234,10 @@ class GatewayConformance(ConformanceMachine):
     def choose_default(self, id: str, name: str | None, then_off: bool) -> None:
         """At most one option is the default, and switching it off ends that."""
         merchant, model = self.owners[0], self.gateways.get(id)
-        if model is None or model.seen != "ACTIVE" or merchant in model.opted_out:
+        if model is None or model.visible_status != "ACTIVE" or merchant in model.opted_out:
             return
         self.settings(merchant, id, "makes it the default", {"isDefault": True, "displayName": name})
-        others = [other for other, one in self.gateways.items() if one.seen == "ACTIVE" and other != id]
+        others = [other for other, one in self.gateways.items() if one.visible_status == "ACTIVE" and other != id]
         data: dict[str, Any] = {f"[id={id}].isDefault": True, f"[id={id}].displayName": name}
         data |= {f"[id={other}].isDefault": False for other in others}
         self.ask_as_owner(merchant, "lists the options", "GET", "/gateways", 200, data=data)
@@ -269,13 +269,13 @@ class GatewayConformance(ConformanceMachine):
         for other in self.owners[1:]:
             others = {f"[id={id}].businessDisplayOrder": None for id in wanted}
             self.ask_as_owner(other, "lists the options", "GET", "/gateways", 200, data=others)
-        left_out = [id for id, model in self.gateways.items() if model.seen != "ACTIVE"][:1]
+        left_out = [id for id, model in self.gateways.items() if model.visible_status != "ACTIVE"][:1]
         for id in left_out:
             body = {"order": [{"gatewayId": id, "displayOrder": 1}]}
             self.ask_as_owner(owner, f"{what}, one of them not active", "POST", "/gateways/reorder", 400, body=body)
 
     def active(self) -> list[str]:
-        return [id for id, model in self.gateways.items() if model.seen == "ACTIVE"]
+        return [id for id, model in self.gateways.items() if model.visible_status == "ACTIVE"]
 
     def options(self, merchant: int, data: dict[str, Any] | None = None) -> list[str]:
         """The ids of a business's options, in the order of its list: the built-in one is the first."""
@@ -329,7 +329,11 @@ class GatewayConformance(ConformanceMachine):
             return
         overrides = [self.merchants[merchant].business_id for merchant in sorted(model.opted_out)]
         others = [self.merchants[merchant].business_id for merchant in self.owners if merchant not in model.opted_out]
-        data: dict[str, Any] = {"status": model.seen, "isActive": model.seen == "ACTIVE", "name": model.name}
+        data: dict[str, Any] = {
+            "status": model.visible_status,
+            "isActive": model.visible_status == "ACTIVE",
+            "name": model.name,
+        }
         data |= {"displayOrder": model.order, "hasCredentials": model.has_credentials}
         data["overrides[*].businessId"] = (has(*overrides), lacks(*others))
         for merchant in model.opted_out:
@@ -343,7 +347,7 @@ class GatewayConformance(ConformanceMachine):
         self.merchants_agree(id, model)
         for merchant in self.owners:
             is_on = merchant not in model.opted_out
-            listed = {f"[id={id}].isEnabled": is_on} if model.seen == "ACTIVE" else {"[*].id": lacks(id)}
+            listed = {f"[id={id}].isEnabled": is_on} if model.visible_status == "ACTIVE" else {"[*].id": lacks(id)}
             self.ask_as_owner(merchant, "lists the options", "GET", "/gateways", 200, data=listed)
             if "SANDBOX" in self.merchants[merchant].keys:
                 self.payments_find(merchant, model)
@@ -377,7 +381,7 @@ class GatewayConformance(ConformanceMachine):
     def payments_find(self, merchant: int, model: ModelGateway) -> None:
         owner, body = self.merchants[merchant], {"amount": 5_000, "gateway": model.slug}
         status, code = 201, None
-        if model.seen != "ACTIVE":
+        if model.visible_status != "ACTIVE":
             status, code = 400, "GATEWAY_NOT_FOUND"
         elif merchant in model.opted_out:
             status, code = 400, "GATEWAY_DISABLED"

@@ -53,7 +53,7 @@ class Inbox:
         self._received[path].append(ReceivedTry(path, lower, body, status))
         return status
 
-    def received(self, path: str) -> list[ReceivedTry]:
+    def deliveries_at(self, path: str) -> list[ReceivedTry]:
         return list(self._received[path])
 
     def close(self) -> None:

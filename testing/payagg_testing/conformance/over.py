@@ -14,15 +14,15 @@ def open_target(over: str) -> ConformanceTarget:
     """`domain`: the rules alone. `memory`, or a migrated test database's `postgresql://` URL: payagg in this process.
     `MODULE:FUNCTION`: what that function of yours returns. Raises AccessError with the reason when it does not open."""
     if over == "domain":
-        return _called("payagg_testing.conformance.domain:domain_target")
+        return _target_at("payagg_testing.conformance.domain:domain_target")
     if over == "memory":
-        return _called(OURS)
+        return _target_at(OURS)
     if over.startswith(("postgresql://", "postgres://")):
-        return _called(OURS, over)
-    return _called(over)
+        return _target_at(OURS, over)
+    return _target_at(over)
 
 
-def _called(place: str, *arguments: str) -> ConformanceTarget:
+def _target_at(place: str, *arguments: str) -> ConformanceTarget:
     module, _, name = place.partition(":")
     if not (module and name):
         raise AccessError(f"{place!r} is none of {WORDS}")

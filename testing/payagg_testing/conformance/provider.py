@@ -93,7 +93,7 @@ class PlayedProvider:
     def signature(self, body: bytes, secret: str) -> str:
         return self.fake.signature(body, secret)
 
-    def forged(self, signature: str) -> str:
+    def forge(self, signature: str) -> str:
         """Another one of the same form."""
         return f"{int(signature, 16) ^ 1:0{len(signature)}x}"
 
@@ -102,13 +102,13 @@ class PlayedProvider:
         self._thread.join(10)
 
     async def _serve(self, ready: threading.Event) -> None:
-        async with self._served() as url:
+        async with self._run_server() as url:
             self.fake.base_url = url
             ready.set()
             await self._stop.wait()
 
     @asynccontextmanager
-    async def _served(self) -> AsyncIterator[str]:
+    async def _run_server(self) -> AsyncIterator[str]:
         async with serve_asgi(self._app) as url:
             yield url
 
@@ -167,7 +167,7 @@ class ProviderBAccount(PlayedProvider):
     def arrive(self, url: str) -> str | None:
         return self.fake.open(self._parameters(url) or b"")
 
-    def forged(self, signature: str) -> str:
+    def forge(self, signature: str) -> str:
         digest = bytearray(base64.b64decode(signature))
         digest[0] ^= 1
         return base64.b64encode(digest).decode()
@@ -227,7 +227,7 @@ def event_request(
     if variant == "no signature":
         del headers[provider.header]
     elif variant == "wrong signature":
-        headers[provider.header] = provider.forged(signature)
+        headers[provider.header] = provider.forge(signature)
     elif variant == "other bytes":
         body = json.dumps(json.loads(body), indent=1).encode()
     return {"content": body, "headers": headers}

@@ -84,7 +84,7 @@ class EventSender:
         except (httpx.TimeoutException, httpx.ReadError, httpx.RemoteProtocolError):
             return 0
 
-    def counted(self, before: int | None, more: int) -> str | None:
+    def check_count(self, before: int | None, more: int) -> str | None:
         """A fault unless exactly so many more were handled."""
         if self.count is None or before is None:
             return None
@@ -106,7 +106,7 @@ def genuine(*events: SentEvent, again: int = 1, handled: int | None = None) -> R
             status = sender.send(event)
             if not 200 <= status < 300:
                 return f"a genuine event was answered with {status or 'nothing in 15 seconds'}"
-        return sender.counted(before, len(events) if handled is None else handled)
+        return sender.check_count(before, len(events) if handled is None else handled)
 
     return case
 
@@ -123,7 +123,7 @@ def signed_by(*which: str, new: bytes | None = None) -> ReceiverCase:
     return case
 
 
-def forged(change: Callable[[EventSender, SentEvent], tuple[Mapping[str, str], bytes]]) -> ReceiverCase:
+def forged_case(change: Callable[[EventSender, SentEvent], tuple[Mapping[str, str], bytes]]) -> ReceiverCase:
     """What is not ours must be refused with 4xx, and not be handled."""
 
     def case(sender: EventSender) -> str | None:
@@ -132,7 +132,7 @@ def forged(change: Callable[[EventSender, SentEvent], tuple[Mapping[str, str], b
         headers, body = change(sender, event)
         status = sender.send(event, headers, body)
         if 400 <= status < 500:
-            return sender.counted(before, 0)
+            return sender.check_count(before, 0)
         return f"it was answered with {status or 'nothing in 15 seconds'}" + (
             ", as if it were ours" if 200 <= status < 300 else ""
         )
@@ -145,7 +145,7 @@ def together(sender: EventSender) -> str | None:
     with ThreadPoolExecutor(TOGETHER) as pool:
         statuses = list(pool.map(lambda _: sender.send(event), range(TOGETHER)))
     refused = [status for status in statuses if not 200 <= status < 300]
-    return f"some were answered with {refused[0]}" if refused else sender.counted(before, 1)
+    return f"some were answered with {refused[0]}" if refused else sender.check_count(before, 1)
 
 
 def _without(*names: str) -> ReceiverCase:
@@ -153,7 +153,7 @@ def _without(*names: str) -> ReceiverCase:
         headers = sender.headers(event)
         return {name: value for name, value in headers.items() if name.lower() not in names}, event.body
 
-    return forged(change)
+    return forged_case(change)
 
 
 def _signature(made: Callable[[str], str]) -> ReceiverCase:
@@ -162,19 +162,19 @@ def _signature(made: Callable[[str], str]) -> ReceiverCase:
         value = made(headers["webhook-signature"])
         return headers | {"webhook-signature": value, "X-Service-Signature": value}, event.body
 
-    return forged(change)
+    return forged_case(change)
 
 
-def _aged(seconds: int) -> ReceiverCase:
-    return forged(lambda sender, event: (sender.headers(event, at=int(time.time()) + seconds), event.body))
+def _aged_case(seconds: int) -> ReceiverCase:
+    return forged_case(lambda sender, event: (sender.headers(event, at=int(time.time()) + seconds), event.body))
 
 
 def _header(name: str, value: str) -> ReceiverCase:
-    return forged(lambda sender, event: (sender.headers(event) | {name: value}, event.body))
+    return forged_case(lambda sender, event: (sender.headers(event) | {name: value}, event.body))
 
 
 def _body(made: Callable[[bytes], bytes]) -> ReceiverCase:
-    return forged(lambda sender, event: (sender.headers(event), made(event.body)))
+    return forged_case(lambda sender, event: (sender.headers(event), made(event.body)))
 
 
 def cases(new_secret: str | None = None) -> Iterator[tuple[str, ReceiverCase]]:
@@ -194,16 +194,16 @@ def cases(new_secret: str | None = None) -> Iterator[tuple[str, ReceiverCase]]:
         yield "the new secret beside the old one", signed_by("new", "own", new=secret_key(new_secret))
         yield "the new secret alone", signed_by("new", new=secret_key(new_secret))
     slow = TOLERANCE - 60
-    yield "a timestamp four minutes old", _tolerated(-slow)
-    yield "a timestamp an hour old", _aged(-3600)
-    yield "a timestamp an hour ahead", _aged(3600)
+    yield "a timestamp four minutes old", _tolerance_case(-slow)
+    yield "a timestamp an hour old", _aged_case(-3600)
+    yield "a timestamp an hour ahead", _aged_case(3600)
     yield "a timestamp that is no number", _header("webhook-timestamp", "yesterday")
     yield "another event's id", _header("webhook-id", "evt_" + "0" * 32)
     yield "no signature", _without("webhook-signature", "x-service-signature")
     yield "no timestamp", _without("webhook-timestamp")
     yield "no id", _without("webhook-id")
     yield "an empty signature", _signature(lambda value: "")
-    yield "a stranger's signature", forged(lambda s, event: (s.headers(event, keys=[s.stranger]), event.body))
+    yield "a stranger's signature", forged_case(lambda s, event: (s.headers(event, keys=[s.stranger]), event.body))
     yield "half a signature", _signature(lambda value: value[:20])
     yield "a signature of another version", _signature(lambda value: value.replace("v1,", "v2,"))
     yield "a signature of zeros", _signature(lambda value: "v1," + b64encode(bytes(32)).decode())
@@ -212,7 +212,7 @@ def cases(new_secret: str | None = None) -> Iterator[tuple[str, ReceiverCase]]:
     yield "no body", _body(lambda body: b"")
 
 
-def _tolerated(seconds: int) -> ReceiverCase:
+def _tolerance_case(seconds: int) -> ReceiverCase:
     def case(sender: EventSender) -> str | None:
         event = SentEvent.of()
         status = sender.send(event, sender.headers(event, at=int(time.time()) + seconds))

@@ -67,11 +67,11 @@ def file_fault(came: bytes, sent: bytes) -> str | None:
     return None if came == sent else f"the file has other content, of {len(came)} bytes"
 
 
-def packed(content: bytes) -> str:
+def pack(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content)).decode()
 
 
-def unpacked(text: str) -> bytes:
+def unpack(text: str) -> bytes:
     return zlib.decompress(base64.b64decode(text))
 
 

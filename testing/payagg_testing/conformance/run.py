@@ -92,7 +92,7 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
     while len(found) < effort.kinds:
         facts |= {"last": list[Violation](), "known": {one.kind for one in found}}
         bound = seed(chosen + len(found))(type(machine.__name__, (machine,), facts))
-        violation = _searched(bound, effort)
+        violation = _search(bound, effort)
         if violation is None:
             break
         found.append(violation)
@@ -100,7 +100,7 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
     return MachineVerdict(name, steps[0], time.monotonic() - began, tuple(found), seed=chosen, lacks_live=lacks_live)
 
 
-def _searched(bound: type[ConformanceMachine], effort: Effort) -> Violation | None:
+def _search(bound: type[ConformanceMachine], effort: Effort) -> Violation | None:
     """What the search comes upon; None where nothing but what is known breaks."""
     try:
         run_state_machine_as_test(bound, settings=_settings(effort))

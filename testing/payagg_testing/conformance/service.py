@@ -113,7 +113,7 @@ class Service:
         self._runner = asyncio.Runner() if run is None else None
         self._run = self._runner.run if self._runner is not None else run
         self._wait, self._work = wait, work
-        self._client = self._in_loop(self._opened(transport))
+        self._client = self._in_loop(self._open(transport))
 
     @property
     def can_wait(self) -> bool:
@@ -121,13 +121,13 @@ class Service:
 
     def send(self, call: ServiceCall) -> ServiceAnswer:
         """Raises httpx.TransportError when there is no answer."""
-        return self._in_loop(self._sent(call))
+        return self._in_loop(self._send(call))
 
     def send_together(self, calls: Sequence[ServiceCall]) -> list[ServiceAnswer]:
         """The answers to requests that are under way at one time."""
 
         async def all_sent() -> list[ServiceAnswer]:
-            return list(await asyncio.gather(*map(self._sent, calls)))
+            return list(await asyncio.gather(*map(self._send, calls)))
 
         return self._in_loop(all_sent())
 
@@ -155,10 +155,10 @@ class Service:
         if self._runner is not None:
             self._runner.close()
 
-    async def _opened(self, transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
+    async def _open(self, transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
         return httpx.AsyncClient(transport=transport, timeout=TIMEOUT_SECONDS, trust_env=False)
 
-    async def _sent(self, call: ServiceCall) -> ServiceAnswer:
+    async def _send(self, call: ServiceCall) -> ServiceAnswer:
         headers = dict(call.headers)
         content = call.content
         if call.bearer is not None:

@@ -20,7 +20,7 @@ from payagg_testing.state_machine.system import SILENCE, Said
 
 PAYMENTS: Bundle[str] = Bundle("payments")
 TOGETHER = 3
-ASK_PAUSE = timedelta(seconds=2.1)
+CHECK_PAUSE = timedelta(seconds=2.1)
 # What a provider's option that cannot be used is refused with, by its status.
 UNAVAILABLE = {400: ("GATEWAY_NOT_AVAILABLE", "GATEWAY_ENVIRONMENT_NOT_CONFIGURED")}
 FORGERIES = ("no signature", "wrong signature", "other bytes")
@@ -116,7 +116,7 @@ class SettlementConformance(PaymentsByUrl):
         self.arrive(model)
         amount = model.kobo or model.amount
         line = "expect_charge(provider, {}, {}, {})"
-        self.story.noted(f"the provider was asked for {amount} kobo, once", line, reference, amount, model.lost)
+        self.story.add_note(f"the provider was asked for {amount} kobo, once", line, reference, amount, model.lost)
         fault = charge_fault(self.provider, reference, amount, model.lost)
         if fault is not None:
             self.fail(fault, is_replayed=True)
@@ -137,7 +137,7 @@ class SettlementConformance(PaymentsByUrl):
         model = self.models[reference]
         model.lost = int(fault == "RESET")
         self.provider.fail(fault)
-        self.story.noted(f"the provider's next answer will be {fault}", "provider.fail({})", fault)
+        self.story.add_note(f"the provider's next answer will be {fault}", "provider.fail({})", fault)
         path, chosen = f"/public/payments/{reference}/process", {"gatewaySlug": self.provider.slug}
         answer = self.ask("the payer", "chooses the provider", "POST", path, 200, *UNAVAILABLE, body=chosen)
         if answer.status == 200:
@@ -192,7 +192,7 @@ class SettlementConformance(PaymentsByUrl):
         if model.has_arrived or model.hand_off is None:
             return
         model.has_arrived = True
-        self.story.noted("the payer's browser goes there", "expect_arrival(provider, {})", model.hand_off)
+        self.story.add_note("the payer's browser goes there", "expect_arrival(provider, {})", model.hand_off)
         fault = arrival_fault(self.provider, model.hand_off)
         if fault is not None:
             self.fail(fault, is_replayed=True)
@@ -249,7 +249,7 @@ class SettlementConformance(PaymentsByUrl):
         model.kobo, model.taken_in = kobo, currency
         self.provider.pay(self.provider.charges(reference)[-1], kobo, currency)
         line, words = "provider.pay(provider.charges({})[-1], {}, {})", f"{kobo} hundredths of 1 {currency}"
-        self.story.noted(f"the payer pays {words} at the provider", line, reference, kobo, currency)
+        self.story.add_note(f"the payer pays {words} at the provider", line, reference, kobo, currency)
 
     @rule(reference=PAYMENTS, times=st.sampled_from([1, 2]), by_alias=st.booleans())
     def event(self, reference: str, times: int, by_alias: bool = False) -> None:
@@ -287,7 +287,7 @@ class SettlementConformance(PaymentsByUrl):
     def rotate(self, reference: str, then_a_day_passes: bool) -> None:
         """The provider's signing secrets are replaced: what it sent before with the old ones is still believed."""
         self.provider.rotate()
-        self.story.noted("the provider has new signing secrets", "provider.rotate()")
+        self.story.add_note("the provider has new signing secrets", "provider.rotate()")
         self.store_account("stores the new secrets")
         self.gateway.move("ROTATE", self.now)
         self._pay(reference, 0)
@@ -340,7 +340,7 @@ class SettlementConformance(PaymentsByUrl):
         becomes of a payment that was not paid within its hour, the interface leaves open."""
         model = self.models[reference]
         if model.kobo is not None or self.now < model.expires:
-            self.pause(ASK_PAUSE)
+            self.pause(CHECK_PAUSE)
             self.verify_payment(reference, told_of(model))
 
     @rule(reference=PAYMENTS, outcome=st.sampled_from(["FAILED", "REVERSED"]))

@@ -47,7 +47,7 @@ class Story:
     steps: list[Step] = field(default_factory=list)
     provider: str = ""  # the class of the one that is played
 
-    def given(self, value: str | None, variable: str, words: str) -> None:
+    def add_value(self, value: str | None, variable: str, words: str) -> None:
         """A value that whoever replays the history brings along; `words` hide it where it is a secret."""
         if value and value not in self.known:
             self.known[value] = f'os.environ["{variable}"]'
@@ -71,11 +71,11 @@ class Story:
         for place, answer in enumerate(answers):
             self._carry(answer.body, f"a{len(self.steps)}[{place}].json()")
 
-    def waited(self, duration: timedelta) -> None:
+    def add_wait(self, duration: timedelta) -> None:
         seconds = f"{duration.total_seconds():g}"
         self.steps.append(Step(f"{seconds} seconds pass", line=f"time.sleep({seconds})"))
 
-    def noted(self, text: str, line: str, *values: Any) -> None:
+    def add_note(self, text: str, line: str, *values: Any) -> None:
         """Something that is no request of the service; `line` does it in a script, with {} for each of `values`."""
         self.steps.append(Step(text, line=line, values=values))
 
@@ -83,7 +83,7 @@ class Story:
         """The arguments of `expect_events` after the inbox."""
         self.steps.append(Step(text, events=arguments))
 
-    def masked(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         for value in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(value, self.secrets[value])
         return text

@@ -25,7 +25,7 @@ class Violation(AssertionError):
     @property
     def headline(self) -> str:
         """What was done, and what came of it."""
-        return self.story.masked(f"{self.story.steps[-1].text}: {self.fault}" if self.story.steps else self.fault)
+        return self.story.mask(f"{self.story.steps[-1].text}: {self.fault}" if self.story.steps else self.fault)
 
     @property
     def kind(self) -> str:
@@ -36,9 +36,9 @@ class Violation(AssertionError):
         return f"{'/'.join(segments)}: {_VALUE.sub('_', self.fault)}"
 
     def __str__(self) -> str:
-        return self.story.masked("\n".join(self._told()))
+        return self.story.mask("\n".join(self._report_lines()))
 
-    def _told(self) -> Iterator[str]:
+    def _report_lines(self) -> Iterator[str]:
         yield f"{self.story.machine}: {self.fault}"
         steps, number = self.story.steps, 1
         while number <= len(steps):
@@ -111,7 +111,7 @@ class _Script:
         ]
         played = self._story.provider
         head = _HEAD.format(
-            title=self._story.masked(title).replace("\\", "/").replace('"""', "'''"),
+            title=self._story.mask(title).replace("\\", "/").replace('"""', "'''"),
             variables=" ".join(f"{name}=..." for name in ["BASE_URL", *self._story.variables]),
             imports="".join(imports for imports, _ in parts).replace("PLAYED", played),
             parts="".join(made for _, made in parts).replace("PLAYED", played),
@@ -119,11 +119,11 @@ class _Script:
         )
         last = len(self._story.steps)
         if not self._violation.is_replayed and self._story.steps[-1].calls:
-            lines.append(f"look_yourself({last}, {self._story.masked(self._violation.fault)!r}, a{last})")
+            lines.append(f"look_yourself({last}, {self._story.mask(self._violation.fault)!r}, a{last})")
         return head + "\n".join(lines) + '\nprint("The service keeps the interface here.")\n'
 
     def _lines(self, number: int, step: Step) -> Iterator[str]:
-        yield f"# {number}. {self._story.masked(step.text)}"
+        yield f"# {number}. {self._story.mask(step.text)}"
         if step.line:
             yield step.line.format(*map(self.expression, step.values))
         elif step.events is not None:
@@ -136,7 +136,7 @@ class _Script:
             code += f", field={expected.field!r}" if expected.field else ""
             more = f", checks={self.expression(checks)}" if checks else ""
             if expected.file is not None:
-                more += f", file=unpacked({replay.packed(expected.file)!r})"
+                more += f", file=unpacked({replay.pack(expected.file)!r})"
             if expected.header_checks:
                 shown = [(name, check.relation, check.value) for name, check in expected.header_checks]
                 more += f", shown={self.expression(shown)}"
@@ -162,7 +162,7 @@ class _Script:
         if call.event is not None:
             fields.append(f"**event_request(provider, {', '.join(map(self.expression, call.event))})")
         elif call.content is not None:
-            fields.append(f"content=unpacked({replay.packed(call.content)!r}), headers={dict(call.headers)!r}")
+            fields.append(f"content=unpacked({replay.pack(call.content)!r}), headers={dict(call.headers)!r}")
         return f"dict({', '.join(fields)})"
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, multiple, rule
 
 from payagg_testing.conformance.base import ConformanceMachine, needs
-from payagg_testing.conformance.events import Signers, Wanted, settled
+from payagg_testing.conformance.events import Signers, Wanted, wait_for_events
 from payagg_testing.conformance.expectation import lacks, matches
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.target import ConformanceTarget
@@ -45,7 +45,7 @@ class ModelEndpoint:
     wanted: list[Wanted] = field(default_factory=list)
     signers: list[Signers] = field(default_factory=list)
 
-    def signed(self, first: int, begins: timedelta, ends: timedelta) -> None:
+    def add_secret(self, first: int, begins: timedelta, ends: timedelta) -> None:
         """Tries from number `first` on came between these times: both secrets sign for a day after a rotation. Of the
         instant at which that ends, and of a secret that was replaced twice, nothing is foreseen."""
         new, *old = self.secrets[:2]
@@ -120,7 +120,7 @@ class WebhookConformance(ConformanceMachine):
             return multiple()
         id, secret = answer.data["id"], answer.data["signingSecret"]
         self.endpoints[id] = ModelEndpoint(merchant, environment, path, [secret], events or TYPES)
-        self.endpoints[id].signed(0, self.elapsed, self.elapsed)
+        self.endpoints[id].add_secret(0, self.elapsed, self.elapsed)
         listed = {
             f"[id={id}].secretLast4": secret[-4:],
             f"[id={id}].isActive": True,
@@ -170,7 +170,7 @@ class WebhookConformance(ConformanceMachine):
             self.fail("rotation shows no new secret")
         self.raw_secrets.add(secret)
         model.secrets, model.rotated = [secret, *model.secrets], self.elapsed
-        model.signed(len(self.inbox.received(model.path)), self.elapsed, self.elapsed)
+        model.add_secret(len(self.inbox.deliveries_at(model.path)), self.elapsed, self.elapsed)
         data = {f"[id={id}].secretLast4": secret[-4:], f"[id={id}]": lacks("signingSecret")}
         self.ask_as_owner(model.merchant, "lists the endpoints", "GET", "/webhooks", 200, data=data)
         outcome = model.events[-1].partition(".")[2].upper()
@@ -222,7 +222,7 @@ class WebhookConformance(ConformanceMachine):
             statuses = ", ".join(["500"] * failures)
             place = model.path.rpartition("/")[2]
             line = f"inbox.answer({{}}, {statuses})"
-            self.story.noted(f"endpoint {place} will answer {statuses} first", line, model.path)
+            self.story.add_note(f"endpoint {place} will answer {statuses} first", line, model.path)
             self.inbox.answer(model.path, *[500] * failures)
 
     def wants(self, model: ModelEndpoint, merchant: int, type: str) -> bool:
@@ -236,7 +236,7 @@ class WebhookConformance(ConformanceMachine):
 
     def look_into_the_inbox(self) -> None:
         service, began = self.target.service, self.elapsed
-        came = {id: len(self.inbox.received(model.path)) for id, model in self.endpoints.items()}
+        came = {id: len(self.inbox.deliveries_at(model.path)) for id, model in self.endpoints.items()}
         service.work()
         pauses = 8 if service.can_wait else REAL_PAUSES
 
@@ -248,11 +248,11 @@ class WebhookConformance(ConformanceMachine):
 
         def sign() -> None:
             for id, model in self.endpoints.items():
-                model.signed(came[id], began, self.elapsed)
+                model.add_secret(came[id], began, self.elapsed)
 
         sign()
         for model in self.endpoints.values():
-            fault = settled(self.inbox, model.path, model.signers, model.wanted, self.references, pause, pauses)
+            fault = wait_for_events(self.inbox, model.path, model.signers, model.wanted, self.references, pause, pauses)
             place = model.path.rpartition("/")[2]
             wanted = [vars(each) for each in model.wanted]
             if fault is not None:

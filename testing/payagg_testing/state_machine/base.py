@@ -55,4 +55,4 @@ class Harness(RuleBasedStateMachine):
 
     def is_active(self, slug: str) -> bool:
         """Whether there is a gateway of the slug that takes new charges now."""
-        return self.gateways[slug][-1].seen(self.system.now()) == "ACTIVE" if slug in self.gateways else False
+        return self.gateways[slug][-1].visible_status(self.system.now()) == "ACTIVE" if slug in self.gateways else False

@@ -105,7 +105,7 @@ class DomainSystem(DomainPayments):
         every = {slug: [one for one in self.gateways.values() if one.slug == slug] for slug in GATEWAYS}
         return GatewayFacts(
             listed=tuple(sorted((one.slug, one.status.value) for one in self.living())),
-            offered=tuple(sorted(one.slug for one in self.offered(self.business_id))),
+            offered=tuple(sorted(one.slug for one in self.list_offered(self.business_id))),
             with_credentials=tuple(
                 (slug, number)
                 for slug, known in every.items()

@@ -21,7 +21,7 @@ class GatewayModel:
     # By account: until when its events are proved, None for the one on file.
     secrets: dict[int, datetime | None] = field(default_factory=lambda: {1: None})
 
-    def seen(self, now: datetime) -> str | None:
+    def visible_status(self, now: datetime) -> str | None:
         """Its status to anybody who looks; None: there is no such gateway."""
         if self.deleted_at is not None:
             return None
@@ -29,7 +29,7 @@ class GatewayModel:
         return "DISABLED" if self.status == "DRAINING" and is_drained else self.status
 
     def refusal_of(self, move: str, now: datetime) -> str | None:
-        seen = self.seen(now)
+        seen = self.visible_status(now)
         if move == "CREATE":
             return "GATEWAY_SLUG_EXISTS" if seen is not None else None
         if seen is None:

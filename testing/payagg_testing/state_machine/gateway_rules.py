@@ -80,7 +80,7 @@ class GatewayRules(Harness):
     @invariant()
     def gateways_agree_with_the_model(self) -> None:
         facts, now = self.system.gateway_facts(), self.system.now()
-        seen = [(slug, known[-1].seen(now)) for slug, known in self.gateways.items()]
+        seen = [(slug, known[-1].visible_status(now)) for slug, known in self.gateways.items()]
         living = tuple(pair for pair in seen if pair[1] is not None)
         assert facts.listed == living, f"{facts.listed} are listed, foreseen {living}"
         assert facts.offered == tuple(slug for slug, status in living if status == "ACTIVE"), "the business sees others"

@@ -20,9 +20,9 @@ from payagg_testing.state_machine.base import REFERENCES
 from payagg_testing.state_machine.gateway_model import GatewayModel
 from payagg_testing.state_machine.gateway_rules import GatewayRules
 from payagg_testing.state_machine.model import (
-    ASKED_AFTER,
-    ASKED_WHEN_PAID,
     CARDS,
+    CHECKED_AFTER,
+    CHECKS_WHEN_PAID,
     FINAL,
     GATEWAYS,
     HOUR,
@@ -53,7 +53,7 @@ IDS = st.sampled_from([None, "one", "two"])
 STATES = st.sampled_from([None, "opened", "won", "lost", "accepted"])
 PAYMENTS_MAX = 4
 MOMENT = timedelta(milliseconds=1)  # no two facts at one instant: ids are ordered by time
-ASK_PAUSE = timedelta(seconds=2)  # a provider is asked at most this often about one payment
+CHECK_PAUSE = timedelta(seconds=2)  # a provider is asked at most this often about one payment
 
 
 class PaymentMachine(GatewayRules):
@@ -79,7 +79,7 @@ class PaymentMachine(GatewayRules):
         original = self.keys.get((environment, key)) if key is not None else None
         refusal = None
         if original is not None:
-            refusal = "DUPLICATE_PAYMENT" if self.models[original].seen(now)[0] in FINAL else None
+            refusal = "DUPLICATE_PAYMENT" if self.models[original].visible_state(now)[0] in FINAL else None
         elif environment is Environment.LIVE and not any(map(self.is_active, GATEWAYS)):
             refusal = "NO_GATEWAY_AVAILABLE"
         reference = self.expect(
@@ -196,7 +196,7 @@ class PaymentMachine(GatewayRules):
     @rule(
         reference=REFERENCES,
         said=st.one_of(st.just(Said(Outcome.FAILED)), SAID),
-        time=st.sampled_from([ASK_PAUSE, ASK_PAUSE, HOUR]),
+        time=st.sampled_from([CHECK_PAUSE, CHECK_PAUSE, HOUR]),
     )
     def verify(self, reference: str, said: Said, time: timedelta) -> None:
         """After a wait of its own: a final payment's provider is asked at most once an hour."""
@@ -212,7 +212,7 @@ class PaymentMachine(GatewayRules):
             if not is_open:
                 self.seen["a final payment is verified"] += 1
         status = self.expect(refusal, lambda: self.system.verify(reference, said))
-        assert status in (None, model.seen(now)[0])
+        assert status in (None, model.visible_state(now)[0])
 
     def _saw(self, done: str | None, account: GatewayModel | None) -> None:
         if done is not None:
@@ -226,7 +226,7 @@ class PaymentMachine(GatewayRules):
         refusal = None
         if model.environment is Environment.LIVE:
             refusal = "PAYMENT_NOT_FOUND"
-        elif model.seen(now)[0] in FINAL:
+        elif model.visible_state(now)[0] in FINAL:
             refusal = "PAYMENT_ALREADY_FINAL"
         self.expect(refusal, lambda: self.system.simulate(reference, outcome))
         if refusal is None:
@@ -234,7 +234,9 @@ class PaymentMachine(GatewayRules):
             model.move(outcome, now, "SIMULATED")
 
     @rule(
-        time=st.sampled_from([*[MOMENT] * 3, ASKED_AFTER[0], ASKED_AFTER[-1], ASKED_WHEN_PAID[0], ASKED_WHEN_PAID[-1]]),
+        time=st.sampled_from(
+            [*[MOMENT] * 3, CHECKED_AFTER[0], CHECKED_AFTER[-1], CHECKS_WHEN_PAID[0], CHECKS_WHEN_PAID[-1]]
+        ),
         said=st.one_of(st.sampled_from([Said(Outcome.UNPAID), Said(Outcome.PENDING)]), SAID),
     )
     def reconcile(self, time: timedelta, said: Said) -> None:
@@ -256,7 +258,7 @@ class PaymentMachine(GatewayRules):
             facts = self.system.facts(reference)
             self._check_identity(reference, model, facts.payment)
             seen = (facts.payment.status.value, facts.payment.failure_reason)
-            assert seen == model.seen(now), f"{seen} is seen, foreseen {model.seen(now)}"
+            assert seen == model.visible_state(now), f"{seen} is seen, foreseen {model.visible_state(now)}"
             assert facts.payment.gateway == model.gateway
             assert facts.last_decline == model.declined, "a decline was lost or invented"
             assert facts.anomalies == model.anomalies, "an anomaly was lost or invented"

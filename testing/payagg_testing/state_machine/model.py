@@ -28,9 +28,9 @@ OF_PAID = ("LATE_REVERSAL", "PARTIAL_REFUND", "DISPUTE")
 PAID_LATE = ("LATE_SUCCESS", "SECOND_CHARGE")
 NEWS = (*LANDS_ON, "DISPUTED")  # reports that say something about money
 # A charge is asked about at these times after its hand-off.
-ASKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30)) + tuple(HOUR * h for h in (1, 3, 6, 12, 24, 48, 72))
+CHECKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30)) + tuple(HOUR * h for h in (1, 3, 6, 12, 24, 48, 72))
 # What was paid is asked about at these times after that became known here.
-ASKED_WHEN_PAID = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
+CHECKS_WHEN_PAID = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
 LATE = {"SUCCEEDED": "LATE_SUCCESS", "FAILED": "LATE_FAILURE", "REVERSED": "LATE_REVERSAL"}
 # Test card: outcome, failure reason, seconds until the outcome is known.
 CARDS = {
@@ -72,7 +72,7 @@ class Model:
     ended_at: datetime | None = None
     asked_at: datetime | None = None  # when the provider was asked last
     confirmed_at: datetime | None = None  # when the charge of the hand-off was first known to be paid
-    next_ask: datetime | None = None  # while there is one, the attempt of the hand-off is open
+    next_check: datetime | None = None  # while there is one, the attempt of the hand-off is open
     attempts: list[str] = field(default_factory=list)
     accounts: list[GatewayModel | None] = field(default_factory=list)  # where each attempt was made; None: simulator
     opened_with: list[int] = field(default_factory=list)  # the gateway's account then; 0: simulator
@@ -85,7 +85,7 @@ class Model:
     def is_expired(self, now: datetime) -> bool:
         return self.reason == "EXPIRED" or (self.status == "INITIATED" and now >= self.expires)
 
-    def seen(self, now: datetime) -> tuple[str, str | None]:
+    def visible_state(self, now: datetime) -> tuple[str, str | None]:
         return ("FAILED", "EXPIRED") if self.is_expired(now) else (self.status, self.reason)
 
     def move(self, status: str, now: datetime, reason: str | None = None) -> None:
@@ -96,7 +96,7 @@ class Model:
         if status in FINAL:
             self.ended_at = now
         if status in ("SUCCESS", "REVERSED"):
-            self.next_ask = None
+            self.next_check = None
         self.tell()
 
     def expire(self, now: datetime) -> None:
@@ -199,7 +199,7 @@ class Model:
     def hand_over(self, url: str, now: datetime, card: str | None) -> None:
         """The payer was sent to the last attempt."""
         self.hand_off, self.handed_at, self.gateway, self.card = url, now, self.attempts[-1], card
-        self.next_ask = now + ASKED_AFTER[0]
+        self.next_check = now + CHECKED_AFTER[0]
         self.move("PENDING", now)
 
     def answer(self, said: Said, now: datetime) -> tuple[Said, str | None]:
@@ -236,17 +236,17 @@ class Model:
     def ask_if_due(self, said: Said, now: datetime) -> str | None:
         """The reconciler's turn, should one be due, and the word for what the answer does. The last one ends a payment
         of which nothing was paid."""
-        if self.handed_at is None or self.next_ask is None or now < self.next_ask:
+        if self.handed_at is None or self.next_check is None or now < self.next_check:
             return None
         learnt, is_unpaid = None, False
         if self.is_past_asking():
-            self.next_ask = None
+            self.next_check = None
             return None
         if self.can_be_asked():
             learnt, is_unpaid = self.ask(said, now, is_planned=True)
         self.asked_at = now
         self.plan(now)
-        if self.next_ask is None and self.status == "PENDING":
+        if self.next_check is None and self.status == "PENDING":
             if is_unpaid:
                 self.move("FAILED", now, "EXPIRED")
             else:
@@ -256,9 +256,11 @@ class Model:
     def plan(self, now: datetime) -> None:
         """The next ask after `now`: seldom once the charge is known to be paid."""
         assert self.handed_at is not None
-        since, schedule = (self.confirmed_at, ASKED_WHEN_PAID) if self.confirmed_at else (self.handed_at, ASKED_AFTER)
+        since, schedule = (
+            (self.confirmed_at, CHECKS_WHEN_PAID) if self.confirmed_at else (self.handed_at, CHECKED_AFTER)
+        )
         ahead = [since + after for after in schedule if since + after > now]
-        self.next_ask = ahead[0] if ahead and not self.is_past_asking() else None
+        self.next_check = ahead[0] if ahead and not self.is_past_asking() else None
 
     def is_past_asking(self) -> bool:
         """A payment that failed may have been paid all the same, and what was paid may be refunded; the simulator pays
@@ -269,7 +271,7 @@ class Model:
 
     def is_open_at(self, gateway: GatewayModel) -> bool:
         """Whether it is still to be found out through the gateway what became of the payment."""
-        return self.next_ask is not None and self.confirmed_at is None and self.accounts[-1] is gateway
+        return self.next_check is not None and self.confirmed_at is None and self.accounts[-1] is gateway
 
     def may_choose(self, gateway: str, is_active: bool) -> bool:
         """Whether the payer finds the gateway among the options."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from payagg.domain.business import BusinessStatus
-from payagg.entrypoints.http.api.auth import merchant, provider_signature, remembered_key
+from payagg.entrypoints.http.api.auth import cached_key, merchant, provider_signature
 from payagg.entrypoints.http.api.openapi.operations import Route, routes_of
 from payagg.entrypoints.http.app import api_routes
 from tests.integration.http.test_hostile import credential
@@ -47,10 +47,10 @@ def test_every_guard_asks_for_the_credential_of_its_path() -> None:
         assert route.operation.guard.scheme == scheme, route.id
 
 
-def test_only_calls_that_prove_it_go_by_a_remembered_key() -> None:
-    # Each of them has a row in test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise.
-    remembered = {route.id for route in ROUTES if route.operation.guard is remembered_key}
-    assert remembered == {"initiatePayment", "getPayment"}
+def test_only_calls_that_prove_it_go_by_a_cached_key() -> None:
+    # Each of them has a row in test_a_cached_key_is_refused_at_once_when_it_has_changed.
+    cached = {route.id for route in ROUTES if route.operation.guard is cached_key}
+    assert cached == {"initiatePayment", "getPayment"}
 
 
 def expected(route: Route, who: str) -> Refused | None:

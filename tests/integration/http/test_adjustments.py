@@ -73,7 +73,7 @@ class Till:
         self.disputes += resolution is None
         data = {"id": self.disputes, "transaction": self.fake.transaction(charge), "resolution": resolution}
         name = "charge.dispute.create" if resolution is None else "charge.dispute.resolve"
-        await self.bring(self.fake._signed(name, data, charge))
+        await self.bring(self.fake._sign(name, data, charge))
 
     async def paid_late(self) -> str:
         reference = await self.handed_over()
@@ -92,9 +92,7 @@ class Till:
         charge = self.fake.book.charges[reference]
         transaction = {**self.fake.transaction(charge), "status": "success"}
         await self.bring(
-            self.fake._signed(
-                "charge.success", transaction | {"amount": received, "requested_amount": received}, charge
-            )
+            self.fake._sign("charge.success", transaction | {"amount": received, "requested_amount": received}, charge)
         )
         return reference
 
@@ -296,7 +294,7 @@ async def test_operators_alone_see_the_charge_and_whether_its_account_is_another
     await services.gateways.set_credentials("gw_provider_a", other_account, by=AN_ADMIN)
     [attempt] = (await till.get(story, SUPPORT))["attempts"]
     assert attempt["isOtherAccount"] is True
-    lines = "\n".join(await timeline(services.store, reference, sealed=services.payment_options.sealed))
+    lines = "\n".join(await timeline(services.store, reference, sealed=services.payment_options.gateway_credentials))
     assert f"paid, provider's id {provider_id}, channel card, fee NGN 22.50" in lines
     assert "made with another provider account than the one on file" in lines
     for path, headers in (

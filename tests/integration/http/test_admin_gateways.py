@@ -186,7 +186,9 @@ async def test_a_provider_is_asked_whether_it_takes_the_credentials_on_file(
     assert (await tested()).json()["data"]["fault"] == "UNREACHABLE"
     async with api.services.store.begin() as tx:
         assert [one for one in await tx.health.all() if one.faults] == []
-        entries = await tx.audit.listed(AuditFilter(object_id=gateway[1:], action="gateway.test_credentials"), None, 10)
+        entries = await tx.audit.list_entries(
+            AuditFilter(object_id=gateway[1:], action="gateway.test_credentials"), None, 10
+        )
     # The clock stands still, so entries have no order.
     assert sorted(one.changes["environment"]["after"] for one in entries) == ["LIVE", "LIVE", "SANDBOX"]
     for _ in range(8):

@@ -54,7 +54,7 @@ async def test_of_changes_at_once_each_leaves_one_state_that_fits(store: Postgre
     await world.add(a_business())
     slugs = ["a1", "a2", "a3", "provider_a"]
     assert await outcomes(*(world.gateways.seed("builtin", slugs) for _ in range(8))) == {"done": 8}
-    listed = await world.gateways.listed()
+    listed = await world.gateways.list_gateways()
     assert [gateway.slug for gateway in listed] == ["builtin", *slugs]
     command = CreateGateway(slug="acme", name="Acme")
     created = await outcomes(*(world.gateways.create(command, by=AN_ADMIN) for _ in range(16)))
@@ -65,13 +65,13 @@ async def test_of_changes_at_once_each_leaves_one_state_that_fits(store: Postgre
         assert moved == {"done": 1, "GATEWAY_ALREADY_ENABLED": 3}
     chosen = await outcomes(*(world.choose(ids[n % len(ids)], is_default=True) for n in range(32)))
     assert chosen == {"done": 32}
-    assert sum(gateway.is_default for gateway in await world.settings.listed("biz_1")) == 1
+    assert sum(gateway.is_default for gateway in await world.settings.list_gateways("biz_1")) == 1
     images = [an_image(kind, colour=colour) for kind in ("PNG", "JPEG") for colour in ("red", "green")]
     uploads = await outcomes(*(world.gateways.upload_logo(ids[0], content, by=AN_ADMIN) for content in images))
     assert uploads == {"done": 4}
     path = (await world.stored(ids[0])).logo_path
     assert [str(left.relative_to(tmp_path)) for left in files_under(tmp_path) if ids[0] in str(left)] == [path]
-    gone = [gateway.id for gateway in await world.gateways.listed() if gateway.slug == "acme"] * 8
+    gone = [gateway.id for gateway in await world.gateways.list_gateways() if gateway.slug == "acme"] * 8
     deleted = await outcomes(*(world.gateways.delete(one, by=AN_ADMIN) for one in gone))
     assert deleted == {"done": 1, "NOT_FOUND": 7}
 

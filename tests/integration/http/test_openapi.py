@@ -17,7 +17,7 @@ from payagg.entrypoints.http.api.openapi.answers import CODES
 from payagg.entrypoints.http.api.openapi.audiences import Audience, described_for
 from payagg.entrypoints.http.api.openapi.components import TAGS
 from payagg.entrypoints.http.api.openapi.document import API_PATH, document
-from payagg.entrypoints.http.api.openapi.examples import FILE, recorded
+from payagg.entrypoints.http.api.openapi.examples import FILE, load_examples
 from payagg.entrypoints.http.app import DEFAULTS, api_routes, create_app
 from payagg.entrypoints.http.docs.pages import MISSING
 from payagg.entrypoints.http.docs.site import DocsSite
@@ -70,7 +70,7 @@ def test_every_code_has_an_answer_that_was_recorded() -> None:
     for name, example in examples.items():
         check(example["value"], {"$ref": "#/components/schemas/ErrorEnvelope"})
         assert example["value"]["error"]["code"] == name
-    assert {code.name for code in ErrorCode} - set(recorded(DEFAULTS)["errors"]) == OURS
+    assert {code.name for code in ErrorCode} - set(load_examples(DEFAULTS)["errors"]) == OURS
 
 
 def test_examples_show_no_secret_and_speak_as_the_deployment_does() -> None:
@@ -78,7 +78,7 @@ def test_examples_show_no_secret_and_speak_as_the_deployment_does() -> None:
     assert re.findall(r"ssk_(?:sand|live)_[0-9a-f]*[1-9a-f][0-9a-f]{4,}", shown) == []
     assert re.findall(r"whsec_A*[^A\"\W][^\"]{8,}", shown) == []
     own = DEFAULTS.having(base_url="https://pay.example", reference_prefix="ABC", provider_a_slug="paystack")
-    whole = json.dumps(recorded(own))
+    whole = json.dumps(load_examples(own))
     assert "127.0.0.1:8000" not in whole
     assert "PAY-2" not in whole
     assert "provider_a" not in whole.replace("gw_provider_a", "")

@@ -97,19 +97,19 @@ async def test_an_idempotency_key_makes_one_payment_until_that_is_completed(api:
     assert_refused(await posted(api, shop.as_sandbox, body), 409, "DUPLICATE_PAYMENT")
 
 
-async def a_shop_that_is_remembered(api: Api) -> Shop:
+async def a_shop_with_a_cached_key(api: Api) -> Shop:
     """Its keys are known to the process, so that the next initiation or reading rests on what was read before."""
     shop = await api.open_shop()
     for credential in (shop.as_sandbox, shop.as_live):
         for _ in range(2):  # the first use of a key writes when it was used
             await api.initiate(shop, credential, idempotencyKey="first")
         await api.initiate(shop, credential)
-    assert len([key for key in api.services.access.remembered.values() if key.business.id == shop.business.id]) == 2
+    assert len([key for key in api.services.access.cached.values() if key.business.id == shop.business.id]) == 2
     return shop
 
 
 @pytest.mark.rule("payments.8")
-async def test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise(api: Api) -> None:
+async def test_a_cached_key_is_refused_at_once_when_it_has_changed(api: Api) -> None:
     async def refused(shop: Shop, status: int, code: str, *credentials: dict[str, str]) -> None:
         """Whatever is sent: a new payment, a replay that would tell of an old one, or nothing that could be read.
         And whatever is asked for."""
@@ -121,12 +121,12 @@ async def test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise(api:
             for reference in (payment, "PAY-20250131-ABSENT", "nonsense"):
                 asked = await api.client.get(f"/payments/{reference}", headers=credential)
                 assert_refused(asked, status, code)
-        assert api.services.access.remembered.keys() >= {hash_secret(bearer_of(c)) for c in credentials}
+        assert api.services.access.cached.keys() >= {hash_secret(bearer_of(c)) for c in credentials}
 
     def bearer_of(credential: dict[str, str]) -> str:
         return credential["Authorization"].removeprefix("Bearer ")
 
-    shop = await a_shop_that_is_remembered(api)
+    shop = await a_shop_with_a_cached_key(api)
     payment = (await api.initiate(shop))["reference"]
     await api.change(shop, kyc_status=KycStatus.UNDER_REVIEW)
     await refused(shop, 403, "KYC_REQUIRED", shop.as_live)
@@ -137,15 +137,15 @@ async def test_a_remembered_key_is_refused_at_once_when_it_stands_otherwise(api:
     await api.initiate(shop)
     async with api.services.store.begin() as tx:
         for environment in Environment:
-            for key in await tx.api_keys.listed(shop.business.id, environment, 20):
+            for key in await tx.api_keys.list_keys(shop.business.id, environment, 20):
                 await tx.api_keys.save(key.revoke(api.services.clock.now()))
     await refused(shop, 401, "INVALID_API_KEY", shop.as_sandbox, shop.as_live)
 
 
-async def test_a_remembered_key_is_answered_as_one_just_read_and_costs_no_reading(
+async def test_a_cached_key_is_answered_as_one_just_read_and_costs_no_reading(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = await a_shop_that_is_remembered(api)
+    shop = await a_shop_with_a_cached_key(api)
     theirs = (await api.initiate(await api.open_shop()))["reference"]
     reads: list[bytes] = []
     statements: list[Statement] = []

@@ -169,7 +169,7 @@ async def test_of_administrators_who_race_one_asks_and_one_confirms(stuck: Api) 
     async with stuck.services.store.begin() as tx:
         moves = [one.to_status for one in await tx.payments.transitions(REFERENCE)]
         events, _ = await tx.webhook_events.of_payment(REFERENCE)
-        trail = [one.action for one in await tx.audit.listed(AuditFilter(object_id=REFERENCE), None, 100)]
+        trail = [one.action for one in await tx.audit.list_entries(AuditFilter(object_id=REFERENCE), None, 100)]
     assert moves == [Status.PENDING, Status.FAILED]
     assert len(events) == 2
     assert sorted(trail) == ["payment.ask_resolution", "payment.resolve"]

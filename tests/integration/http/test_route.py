@@ -56,13 +56,13 @@ async def journey(world: CellWorld, shop: Shop) -> str:
 
 async def ready_for_events(world: CellWorld) -> None:
     home = world.cells["PAY"].api.services
-    [gateway] = [one.id for one in await home.gateways.listed() if one.slug == "provider_a"]
+    [gateway] = [one.id for one in await home.gateways.list_gateways() if one.slug == "provider_a"]
     await home.gateways.set_credentials(
         gateway, UpdateCredentials(credentials={"sandboxSecretKey": WEBHOOK_SECRET}), by=BY
     )
     await home.gateways.enable(gateway, by=BY)
     for name in NAMES[1:]:
-        copies = world.cells[name].api.services.gateway_copies
+        copies = world.cells[name].api.services.gateway_replication
         assert copies is not None
         await copies.pull()
 

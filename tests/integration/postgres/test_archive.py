@@ -15,8 +15,8 @@ import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.archive.tables import TABLES
-from payagg.application.reports.timeline import payment_story
-from payagg.domain.attempt import ASK_PAID_AFTER
+from payagg.application.reports.timeline import payment_timeline
+from payagg.domain.attempt import CHECK_PAID_AFTER
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentFilter
@@ -135,7 +135,7 @@ async def purged(site: InboundWorld) -> None:
 async def test_an_archived_payment_reads_as_before(site: InboundWorld, archived: Archived) -> None:
     payment = await paid(site)
     still_open = await site.handed_over("provider_a")
-    site.clock.move(ASK_PAID_AFTER[-1] + timedelta(days=1))
+    site.clock.move(CHECK_PAID_AFTER[-1] + timedelta(days=1))
     # What is paid is asked about, and so stays here, for half a year.
     await site.services.reconciler.run_at("provider_a", payment.environment, site.clock.now())
     await purged(site)
@@ -159,9 +159,9 @@ async def test_an_archived_payment_reads_as_before(site: InboundWorld, archived:
     # Whoever reads the payment needs no archive.
     detail = await site.services.payments.read(payment.reference, payment.business_id, payment.environment)
     assert (detail.status, detail.amount, detail.metadata) == (Status.SUCCESS, payment.amount, {"note": "canary"})
-    story = await payment_story(site.store, site.clock, payment.reference)
+    story = await payment_timeline(site.store, site.clock, payment.reference)
     assert (story.payment, story.transitions, story.attempts, bool(story.archived_at)) == (detail, [], [], True)
-    assert (await payment_story(site.store, site.clock, still_open.reference)).archived_at is None
+    assert (await payment_timeline(site.store, site.clock, still_open.reference)).archived_at is None
     async with site.store.begin() as tx:
         wanted = PaymentFilter(payment.business_id, status=Status.SUCCESS)
         assert await tx.payment_search.page(wanted, site.clock.now(), None, 9) == ([payment], False)

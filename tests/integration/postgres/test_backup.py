@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from payagg.adapters.postgres.embedded.programs import MAJOR, installed
+from payagg.adapters.postgres.embedded.programs import MAJOR, find_package
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import services_over
 from tests.support.http_world import an_api
@@ -21,7 +21,7 @@ from tests.support.processes import environment, payagg
 pytestmark = pytest.mark.anyio
 # The server's own programs, and the `payagg` of this environment.
 PATH = os.pathsep.join(
-    [str(installed() / f"pginstall{MAJOR}" / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+    [str(find_package() / f"pginstall{MAJOR}" / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.doctor import examine
-from payagg.adapters.postgres.embedded.programs import MAJOR, installed
+from payagg.adapters.postgres.embedded.programs import MAJOR, find_package
 from payagg.adapters.postgres.migrations import is_current
 from payagg.adapters.postgres.migrations.upgrade import MIGRATION_LOCK, migrate
 from payagg.adapters.postgres.partitions import AHEAD, LOCK, drop, make, make_patiently
@@ -96,7 +96,7 @@ async def test_each_cell_has_its_own_place_rows_rules_and_findings(
 def test_a_dump_of_its_schema_is_the_whole_cell(cell_urls: dict[str, str], postgres: str) -> None:
     execute(cell_urls["pbx"], BUSINESS, "INSERT INTO moved_businesses VALUES ('biz', 'PAY', 'MOVING', NULL, now())")
     make(cell_urls["pbx"], "PBX", NOW)
-    programs = installed() / f"pginstall{MAJOR}" / "bin"
+    programs = find_package() / f"pginstall{MAJOR}" / "bin"
     dump = subprocess.run(
         [programs / "pg_dump", "--schema=pbx", cell_urls["pbx"]], check=True, capture_output=True, text=True
     ).stdout

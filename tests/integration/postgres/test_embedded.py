@@ -20,7 +20,7 @@ from payagg.adapters.postgres.embedded.access import SOCKET, SOCKET_PATH_MAX
 from payagg.adapters.postgres.embedded.os_account import SPARE
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
 
-INSTALLED = programs.installed()
+INSTALLED = programs.find_package()
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
 START_AND_DIE = """
 import os, signal, sys
@@ -190,7 +190,7 @@ def test_a_pid_file_that_names_another_program_is_stale(state: Path) -> None:
         assert asked(server, "SELECT 1") == 1
 
 
-def test_an_interrupted_first_start_leaves_nothing_in_the_way_and_broken_data_are_told(fresh: Path) -> None:
+def test_an_interrupted_first_start_is_repeated_and_broken_data_are_reported(fresh: Path) -> None:
     half = fresh / "postgres.init-1"
     half.mkdir(parents=True)
     (half / "PG_VERSION").write_text("18\n")
@@ -316,7 +316,7 @@ def test_programs_below_a_closed_folder_are_copied_to_where_the_account_reaches_
     shutil.copytree(INSTALLED.with_name(f"{INSTALLED.name}.libs"), closed / f"{INSTALLED.name}.libs")
     closed.chmod(0o700)
     monkeypatch.setattr(programs, "CACHE", cache / "payagg")
-    monkeypatch.setattr(programs, "installed", lambda: closed / INSTALLED.name)
+    monkeypatch.setattr(programs, "find_package", lambda: closed / INSTALLED.name)
     for _ in range(2):
         with EmbeddedPostgres(state) as server:
             assert asked(server, "SELECT 1") == 1

@@ -13,7 +13,7 @@ from payagg.adapters.postgres.errors import RuleBroken, meaning
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken, Unavailable
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from tests.support.postgres_world import by_proxy, count, kill_others, numbered, together
@@ -35,7 +35,7 @@ async def test_a_stale_payment_cannot_be_saved(store: PostgresStore) -> None:
 async def test_a_rule_of_the_schema_is_named_without_the_row(store: PostgresStore) -> None:
     async def simulates_live() -> None:
         async with store.begin() as tx:
-            await tx.payments.save(revised(moved, gateway="sandbox"), transition)
+            await tx.payments.save(with_changes(moved, gateway="sandbox"), transition)
 
     await store.add_payment(payment := numbered(1, environment=Environment.LIVE, customer_email="ada@example.com"))
     moved, transition = a_transition(payment)
@@ -44,9 +44,9 @@ async def test_a_rule_of_the_schema_is_named_without_the_row(store: PostgresStor
     assert "ada" not in str(broken.value)
 
 
-@pytest.mark.parametrize(("remembered", "key"), [(None, None), (KeyHolder(a_key(), a_business()), "order")])
+@pytest.mark.parametrize(("cached", "key"), [(None, None), (KeyHolder(a_key(), a_business()), "order")])
 async def test_payments_whose_answer_is_lost_are_found_again_as_the_callers_own(
-    database_url: str, store: PostgresStore, key: str | None, remembered: KeyHolder | None
+    database_url: str, store: PostgresStore, key: str | None, cached: KeyHolder | None
 ) -> None:
     async with store.begin() as tx:
         await tx.businesses.add(a_business())
@@ -55,7 +55,7 @@ async def test_payments_whose_answer_is_lost_are_found_again_as_the_callers_own(
     async with by_proxy(database_url) as (proxy, url):
         proxy.impose(DropReply(after=b"INSERT INTO payments"), times=1)
         store = PostgresStore(url, pool_size=2, pgbouncer=False)
-        assert await together(store, *payments, remembered=remembered) == [(payment, True) for payment in payments]
+        assert await together(store, *payments, cached=cached) == [(payment, True) for payment in payments]
         await store.close()
     assert await count(database_url, "payments") == 5
 

@@ -14,7 +14,7 @@ import pytest
 
 from payagg.adapters.postgres.migrations import HEAD, is_current
 from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked
-from payagg.adapters.postgres.migrations.upgrade import migrate, planned
+from payagg.adapters.postgres.migrations.upgrade import migrate, plan_migrations
 from tests.support.processes import environment, one_line, payagg
 
 PATIENCE = 60.0
@@ -123,7 +123,7 @@ def test_a_migration_that_never_gets_its_lock_gives_up_and_has_changed_nothing(e
         assert connection.execute(columns).fetchall() == []
 
 
-def test_an_index_is_built_beside_writes_however_long_older_transactions_and_limits_last(empty_url: str) -> None:
+def test_an_index_is_built_beside_writes_and_long_transactions(empty_url: str) -> None:
     migrate(empty_url, to="0004")
     with psycopg.connect(empty_url, autocommit=True) as connection:
         name = connection.info.dbname
@@ -150,7 +150,7 @@ def test_a_schema_that_is_ahead_stays_as_it_is(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     migrate(database_url)
-    assert planned(database_url) == []
+    assert plan_migrations(database_url) == []
     assert revision_of(database_url) == "9999"
     # A deployment that goes back to this release runs its migration, too.
     assert payagg("migrate", PAYAGG_DATABASE_URL=database_url).returncode == 0

@@ -85,8 +85,8 @@ def large_defaults(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_week_is_named_for_its_prefix_and_its_monday() -> None:
     assert Week.of("PAY", date(2025, 2, 2)) == THIS
-    assert Week.named(THIS.table("events")) == THIS
-    assert Week.named("events_other") is None
+    assert Week.from_partition(THIS.table("events")) == THIS
+    assert Week.from_partition("events_other") is None
     assert (THIS.first_reference, THIS.end) == ("PAY-20250127", date(2025, 2, 3))
 
 
@@ -227,7 +227,7 @@ async def test_a_payer_who_pays_while_the_week_is_made_is_answered(store: Postgr
             with maker.transaction():
                 # Others see it once it is committed, but the default is locked from now on.
                 week = Week.of("PAY", datetime.now(UTC).date())
-                assert partitions._made(maker, week)
+                assert partitions._make_partitions(maker, week)
                 paying = asyncio.create_task(api.client.post(f"{place}/process", json=card))
                 await until(lambda: somebody_waits(database_url))
             assert (await paying).status_code == 200

@@ -20,7 +20,7 @@ from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.application.ports.payments import ProviderCall
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
-from payagg.application.ports.webhooks import DeliveryResult, TryResult
+from payagg.application.ports.webhooks import DeliveryAttemptResult, DeliveryResult
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.archived import ArchivedPayment
 from payagg.domain.audit import ActorRealm, AuditFilter
@@ -110,7 +110,7 @@ async def archive(tx: PostgresTransaction) -> None:
     references = [nth(4 * n + 2) for n in range(100)]
     await tx.archive.lock_ready(references)
     own = await tx.archive.histories(references)
-    await tx.archive.archived(references)
+    await tx.archive.find_archived(references)
     calls = [(row[0], row[1]) for row in own["provider_calls"]]
     await tx.archive.move([ArchivedPayment(one, 1, (), None) for one in references], calls)
     await tx.archive.find(references[0])
@@ -143,8 +143,8 @@ async def audit(tx: PostgresTransaction) -> None:
         AuditFilter(action="webhook.create", until=NOW + MINUTE),
         AuditFilter(action="gateway.enable"),
     ):
-        await tx.audit.listed(wanted, None, 101)
-        await tx.audit.listed(wanted, an_id("aud", 70_000, NOW + MINUTE), 101)
+        await tx.audit.list_entries(wanted, None, 101)
+        await tx.audit.list_entries(wanted, an_id("aud", 70_000, NOW + MINUTE), 101)
 
 
 async def console_sessions(tx: PostgresTransaction) -> None:
@@ -226,32 +226,32 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "payment locked": (lambda tx: tx.payments.lock(nth(1)), {"payments_pkey"}),
     "payment read": (lambda tx: tx.payments.get(nth(1)), {"payments_pkey"}),
     "payment moved": (save, {"payments_pkey"}),
-    "expired payments": (lambda tx: tx.payment_upkeep.expired(NOW, 100), {"payments_to_expire"}),
+    "expired payments": (lambda tx: tx.payment_upkeep.lock_expired(NOW, 100), {"payments_to_expire"}),
     "attempts of a payment": (lambda tx: tx.attempts.of_payment(nth(1)), {"attempts_pkey"}),
     "attempt recorded": (save_attempt, {"attempts_pkey"}),
     "asks that are due": (
-        lambda tx: tx.attempts.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE),
+        lambda tx: tx.attempts.due_checks("provider_a", SANDBOX, NOW, 100, MINUTE),
         {"attempts_due", "attempts_pkey", "payments_pkey"},
     ),
     "asks about what was in the air": (
-        lambda tx: tx.attempts.due_asks("provider_a", SANDBOX, NOW, 100, MINUTE, NOW),
+        lambda tx: tx.attempts.due_checks("provider_a", SANDBOX, NOW, 100, MINUTE, NOW),
         {"attempts_due", "attempts_pkey", "payments_pkey"},
     ),
     "open attempts of a gateway": (lambda tx: tx.attempts.has_open("gw_1"), {"attempts_unsettled"}),
     "count of open attempts": (lambda tx: tx.attempts.count_open("gw_1", 1000), {"attempts_unsettled"}),
     "no open attempts of a gateway": (lambda tx: tx.attempts.has_open("gw_2"), {"attempts_unsettled"}),
-    "open payments since": (lambda tx: tx.payment_upkeep.initiated(NOW, nth(1), 100), {"payments_to_expire"}),
+    "open payments since": (lambda tx: tx.payment_upkeep.list_initiated(NOW, nth(1), 100), {"payments_to_expire"}),
     "asks made due": (
-        lambda tx: tx.attempts.hasten_asks("provider_a", SANDBOX, NOW),
+        lambda tx: tx.attempts.hasten_checks("provider_a", SANDBOX, NOW),
         {"attempts_due", "attempts_pkey"},
     ),
-    "oldest ask": (lambda tx: tx.attempts.oldest_ask(["provider_a"], NOW), {"attempts_due"}),
+    "oldest ask": (lambda tx: tx.attempts.oldest_check(["provider_a"], NOW), {"attempts_due"}),
     "payment with what decides on it": (
         lambda tx: tx.payments.lock_aggregate(nth(1)),
         {"payments_pkey", "attempts_pkey"},
     ),
     "payment with what a change needs": (
-        lambda tx: tx.payments.lock_to_settle(nth(1)),
+        lambda tx: tx.payments.lock_for_status(nth(1)),
         {"payments_pkey", "attempts_pkey", "anomalies_of_payment", "events_of_business"},
     ),
     "transitions of a payment": (lambda tx: tx.payments.transitions(nth(1)), {"transitions_pkey"}),
@@ -266,7 +266,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         {"anomalies_unclosed"},
     ),
     "requests to end a payment": (lambda tx: tx.resolutions.latest(nth(1)), set()),
-    "anomalies by kind": (lambda tx: tx.anomalies.unclosed(), {"anomalies_unclosed"}),
+    "anomalies by kind": (lambda tx: tx.anomalies.count_open(), {"anomalies_unclosed"}),
     "anomaly closed": (close_anomaly, {"anomalies_pkey"}),
     "anomalies of a payment": (lambda tx: tx.anomalies.of_payment(nth(1)), {"anomalies_of_payment"}),
     "payments handed to a provider on a day": (
@@ -372,7 +372,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         lambda tx: tx.console_sessions.forget(NOW + MINUTE),
         {"console_sessions_ends_at", "console_sessions_pkey"},
     ),
-    "businesses": (lambda tx: tx.businesses.listed("shop 7", "biz_5", 101), set()),
+    "businesses": (lambda tx: tx.businesses.list_businesses("shop 7", "biz_5", 101), set()),
     **SEARCHES,
     "names of businesses": (lambda tx: tx.businesses.names([BIG, "biz_7"]), set()),
     "merchants of a gateway": (merchants, set()),
@@ -388,7 +388,7 @@ async def initiate(hot: FastPath) -> None:
     assert all(created for _, created in await asyncio.gather(*map(hot.add_payment, payments)))
 
 
-async def initiate_remembered(hot: FastPath) -> None:
+async def initiate_cached(hot: FastPath) -> None:
     prefix = next(prefixes)
     keys = [await hot.find_key(sha256(str(n).encode()).digest()) for n in range(MANY)]
     payments = [
@@ -435,7 +435,7 @@ async def use(hot: FastPath) -> None:
 async def deliver(queue: PostgresDeliveryQueue) -> None:
     claimed = await queue.claim(NOW, 300, 5, 100, MINUTE)
     assert len(claimed) == 300
-    await queue.finish([DeliveryResult(one, TryResult(200, None, 5), NOW, None) for one in claimed[:200]])
+    await queue.finish([DeliveryResult(one, DeliveryAttemptResult(200, None, 5), NOW, None) for one in claimed[:200]])
     await queue.release(claimed[200:])
 
 
@@ -446,7 +446,7 @@ FOUND = HELD | {"payments_pkey", "api_keys_secret_hash_key"}
 # What callers of one moment share, as it is sent directly and through PgBouncer.
 SHARED: dict[str, tuple[Callable[[FastPath], Awaitable[None]], set[str]]] = {
     "initiate": (initiate, ADDED),
-    "initiate with a remembered key": (initiate_remembered, ADDED | {"api_keys_secret_hash_key"}),
+    "initiate with a cached key": (initiate_cached, ADDED | {"api_keys_secret_hash_key"}),
     "initiate replayed": (replay, REPLAYED),
     "originals found": (find_originals, REPLAYED | {"api_keys_secret_hash_key"}),
     "payment and key found": (find, FOUND),
@@ -456,8 +456,8 @@ SHARED: dict[str, tuple[Callable[[FastPath], Awaitable[None]], set[str]]] = {
 # What else is not done in a transaction of the caller's.
 ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "choices of businesses": (lambda on: on.store.find_choices(BIG), set()),
-    "ask begun": (lambda on: on.store.begin_ask(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
-    "whose secrets sign events": (lambda on: on.store.find_settling("provider_a"), set()),
+    "ask begun": (lambda on: on.store.begin_check(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
+    "whose secrets sign events": (lambda on: on.store.find_retiring_gateways("provider_a"), set()),
     "console session found": (
         lambda on: on.store.find_console_session(sha256(b"7").digest()),
         {"console_sessions_pkey"},
@@ -471,7 +471,7 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
         {"deliveries_next", "deliveries_due", "deliveries_pkey", "events_pkey", "event_metadata_pkey"},
     ),
     "suspect claimed": (
-        lambda on: on.store.queue.claim_suspect(NOW, MINUTE),
+        lambda on: on.store.queue.claim_poison_message(NOW, MINUTE),
         {"deliveries_suspect", "deliveries_pkey", "events_pkey", "event_metadata_pkey"},
     ),
     "old deliveries and events purged": (

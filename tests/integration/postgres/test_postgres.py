@@ -14,8 +14,8 @@ from payagg.adapters.postgres.migrations import is_current
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.ports.outside import ReferenceTaken, StaleKey
-from payagg.domain.checks import revised
+from payagg.application.ports.outside import KeyStateChanged, ReferenceTaken
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
@@ -47,9 +47,9 @@ async def test_every_field_survives_the_shared_insert(store: PostgresStore) -> N
 
 async def test_a_row_the_database_refuses_fails_alone(store: PostgresStore, database_url: str) -> None:
     payments = [numbered(n, idempotency_key=f"k{n}") for n in range(20)]
-    payments[7] = revised(payments[7], customer_name="zero \x00 byte")
-    payments[11] = revised(payments[11], amount=1)
-    payments[13] = revised(payments[13], customer_name="half \ud800 character")
+    payments[7] = with_changes(payments[7], customer_name="zero \x00 byte")
+    payments[11] = with_changes(payments[11], amount=1)
+    payments[13] = with_changes(payments[13], customer_name="half \ud800 character")
     answers = await together(store, *payments)
     for number, (payment, answer) in enumerate(zip(payments, answers, strict=True)):
         if number in (7, 13):
@@ -72,17 +72,17 @@ async def test_a_taken_reference_fails_alone_and_leaves_no_key_behind(store: Pos
     assert await count(database_url, "idempotency_keys") == 4
 
 
-async def test_a_key_that_stands_otherwise_than_remembered_fails_alone(store: PostgresStore, database_url: str) -> None:
+async def test_a_cached_key_that_has_changed_fails_alone(store: PostgresStore, database_url: str) -> None:
     business, keys = a_business(), [a_key(f"key_{n}") for n in range(4)]
     async with store.begin() as tx:
         await tx.businesses.add(business)
         for key in keys:
             await tx.api_keys.add(key)
         await tx.api_keys.save(keys[2].revoke(NOW))
-    remembered = [None, *(KeyHolder(key, business) for key in keys)]
+    cached = [None, *(KeyHolder(key, business) for key in keys)]
     payments = [numbered(n, idempotency_key=f"k{n}") for n in range(5)]
-    answers = await asyncio.gather(*map(store.add_payment, payments, remembered), return_exceptions=True)
-    assert isinstance(answers.pop(3), StaleKey)
+    answers = await asyncio.gather(*map(store.add_payment, payments, cached), return_exceptions=True)
+    assert isinstance(answers.pop(3), KeyStateChanged)
     assert answers == [(payment, True) for payment in payments if payment is not payments[3]]
     assert await count(database_url, "idempotency_keys") == 4
 
@@ -142,12 +142,12 @@ async def test_lookups_of_one_moment_each_get_their_own(store: PostgresStore) ->
     payments = [numbered(n) for n in range(10)]
     await together(store, *payments)
     asked = [payments[n % 10].reference for n in range(30)] + ["PAY-20250131-ABSENT"]
-    remembered = [None, KeyHolder(good, business), KeyHolder(revoked, business)]
-    finding = (store.find_payment(reference, remembered[n % 3]) for n, reference in enumerate(asked))
+    cached = [None, KeyHolder(good, business), KeyHolder(revoked, business)]
+    finding = (store.find_payment(reference, cached[n % 3]) for n, reference in enumerate(asked))
     found = await asyncio.gather(*finding, return_exceptions=True)
     for n, answer in enumerate(found):
-        if remembered[n % 3] is remembered[2]:
-            assert isinstance(answer, StaleKey)
+        if cached[n % 3] is cached[2]:
+            assert isinstance(answer, KeyStateChanged)
         else:
             assert answer == (payments[n % 10] if n < 30 else None)
 

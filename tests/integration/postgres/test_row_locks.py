@@ -83,7 +83,7 @@ async def test_what_one_transaction_decides_on_the_next_one_waits_for(
 
 
 SWEEPS: dict[str, Callable[[Transaction], Awaitable[Sequence[Any]]]] = {
-    "expiry": lambda tx: tx.payment_upkeep.expired(NOW + timedelta(days=2), 9),
+    "expiry": lambda tx: tx.payment_upkeep.lock_expired(NOW + timedelta(days=2), 9),
     "personal data": lambda tx: tx.payment_upkeep.settled_with_payer(NOW + timedelta(days=2), 9),
 }
 

@@ -171,8 +171,8 @@ async def market(database_urls: list[str]) -> AsyncIterator[tuple[Market, Receiv
         shop = await world.cells[OWN].api.open_shop()
         await world.cells[OWN].api.open_gateways()
         for cell in world.cells.values():
-            if cell.api.services.gateway_copies is not None:
-                await cell.api.services.gateway_copies.pull()
+            if cell.api.services.gateway_replication is not None:
+                await cell.api.services.gateway_replication.pull()
             await workers.enter_async_context(working(cell.api.services))
         endpoint = {"url": f"http://127.0.0.1:{port}/hooks", "environment": "SANDBOX"}
         made = await world.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=endpoint)
@@ -343,7 +343,7 @@ async def test_it_is_refused_with_one_line_and_nothing_changed(market: tuple[Mar
 
     assert "--to must be one of PBX, PCX" in await refused(to="PDX")
     assert f"is not the database that the cell {OTHER} answers from" in await refused(at=NAMES[2])
-    [gateway] = [one for one in await town.other.services.gateways.listed() if one.slug == "provider_a"]
+    [gateway] = [one for one in await town.other.services.gateways.list_gateways() if one.slug == "provider_a"]
     place = f"{town.shop.path}/gateways/{gateway.id}"
     renamed = await town.world.client.patch(place, headers=town.shop.as_owner, json={"displayName": "Card"})
     renamed.raise_for_status()

@@ -52,7 +52,7 @@ class Served:
     def environment(self) -> dict[str, str]:
         """What a replaying script reads, with fresh secret keys of both businesses, as the run had."""
         tokens, ids = tuple(self.merchants.values()), tuple(self.merchants)
-        target = ServiceAccess(self.url, merchant_tokens=tokens, businesses=ids).opened()
+        target = ServiceAccess(self.url, merchant_tokens=tokens, businesses=ids).open_target()
         target.with_keys()
         given = {"BASE_URL": self.url, "ADMIN_TOKEN": self.admin}
         for number, one in enumerate(target.merchants, 1):

@@ -143,7 +143,7 @@ async def test_a_secret_that_is_rotated_at_the_same_moment_stays(store: Postgres
         async with asyncio.timeout(60):
             while not await waits_for_a_lock(store):  # noqa: ASYNC110 - the database is asked
                 await asyncio.sleep(0.01)
-        await tx.endpoints.save(endpoint.rotated(newest, "last", NOW))
+        await tx.endpoints.save(endpoint.rotate(newest, "last", NOW))
     done = await resealing
     # What was seen has become the previous one.
     assert done.moved[SealedKind.ENDPOINT_CURRENT] == 0

@@ -65,9 +65,7 @@ def install(python: Path, *what: object) -> None:
     ran(*pip, "--quiet", "--disable-pip-version-check", *what)
 
 
-def test_the_package_alone_and_then_with_harness_and_server_work_where_they_are_installed(
-    wheels: list[Path], tmp_path: Path
-) -> None:
+def test_the_package_works_alone_and_with_harness_and_server(wheels: list[Path], tmp_path: Path) -> None:
     venv.create(tmp_path / "fresh", with_pip=False, symlinks=True)
     python = tmp_path / "fresh" / "bin" / "python"
     # Without third parties: the wheel asks for none.

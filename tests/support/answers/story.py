@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.registry import providers_of
-from payagg.application.ports.webhooks import TryResult
+from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from payagg.entrypoints.http.api.openapi.operations import routes_of
@@ -102,9 +102,9 @@ class StoryMerchant:
 
     received: list[tuple[Mapping[str, str], bytes]] = field(default_factory=list)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> DeliveryAttemptResult:
         self.received.append((headers, body))
-        return TryResult(200, None, 42)
+        return DeliveryAttemptResult(200, None, 42)
 
 
 async def tell() -> dict[str, Any]:

@@ -91,7 +91,7 @@ async def _with_provider_a(told: "Storyteller", shop: Selling) -> None:
     await receive(fake.book.waiting[-1])
     charge = fake.book.charges[reference]
     dispute = {"id": 358, "status": "awaiting-merchant-feedback", "transaction": fake.transaction(charge)}
-    await receive(fake._signed("charge.dispute.create", dispute, charge))
+    await receive(fake._sign("charge.dispute.create", dispute, charge))
     late = await handed_over(1006)
     fake.decline(late)
     await told.passes(minutes=61)
@@ -108,7 +108,7 @@ async def _with_provider_a(told: "Storyteller", shop: Selling) -> None:
     short = await handed_over(1011)
     charge = fake.book.charges[short]
     too_little = {"status": "success", "amount": 149000, "requested_amount": 149000}
-    await receive(fake._signed("charge.success", {**fake.transaction(charge), **too_little}, charge))
+    await receive(fake._sign("charge.success", {**fake.transaction(charge), **too_little}, charge))
     for id, path in (
         ("receiveProviderALiveEvent", "/webhooks/provider_a/live"),
         ("receiveProviderAEvent", "/webhooks/provider_a"),

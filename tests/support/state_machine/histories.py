@@ -9,7 +9,7 @@ from typing import Any
 
 from payagg_testing.state_machine.gateway_model import OVERLAP, PROVES, SETTLING
 from payagg_testing.state_machine.machine import PaymentMachine
-from payagg_testing.state_machine.model import ASKED_AFTER, ASKED_WHEN_PAID, GATEWAYS, HOUR, SIMULATOR
+from payagg_testing.state_machine.model import CHECKED_AFTER, CHECKS_WHEN_PAID, GATEWAYS, HOUR, SIMULATOR
 from payagg_testing.state_machine.system import SILENCE, Said
 
 from payagg.domain.report import Outcome
@@ -17,7 +17,7 @@ from payagg.domain.values import Environment
 
 A, B = GATEWAYS
 CARD, NO_ANSWER = "4242424242424242", "4000000000000119"
-NO_TIME, MOMENT, ASK_PAUSE = timedelta(0), timedelta(milliseconds=1), timedelta(seconds=2)
+NO_TIME, MOMENT, CHECK_PAUSE = timedelta(0), timedelta(milliseconds=1), timedelta(seconds=2)
 PAID, LOST, BACK = Said(Outcome.SUCCEEDED), Said(Outcome.FAILED), Said(Outcome.REVERSED)
 DISPUTE, UNPAID = Said(Outcome.DISPUTED), Said(Outcome.UNPAID)
 SHORT, PART_BACK = Said(Outcome.SUCCEEDED, "HALF"), Said(Outcome.REVERSED, "HALF")
@@ -47,7 +47,7 @@ class Told:
         usual = {"number": 1, "gateway": A, "is_ours": True, "id": None, "state": None, "right_environment": True}
         self.do("report", reference=payment, said=said, **usual | drawn)
 
-    def verify(self, payment: str, said: Said, after: timedelta = ASK_PAUSE) -> None:
+    def verify(self, payment: str, said: Said, after: timedelta = CHECK_PAUSE) -> None:
         self.do("verify", reference=payment, said=said, time=after)
 
     def simulate(self, payment: str, outcome: str) -> None:
@@ -149,19 +149,19 @@ def two_charges_are_paid(told: Told) -> None:
 def a_final_payment_is_asked_about_seldom(told: Told) -> None:
     payment = told.new(A)
     told.verify(payment, PAID)
-    told.verify(payment, BACK, HOUR - ASK_PAUSE)
+    told.verify(payment, BACK, HOUR - CHECK_PAUSE)
     told.verify(payment, DISPUTE, HOUR)
     told.verify(payment, LOST)
-    told.reconcile(BACK, ASKED_WHEN_PAID[0])
+    told.reconcile(BACK, CHECKS_WHEN_PAID[0])
 
 
 def the_asking_ends(told: Told) -> None:
     told.new(A)
-    for after in (MOMENT, ASKED_AFTER[0]):
+    for after in (MOMENT, CHECKED_AFTER[0]):
         told.reconcile(SILENCE, after)
-    told.reconcile(SILENCE, ASKED_AFTER[-1])
+    told.reconcile(SILENCE, CHECKED_AFTER[-1])
     told.new(A)
-    told.reconcile(UNPAID, ASKED_AFTER[-1])
+    told.reconcile(UNPAID, CHECKED_AFTER[-1])
 
 
 def a_suspended_business_takes_no_money(told: Told) -> None:
@@ -218,7 +218,7 @@ def another_account_knows_nothing_of_the_charge(told: Told) -> None:
     told.gateway(A, "ROTATE")
     told.verify(payment, PAID)
     told.hear(payment, PAID)
-    told.reconcile(UNPAID, ASKED_AFTER[-1])
+    told.reconcile(UNPAID, CHECKED_AFTER[-1])
     told.wait(OVERLAP)
     told.hear(silent, PAID)
 

@@ -73,7 +73,7 @@ class ScriptedProvider:
     def read_event(self, body: bytes) -> ProviderReport | None:
         return msgspec.convert(msgspec.json.decode(body)["report"], ProviderReport)
 
-    def reduced_event(self, body: bytes) -> bytes:
+    def redact_event(self, body: bytes) -> bytes:
         return body
 
 

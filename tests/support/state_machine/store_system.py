@@ -20,7 +20,7 @@ from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.application.schemas.payments import InitiatePayment, PaymentDetail, ProcessPayment, TestPayment
 from payagg.domain.attempt import provider_reference
 from payagg.domain.business import BusinessStatus
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.values import Environment
 from tests.support.assembly import services_over
@@ -89,7 +89,7 @@ class StoreSystem:
             await tx.gateways.save(disabled.delete(now))
         for gateway in await tx.gateways.to_wipe(now):
             emptied = {"credentials": None, "replaced_secrets": None, "replaced_secrets_until": None}
-            await tx.gateways.save(revised(gateway, **emptied))
+            await tx.gateways.save(with_changes(gateway, **emptied))
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -221,8 +221,8 @@ class StoreSystem:
         return facts
 
     async def _gateway_facts(self) -> GatewayFacts:
-        listed = await self.services.gateways.listed()
-        offered = await self.services.checkout_settings.listed(self.business.id)
+        listed = await self.services.gateways.list_gateways()
+        offered = await self.services.checkout_settings.list_gateways(self.business.id)
         kept = []
         async with self.store.begin() as tx:
             for slug, ids in self.gateway_ids.items():

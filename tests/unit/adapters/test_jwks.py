@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from payagg.adapters.jwks import KeySet, parsed
+from payagg.adapters.jwks import KeySet, parse_keys
 from payagg.adapters.security import Tokens
 from payagg.entrypoints.bootstrap import _load
 from payagg.entrypoints.settings import SettingsError, read_settings
@@ -102,7 +102,7 @@ def test_issuer_and_audience_are_checked_when_set() -> None:
 
 def test_keys_that_cannot_verify_here_are_passed_over() -> None:
     weak, small = rsa.generate_private_key(65537, 1024), rsa.generate_private_key(3, 2048)
-    keys = parsed(json.dumps({"keys": [
+    keys = parse_keys(json.dumps({"keys": [
         jwk(ED, kid="ed"), jwk(OTHER), jwk(OTHER, kid=7), jwk(OTHER, kid=""), jwk(weak, kid="weak"),
         jwk(RSA, kid="pss", alg="PS256"), jwk(RSA, kid="enc", use="enc"),
         jwk(RSA, kid="wraps", key_ops=["wrapKey"]), jwk(RSA, kid="odd", key_ops="verify"), jwk(small, kid="small"),
@@ -120,7 +120,7 @@ def test_keys_that_cannot_verify_here_are_passed_over() -> None:
 )  # fmt: skip
 def test_what_is_no_key_set_is_refused_whole(told: bytes) -> None:
     with pytest.raises(ValueError, match=r"[Kk](?:ey|id)"):
-        parsed(told)
+        parse_keys(told)
 
 
 class Issuer:

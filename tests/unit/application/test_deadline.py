@@ -26,7 +26,9 @@ async def test_what_waits_one_after_the_other_shares_one_bound(monkeypatch: pyte
             await asyncio.sleep(0.02)
         assert await left() <= 9.98
         assert await asyncio.create_task(left()) <= 9.98, "a task of the request has a bound of its own"
-        assert await asyncio.create_task(left(), context=deadline.shared()) > 10, "work of many ends with one of them"
+        assert await asyncio.create_task(left(), context=deadline.shared_context()) > 10, (
+            "work of many ends with one of them"
+        )
         deadline.renew()
         assert 9.99 < await left() <= 10
 

@@ -10,12 +10,12 @@ from payagg_testing import strategies
 from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
 
 from payagg.domain.attempt import (
-    ASK_AFTER,
+    CHECK_AFTER,
     AttemptState,
-    after_ask,
-    next_ask,
+    after_check,
+    next_check,
     payment_reference,
-    postpone_ask,
+    postpone_check,
     provider_reference,
 )
 from payagg.domain.errors import ErrorCode, Refusal
@@ -23,7 +23,7 @@ from payagg.domain.gateway import DRAIN_WINDOW, SETTLING_MAX
 from payagg.domain.health import Health
 from payagg.domain.payment import Status, Trigger
 from payagg.domain.report import TRIGGER_FOR, FaultKind, Outcome
-from payagg.domain.simulator import TEST_CARDS, elapsed, outcome_of, scenario_of
+from payagg.domain.simulator import TEST_CARDS, outcome_of, scenario_of, time_since_hand_off
 from payagg.domain.values import Environment
 
 TICK = timedelta(microseconds=1)
@@ -41,14 +41,14 @@ def test_a_provider_never_sees_one_reference_twice_and_each_leads_back(reference
 def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float) -> None:
     """The last one comes before a gateway that was deleted right after its drain loses its secrets."""
     minutes = [1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320]
-    assert [delay / timedelta(minutes=1) for delay in ASK_AFTER] == minutes
+    assert [delay / timedelta(minutes=1) for delay in CHECK_AFTER] == minutes
     now = NOW
-    for after in ASK_AFTER:
-        due = next_ask(NOW, now, chance)
+    for after in CHECK_AFTER:
+        due = next_check(NOW, now, chance)
         assert due is not None
         assert timedelta(0) <= due - (NOW + after) <= min(after * 0.1, timedelta(minutes=25))
         now = due
-    assert next_ask(NOW, now, chance) is None
+    assert next_check(NOW, now, chance) is None
     assert now < NOW + DRAIN_WINDOW + SETTLING_MAX
 
 
@@ -129,7 +129,7 @@ def test_each_failed_probe_doubles_the_pause_up_to_ten_minutes() -> None:
     assert pauses == [30, 60, 120, 240, 480, 600, 600]
 
 
-def test_one_success_forgets_every_fault_and_calls_from_before_a_pause_do_not_stretch_it() -> None:
+def test_one_success_forgets_every_fault_and_older_calls_stretch_no_pause() -> None:
     assert after_faults(9) == after_faults(5)
     healthy = after_faults(9).after(True, NOW)
     assert healthy == Health("provider_a", Environment.LIVE)
@@ -164,18 +164,21 @@ def test_any_other_card_is_refused_and_not_repeated(number: str) -> None:
 def test_each_test_card_does_what_is_documented(card: str, seconds: int, outcome: Outcome, reason: str | None) -> None:
     spaced = " ".join(card[n : n + 4] for n in range(0, 16, 4))
     assert scenario_of(spaced) == scenario_of(card) == TEST_CARDS[card]
-    assert outcome_of(scenario_of(card), elapsed(NOW, NOW + timedelta(seconds=seconds))) == (outcome, reason)
-    assert elapsed(None, NOW) == timedelta(0), "since a hand-off that never was"
+    assert outcome_of(scenario_of(card), time_since_hand_off(NOW, NOW + timedelta(seconds=seconds))) == (
+        outcome,
+        reason,
+    )
+    assert time_since_hand_off(None, NOW) == timedelta(0), "since a hand-off that never was"
 
 
 def test_what_is_not_to_be_asked_about_leaves_the_list() -> None:
     payment = a_payment()
     due = an_attempt(payment, state=AttemptState.HANDED_OFF, next_ask_at=NOW)
-    assert postpone_ask(payment, due, NOW) is None
+    assert postpone_check(payment, due, NOW) is None
     refused = an_attempt(payment, state=AttemptState.REFUSED, next_ask_at=NOW)
     paid, _ = payment.move(Trigger.SUCCEED, NOW, actor="test")
     for state, attempt in (payment, refused), (paid, due):
-        left = postpone_ask(state, attempt, NOW)
+        left = postpone_check(state, attempt, NOW)
         assert left is not None
         assert left.next_ask_at is None
 
@@ -184,6 +187,6 @@ def test_the_schedule_runs_from_the_hand_off_and_without_one_from_the_attempt() 
     payment = a_payment(Status.PENDING)
     later = NOW + timedelta(minutes=10)
     handed = an_attempt(payment, state=AttemptState.HANDED_OFF, handed_off_at=later)
-    assert after_ask(payment, handed, later, 0.0).next_ask_at == later + ASK_AFTER[0]
+    assert after_check(payment, handed, later, 0.0).next_ask_at == later + CHECK_AFTER[0]
     lost = an_attempt(payment, state=AttemptState.UNKNOWN)
-    assert after_ask(payment, lost, NOW, 0.0).next_ask_at == NOW + ASK_AFTER[0]
+    assert after_check(payment, lost, NOW, 0.0).next_ask_at == NOW + CHECK_AFTER[0]

@@ -49,31 +49,31 @@ def test_the_built_in_is_never_disabled_or_deleted() -> None:
 
 def test_a_change_keeps_what_it_does_not_name_and_clears_a_name_that_it_names() -> None:
     before = a_choice(a_gateway(), display_name="Cards", display_order=3, is_default=True)
-    after = before.changed(a_gateway(), NOW + TICK, display_name=None)
+    after = before.with_settings(a_gateway(), NOW + TICK, display_name=None)
     assert (after.display_name, after.display_order, after.is_default, after.is_enabled) == ("Cards", 3, True, True)
     assert (after.created_at, after.updated_at) == (NOW, NOW + TICK)
-    assert before.changed(a_gateway(), NOW, display_name=None, rename=True).display_name is None
-    assert before.changed(a_gateway(), NOW, display_name="Bank", rename=True).display_name == "Bank"
+    assert before.with_settings(a_gateway(), NOW, display_name=None, rename=True).display_name is None
+    assert before.with_settings(a_gateway(), NOW, display_name="Bank", rename=True).display_name == "Bank"
 
 
 @pytest.mark.rule("options.3")
 def test_only_an_enabled_gateway_is_the_default_and_nothing_brings_the_flag_back() -> None:
-    off = a_choice(a_gateway(), is_default=True).changed(a_gateway(), NOW, is_enabled=False)
+    off = a_choice(a_gateway(), is_default=True).with_settings(a_gateway(), NOW, is_enabled=False)
     assert (off.is_enabled, off.is_default) == (False, False)
-    assert not off.changed(a_gateway(), NOW, is_enabled=True).is_default
+    assert not off.with_settings(a_gateway(), NOW, is_enabled=True).is_default
     on = a_choice(a_gateway())
-    assert refusal_of(off.changed, a_gateway(), NOW, is_default=True).field == "isDefault"
-    assert refusal_of(on.changed, a_gateway(), NOW, is_enabled=False, is_default=True).field == "isDefault"
-    assert off.changed(a_gateway(), NOW, is_enabled=True, is_default=True).is_default
+    assert refusal_of(off.with_settings, a_gateway(), NOW, is_default=True).field == "isDefault"
+    assert refusal_of(on.with_settings, a_gateway(), NOW, is_enabled=False, is_default=True).field == "isDefault"
+    assert off.with_settings(a_gateway(), NOW, is_enabled=True, is_default=True).is_default
 
 
 @pytest.mark.rule("options.2")
 def test_a_business_neither_turns_off_nor_reorders_the_built_in_and_may_do_the_rest() -> None:
     gateway = the_built_in()
     choice = a_choice(gateway)
-    assert refusal_of(choice.changed, gateway, NOW, is_enabled=False).field == "isEnabled"
-    assert refusal_of(choice.changed, gateway, NOW, display_order=0).field == "displayOrder"
-    after = choice.changed(gateway, NOW, is_enabled=True, is_default=True, display_name="Us", rename=True)
+    assert refusal_of(choice.with_settings, gateway, NOW, is_enabled=False).field == "isEnabled"
+    assert refusal_of(choice.with_settings, gateway, NOW, display_order=0).field == "displayOrder"
+    after = choice.with_settings(gateway, NOW, is_enabled=True, is_default=True, display_name="Us", rename=True)
     assert (after.is_default, after.display_name) == (True, "Us")
 
 
@@ -144,19 +144,19 @@ def test_the_newest_twenty_replaced_secrets_are_kept() -> None:
         (timedelta(hours=72), True, True),
     ],
 )
-def test_a_deleted_gateway_keeps_its_secrets_while_an_attempt_is_open_but_72_hours_at_most(
+def test_a_deleted_gateway_keeps_its_secrets_for_an_open_attempt_72_hours_at_most(
     after: timedelta, has_open_attempts: bool, is_wiped: bool
 ) -> None:
     gateway = a_gateway(credentials=b"1", replaced_secrets=b"2", replaced_secrets_until=NOW + timedelta(days=9))
     deleted = replace(gateway, status=GatewayStatus.DISABLED).delete(NOW)
-    wiped = deleted.wiped(NOW + after, has_open_attempts)
+    wiped = deleted.without_secrets(NOW + after, has_open_attempts)
     assert (wiped.credentials is None, wiped.replaced_secrets, wiped.updated_at) == (is_wiped, b"2", NOW)
 
 
-def test_a_living_gateway_loses_its_replaced_secrets_alone_at_the_end_of_their_overlap() -> None:
+def test_replaced_secrets_of_a_living_gateway_end_with_their_overlap() -> None:
     gateway = a_gateway(credentials=b"1", replaced_secrets=b"2", replaced_secrets_until=NOW + OVERLAP)
-    assert gateway.wiped(NOW + OVERLAP - TICK, has_open_attempts=False) is gateway
-    wiped = gateway.wiped(NOW + OVERLAP, has_open_attempts=False)
+    assert gateway.without_secrets(NOW + OVERLAP - TICK, has_open_attempts=False) is gateway
+    wiped = gateway.without_secrets(NOW + OVERLAP, has_open_attempts=False)
     assert (wiped.credentials, wiped.replaced_secrets, wiped.replaced_secrets_until) == (b"1", None, None)
 
 

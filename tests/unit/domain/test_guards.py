@@ -31,7 +31,7 @@ from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
 from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
 from payagg.domain.business import BusinessStatus, check_subject
-from payagg.domain.checks import restored, revised
+from payagg.domain.checks import restore, with_changes
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway, GatewayStatus, parse_credentials
 from payagg.domain.payment import Payment, Status, Trigger
@@ -290,8 +290,10 @@ def test_a_members_subject_is_one_line(subject: Any) -> None:
 @pytest.mark.rule("payments.18")
 def test_a_stored_payment_is_read_and_settled_whatever_rule_came_later() -> None:
     """Money must not stop because of a rule that its payment never met."""
-    old = revised(a_payment(Status.PENDING), customer_email="once allowed", callback_url="once:allowed")
-    stored = restored(Payment, vars(old))
+    old = with_changes(a_payment(Status.PENDING), customer_email="once allowed", callback_url="once:allowed")
+    stored = restore(Payment, vars(old))
     assert stored == old
     assert stored.move(Trigger.SUCCEED, NOW, actor="event")[0].status is Status.SUCCESS
-    assert revised(a_payment(), customer_email="once allowed").as_of(NOW + timedelta(days=1)).status is Status.FAILED
+    assert (
+        with_changes(a_payment(), customer_email="once allowed").as_of(NOW + timedelta(days=1)).status is Status.FAILED
+    )

@@ -33,7 +33,7 @@ def test_a_new_payment_is_initiated_in_naira_and_expires_one_hour_later() -> Non
 
 
 @pytest.mark.rule("payments.14")
-def test_from_its_instant_expiry_is_seen_as_failed_and_dated_to_that_instant_however_late_the_reader() -> None:
+def test_a_lapsed_payment_reads_as_failed_at_its_expiry_whoever_reads_when() -> None:
     assert not a_payment().as_of(NOW + HOUR - TICK).is_final
     for later in (timedelta(0), TICK, timedelta(days=9)):
         seen = a_payment().as_of(NOW + HOUR + later)

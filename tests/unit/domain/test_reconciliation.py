@@ -15,7 +15,7 @@ from payagg.domain.reconciliation import (
     MatchBucket,
     OurPayment,
     ProviderLine,
-    matched,
+    match_all,
     totals,
 )
 from payagg.domain.report import Outcome, ProviderReport
@@ -66,7 +66,7 @@ PAYMENTS = st.lists(
 def test_every_line_payment_and_kobo_is_in_exactly_one_bucket(
     lines: list[ProviderLine], payments: list[OurPayment]
 ) -> None:
-    found = matched(lines, payments)
+    found = match_all(lines, payments)
     assert Counter(map(id, (line for match in found for line in match.lines))) == Counter(map(id, lines))
     assert sorted(m.payment.reference for m in found if m.payment) == sorted(p.reference for p in payments)
     sums = totals(found).values()
@@ -85,17 +85,17 @@ def test_every_line_payment_and_kobo_is_in_exactly_one_bucket(
 def test_the_order_of_what_comes_in_decides_nothing(
     lines: list[ProviderLine], payments: list[OurPayment], seed: int
 ) -> None:
-    before = matched(lines, payments)
+    before = match_all(lines, payments)
     Random(seed).shuffle(lines)
     Random(seed).shuffle(payments)
-    assert matched(lines, payments) == before
+    assert match_all(lines, payments) == before
 
 
 @given(PAYMENTS.filter(bool))
 def test_a_payment_that_is_open_here_is_never_failed_by_a_line(payments: list[OurPayment]) -> None:
     # A line's `failed` tells how the last card fared; the payer may be trying the next one.
     lines = [a_line(Outcome.FAILED, payment.amount, payment.reference) for payment in payments]
-    for match in matched(lines, payments):
+    for match in match_all(lines, payments):
         assert match.payment is not None
         assert not (match.payment.status in (Status.INITIATED, Status.PENDING) and match.reports)
 
@@ -127,14 +127,14 @@ S, F, R, P, I = Status.SUCCESS, Status.FAILED, Status.REVERSED, Status.PENDING, 
     ],
 )
 def test_each_difference_has_its_bucket(status: Status, lines: list[ProviderLine], buckets: list[str]) -> None:
-    assert [match.bucket.value for match in matched(lines, [ours(status)])] == buckets
+    assert [match.bucket.value for match in match_all(lines, [ours(status)])] == buckets
 
 
 def test_money_without_a_payment_is_there_only_and_other_references_are_foreign() -> None:
     lines = [a_line(), a_line(Outcome.UNPAID, reference=REFERENCES[1]), a_line(reference="order 7")]
     lines.append(a_line(reference="CEL-20250131-000001"))
     found = {
-        line.report.provider_reference: match.bucket for match in matched(lines, [], {"CEL"}) for line in match.lines
+        line.report.provider_reference: match.bucket for match in match_all(lines, [], {"CEL"}) for line in match.lines
     }
     assert found == {
         A: MatchBucket.THERE_ONLY,
@@ -146,8 +146,8 @@ def test_money_without_a_payment_is_there_only_and_other_references_are_foreign(
 
 def test_a_reversed_charge_with_its_refund_is_reported_once_and_agreement_never() -> None:
     refund = a_line(Outcome.REVERSED, kind=LineKind.REFUND)
-    assert matched([a_line()], [ours()]) == [Match(MatchBucket.AGREED, ours(), (a_line(),))], "agreement is no news"
-    assert [match.bucket for match in matched([], [ours(is_within=False)])] == [MatchBucket.AGREED]
-    found = matched([a_line(Outcome.REVERSED), refund], [ours()])
+    assert match_all([a_line()], [ours()]) == [Match(MatchBucket.AGREED, ours(), (a_line(),))], "agreement is no news"
+    assert [match.bucket for match in match_all([], [ours(is_within=False)])] == [MatchBucket.AGREED]
+    found = match_all([a_line(Outcome.REVERSED), refund], [ours()])
     assert [match.bucket for match in found] == [MatchBucket.RETURNED_THERE] * 2
     assert [report for match in found for report in match.reports] == [refund.report]

@@ -34,7 +34,7 @@ AGAIN = a_report(SUCCEEDED, provider_reference=SECOND.provider_reference)
 OTHERS, LIVE = a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"), {"environment": Environment.LIVE}
 NAMELESS = replace(OTHERS, amounts=frozenset())
 FOREIGN = replace(a_report(FAILED), account="another")
-ODD = a_report(Outcome.PENDING, is_known_word=False)
+ODD = a_report(Outcome.PENDING, is_known_status=False)
 GIVEN = Anomaly("anm_1", REFERENCE, AnomalyKind.PARTIAL_REFUND, "verify", {"amounts": [50_000]}, NOW)
 DISPUTED = a_report(Outcome.DISPUTED, details={"disputeId": "d1", "state": "lost"})
 # Name: report, payment, anomaly, what else differs from the plain case; by effect.

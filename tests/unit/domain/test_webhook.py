@@ -80,13 +80,13 @@ def test_an_active_endpoint_receives_what_it_lists_or_every_event_of_its_environ
 
 
 def test_the_old_secret_signs_beside_the_new_one_for_a_day() -> None:
-    rotated = an_endpoint(secret=b"old").rotated(b"new", "wxyz", NOW)
+    rotated = an_endpoint(secret=b"old").rotate(b"new", "wxyz", NOW)
     day = timedelta(hours=24)
     assert rotated.signing_secrets(NOW) == (b"new", b"old")
     assert rotated.signing_secrets(NOW + day - SECOND) == (b"new", b"old")
     assert rotated.signing_secrets(NOW + day) == (b"new",)
     assert (rotated.secret_last4, rotated.updated_at) == ("wxyz", NOW)
-    assert rotated.rotated(b"third", "3333", NOW).signing_secrets(NOW) == (b"third", b"new")
+    assert rotated.rotate(b"third", "3333", NOW).signing_secrets(NOW) == (b"third", b"new")
     for part in ({"previous_secret": b"old"}, {"previous_secret_expires_at": NOW}):
         refusal_of(an_endpoint, **part)
 
@@ -151,7 +151,7 @@ def test_each_try_lost_waits_as_long_as_the_schedule_says_and_the_last_delay_sta
     ("before", "good", "is_bad", "after"),
     [(5, 3, False, 8), (49, 3, False, 50), (50, 0, False, 50), (5, 3, True, 2), (2, 0, True, 1), (1, 9, True, 1)],
 )
-def test_an_endpoint_gets_one_try_more_for_each_good_answer_and_half_as_many_after_a_bad_one(
+def test_the_window_grows_by_one_after_a_good_answer_and_halves_after_a_bad_one(
     before: int, good: int, is_bad: bool, after: int
 ) -> None:
     assert concurrency_after(before, good=good, is_bad=is_bad) == after

@@ -46,7 +46,7 @@ def _in_two_reads(self: HttpConnection, data: bytes) -> None:
 WRONG: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "reference": (texts, "parse_reference", _any_text),
     "url": (texts, "parse_url", _any_text),
-    "search": (texts, "escaped", _any_text),
+    "search": (texts, "escape_like", _any_text),
     "token": (Tokens, "read", lambda _, text: {"sub": "x", "exp": 1}),
     "json": (bodies, "decode", _lax),
     "provider event": (webhook, "is_signed", lambda *_: True),

@@ -8,7 +8,7 @@ import pytest
 
 from lab.__main__ import PARTS, Part, main
 from lab.kit import figures
-from lab.kit.figures import Tally
+from lab.kit.figures import RunSummary
 from tests.support.machine import ROOT
 
 
@@ -39,4 +39,4 @@ def test_every_figure_is_of_a_part_and_told_in_words() -> None:
 
 
 def test_a_run_that_tried_nothing_does_not_hold() -> None:
-    assert Tally("crashes", ["--only", "nothing"]).end(whole=False) == 1
+    assert RunSummary("crashes", ["--only", "nothing"]).end(whole=False) == 1

@@ -18,7 +18,7 @@ from payagg.domain.anomaly import AnomalyKind, severity_of
 from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
 from payagg.entrypoints.http.docs.markdown import anchor
-from payagg.entrypoints.http.docs.pages import written
+from payagg.entrypoints.http.docs.pages import written_pages
 from payagg.entrypoints.route.metrics import COUNTERS as ROUTER_COUNTERS
 from payagg.entrypoints.settings import read_settings, variables
 from tests.support.machine import ROOT, program
@@ -343,7 +343,7 @@ def test_the_runbook_says_what_to_do_about_each_kind_of_anomaly_by_severity() ->
 def test_every_alert_has_its_entry_in_the_runbook_and_the_reverse() -> None:
     entries = re.findall(r"^## (Payagg\w+)$", RUNBOOK.read_text(encoding="utf-8"), re.MULTILINE)
     assert entries == list(alerts())
-    page = f"docs/{next(one.slug for one in written() if one.file == 'operating/runbook.md')}"
+    page = f"docs/{next(one.slug for one in written_pages() if one.file == 'operating/runbook.md')}"
     for name, rule in alerts().items():
         where = f"{page}#{anchor(name)}"
         assert rule["annotations"]["runbook_url"] == "{{ $externalLabels.payagg_url }}/" + where

@@ -15,7 +15,7 @@ from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCal
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.accounts import KeyHolder
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status
 from tests.support.in_process import InProcess
 from tests.support.rounds import scaled
@@ -32,11 +32,11 @@ def test_no_history_breaks_the_domains_rules(name: str) -> None:
 
 
 class TurnsReversalsIntoSuccesses(MemoryStore):
-    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
-        found = await super().find_payment(reference, remembered)
+    async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
+        found = await super().find_payment(reference, cached)
         if found is None or found.status is not Status.REVERSED:
             return found
-        return revised(found, status=Status.SUCCESS)
+        return with_changes(found, status=Status.SUCCESS)
 
 
 def test_by_url_the_model_of_a_payment_finds_a_final_status_that_changes() -> None:

@@ -20,7 +20,7 @@ class MemoryAdjustments:
     async def page(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
         found = [
             one
-            for payment, one in self._told()
+            for payment, one in self._published_rows()
             if (payment.business_id, payment.environment) == (wanted.business_id, wanted.environment)
             and (one.needs_attention or not wanted.needs_attention)
             and (wanted.after is None or one.id < wanted.after)
@@ -31,13 +31,13 @@ class MemoryAdjustments:
         since, until = wanted.since or EARLIEST, wanted.until or LATEST
         return added_up(
             (one.at.astimezone(UTC).date(), self.state.anomalies[one.id].kind, one.state, 1, one.amount or 0)
-            for payment, one in self._told()
+            for payment, one in self._published_rows()
             if wanted.business_id in (None, payment.business_id)
             and wanted.environment in (None, payment.environment)
             and since <= one.at < until
         )
 
-    def _told(self) -> Iterator[tuple[Payment, Adjustment]]:
+    def _published_rows(self) -> Iterator[tuple[Payment, Adjustment]]:
         facts: defaultdict[str, list[Anomaly]] = defaultdict(list)
         for anomaly in self.state.anomalies.values():
             if anomaly.business_id is not None and anomaly.reference in self.state.payments:

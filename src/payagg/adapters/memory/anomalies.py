@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.domain.anomaly import ANOMALY, Anomaly, AnomalyKind, AnomalyStatus
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 
 OF_PAYMENT_MAX = 1_000
 
@@ -42,7 +42,7 @@ class MemoryAnomalies:
         before = self.state.anomalies[anomaly_id]
         if before.event_sequence is not None:
             raise BrokenRule("an anomaly is told once")
-        self.state.anomalies[anomaly_id] = revised(before, event_sequence=sequence)
+        self.state.anomalies[anomaly_id] = with_changes(before, event_sequence=sequence)
 
     async def page(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
         found = [
@@ -56,6 +56,6 @@ class MemoryAnomalies:
         ]
         return sorted(found, key=lambda anomaly: anomaly.id, reverse=True)[:limit]
 
-    async def unclosed(self) -> dict[AnomalyKind, int]:
+    async def count_open(self) -> dict[AnomalyKind, int]:
         rows = self.state.anomalies.values()
         return dict(Counter(anomaly.kind for anomaly in rows if anomaly.status is not AnomalyStatus.CLOSED))

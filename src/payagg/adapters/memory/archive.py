@@ -54,7 +54,7 @@ class MemoryArchive:
         for _, call_id in calls:
             del self.state.calls[call_id]
 
-    async def archived(self, references: Sequence[str]) -> set[str]:
+    async def find_archived(self, references: Sequence[str]) -> set[str]:
         return self.state.archived.keys() & set(references)
 
     async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.application.ports.outside import Conflict
-from payagg.domain.attempt import FIRST_ASK_MAX, HASTEN_PAID, Attempt, AttemptState
-from payagg.domain.checks import revised
+from payagg.domain.attempt import FIRST_CHECK_MAX, HASTEN_PAID, Attempt, AttemptState
+from payagg.domain.checks import with_changes
 from payagg.domain.rate_limit import EPOCH
 from payagg.domain.values import CLOCK_SLACK, Environment
 
@@ -17,7 +17,7 @@ R = TypeVar("R")
 ALONE = (AttemptState.CLAIMED, AttemptState.HANDED_OFF)  # at most one attempt of a payment is in each of these
 
 
-def numbered(rows: Mapping[tuple[str, int], R], reference: str) -> list[R]:
+def rows_of_payment(rows: Mapping[tuple[str, int], R], reference: str) -> list[R]:
     """A payment's rows in order: they are numbered from 1 without gaps."""
     found: list[R] = []
     while (row := rows.get((reference, len(found) + 1))) is not None:
@@ -29,7 +29,7 @@ def write_attempt(state: State, attempt: Attempt) -> None:
     """Raises BrokenRule where a constraint of the database would refuse."""
     if (attempt.state is AttemptState.HANDED_OFF) != (attempt.hand_off is not None):
         raise BrokenRule("a hand-off belongs to HANDED_OFF alone")
-    siblings = numbered(state.attempts, attempt.reference)
+    siblings = rows_of_payment(state.attempts, attempt.reference)
     if attempt.state in ALONE and any(a.state is attempt.state and a.number != attempt.number for a in siblings):
         raise BrokenRule(f"{attempt.reference} already has an attempt that is {attempt.state.value}")
     state.attempts[attempt.reference, attempt.number] = attempt
@@ -40,7 +40,7 @@ class MemoryAttempts:
     state: State
 
     async def of_payment(self, reference: str) -> list[Attempt]:
-        return numbered(self.state.attempts, reference)
+        return rows_of_payment(self.state.attempts, reference)
 
     async def add(self, attempt: Attempt) -> None:
         if (attempt.reference, attempt.number) in self.state.attempts:
@@ -54,7 +54,7 @@ class MemoryAttempts:
         write_attempt(self.state, attempt)
         self.state.holds.pop((attempt.reference, attempt.number), None)
 
-    async def due_asks(
+    async def due_checks(
         self,
         gateway: str,
         environment: Environment,
@@ -65,14 +65,14 @@ class MemoryAttempts:
     ) -> list[Attempt]:
         holds, turns = self.state.holds, Counter[str]()
         free = []
-        for at, attempt in self._asked_by(max(now, since + FIRST_ASK_MAX)):
+        for at, attempt in self._asked_by(max(now, since + FIRST_CHECK_MAX)):
             payment = self.state.payments.get(attempt.reference)
             if payment is None or (attempt.gateway, payment.environment) != (gateway, environment):
                 continue
             held_until = holds.get((attempt.reference, attempt.number), EPOCH)
             held_until = held_until if held_until <= now + hold + CLOCK_SLACK else EPOCH
             is_due = at <= now and held_until <= now
-            is_unasked = now < since + FIRST_ASK_MAX and (attempt.last_ask_at or EPOCH) < since
+            is_unasked = now < since + FIRST_CHECK_MAX and (attempt.last_ask_at or EPOCH) < since
             is_unasked = is_unasked and held_until < since + hold
             was_in_the_air = attempt.created_at < since and attempt.state is not AttemptState.CLAIMED
             if is_due or (is_unasked and was_in_the_air):
@@ -82,20 +82,20 @@ class MemoryAttempts:
         holds.update({(attempt.reference, attempt.number): now + hold for *_, attempt in chosen})
         return [attempt for *_, attempt in sorted(chosen, key=lambda due: due[1:3])]
 
-    async def hasten_asks(self, gateway: str, environment: Environment, now: datetime) -> int:
+    async def hasten_checks(self, gateway: str, environment: Environment, now: datetime) -> int:
         own = [a for a in self.state.attempts.values() if a.gateway == gateway and (a.next_ask_at or now) > now]
         own = [a for a in own if (a.confirmed_at or now) > now - HASTEN_PAID]
         chosen = [a for a in own if self.state.payments[a.reference].environment is environment]
         for attempt in chosen:
-            write_attempt(self.state, revised(attempt, next_ask_at=now))
+            write_attempt(self.state, with_changes(attempt, next_ask_at=now))
         return len(chosen)
 
-    async def end_asks(self, reference: str) -> None:
-        for attempt in numbered(self.state.attempts, reference):
-            write_attempt(self.state, revised(attempt, next_ask_at=None))
+    async def end_checks(self, reference: str) -> None:
+        for attempt in rows_of_payment(self.state.attempts, reference):
+            write_attempt(self.state, with_changes(attempt, next_ask_at=None))
             self.state.holds.pop((reference, attempt.number), None)
 
-    async def oldest_ask(self, gateways: Collection[str], now: datetime) -> datetime | None:
+    async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
         return next((at for at, attempt in self._asked_by(now) if attempt.gateway in gateways), None)
 
     async def has_open(self, gateway_id: str) -> bool:

@@ -35,7 +35,7 @@ class MemoryBusinesses:
     async def count(self) -> int:
         return len(self.state.businesses)
 
-    async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
+    async def list_businesses(self, search: str | None, after: str | None, limit: int) -> list[Business]:
         found = [b for b in self.state.businesses.values() if search is None or search.lower() in b.name.lower()]
         found.sort(key=lambda business: business.id, reverse=True)
         return [business for business in found if after is None or business.id < after][:limit]
@@ -49,7 +49,7 @@ class MemoryApiKeys:
         key = self.state.api_keys.get(key_id)
         return key if key is not None and key.business_id == business_id else None
 
-    async def listed(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
+    async def list_keys(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
         keys = self._of(business_id, environment)
         active = [key for key in keys if key.status is ApiKeyStatus.ACTIVE]
         revoked = [key for key in keys if key.revoked_at is not None]

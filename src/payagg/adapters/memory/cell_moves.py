@@ -11,7 +11,7 @@ from payagg.domain.api_key import ApiKeyStatus
 from payagg.domain.archived import ArchivePart
 from payagg.domain.attempt import AttemptState
 from payagg.domain.audit import AuditEntry
-from payagg.domain.cell_move import BusinessMove, MoveState, Signpost
+from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint, secret_context
 
@@ -32,10 +32,10 @@ class MemoryCellMoves:
         found = self.state.moved_businesses.get(business_id)
         return found[0] if found is not None else None
 
-    async def signpost_of_payment(self, reference: str) -> Signpost | None:
+    async def forwarding_record_of_payment(self, reference: str) -> ForwardingRecord | None:
         return self.state.moved_payments.get(reference, (None, None))[0]
 
-    async def signpost_of_key(self, secret_hash: bytes) -> Signpost | None:
+    async def forwarding_record_of_key(self, secret_hash: bytes) -> ForwardingRecord | None:
         return self.state.moved_keys.get(secret_hash, (None, None))[0]
 
     async def schema(self) -> str:
@@ -56,7 +56,7 @@ class MemoryCellMoves:
         payments = [self.state.payments[reference] for reference in self._references(business_id)]
         return {one.environment for one in (*active, *payments) if one.business_id == business_id}
 
-    async def sealed(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
+    async def signing_secrets(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
         own = [one for one in self.state.endpoints.values() if business_id in (None, one.business_id)]
         blobs = [(secret_context(one.id), blob) for one in own for blob in (one.secret, one.previous_secret) if blob]
         return blobs[:limit]
@@ -70,7 +70,7 @@ class MemoryCellMoves:
             del state.members[key]
         for key_id in [key.id for key in state.api_keys.values() if key.business_id == business_id]:
             api_key = state.api_keys.pop(key_id)
-            state.moved_keys[api_key.secret_hash] = Signpost(business_id, cell, True), api_key
+            state.moved_keys[api_key.secret_hash] = ForwardingRecord(business_id, cell, True), api_key
         state.moved_businesses[business_id] = BusinessMove(business_id, cell, MoveState.LEAVING, at), members
         return True
 
@@ -91,7 +91,7 @@ class MemoryCellMoves:
         free = [one for one in self._references(business_id) if not self._is_busy(one, now)][:limit]
         cell = self.state.moved_businesses[business_id][0].cell
         for reference in free:
-            self.state.moved_payments[reference] = Signpost(business_id, cell, True), self._packed(reference)
+            self.state.moved_payments[reference] = ForwardingRecord(business_id, cell, True), self._pack(reference)
         return len(free)
 
     async def has_payments(self, business_id: str) -> bool:
@@ -105,7 +105,7 @@ class MemoryCellMoves:
         ]
         return found[:limit]
 
-    async def arrived(self, references: Sequence[str]) -> None:
+    async def forget_arrivals(self, references: Sequence[str]) -> None:
         for reference in references:
             post, _ = self.state.moved_payments[reference]
             self.state.moved_payments[reference] = replace(post, is_under_way=False), None
@@ -209,7 +209,7 @@ class MemoryCellMoves:
             parts[number] = replace(part, number=number, removed_at=part.removed_at or part.started_at)
         return number
 
-    def _packed(self, reference: str) -> dict[str, dict[Any, Any]]:
+    def _pack(self, reference: str) -> dict[str, dict[Any, Any]]:
         """Takes the payment and all that is its own out of the tables."""
         state, packed = self.state, {}
         for table, owner in OWNED.items():

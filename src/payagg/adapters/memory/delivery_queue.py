@@ -8,7 +8,13 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from payagg.application.accounts.audit import switched_off
-from payagg.application.ports.webhooks import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult, TryResult
+from payagg.application.ports.webhooks import (
+    SWITCHED_OFF,
+    UNSIGNED,
+    ClaimedDelivery,
+    DeliveryAttemptResult,
+    DeliveryResult,
+)
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import (
     ANSWERS_WELL,
@@ -44,7 +50,7 @@ class MemoryDeliveryQueue:
             for delivery in sorted(due, key=lambda d: (self._turns.get(d.partition, 0), d.next_attempt_at, d.id)):
                 if _is_leased(delivery, now, longest):
                     continue
-                if delivery.is_suspect and delivery.token is None:
+                if delivery.is_poison and delivery.token is None:
                     continue
                 endpoint = state.endpoints.get(delivery.endpoint_id or "")
                 is_failing = endpoint is not None and endpoint.failing_since is not None
@@ -64,9 +70,9 @@ class MemoryDeliveryQueue:
                     claimed.append(self._lease(delivery, now + lease, now, secrets))
         return claimed
 
-    async def claim_suspect(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
+    async def claim_poison_message(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
         async with self._store.begin():
-            waiting = [d for d in self._store.state.deliveries.values() if d.is_suspect and d.token is None]
+            waiting = [d for d in self._store.state.deliveries.values() if d.is_poison and d.token is None]
             due = [d for d in waiting if d.next_attempt_at is not None and d.next_attempt_at <= now]
             for delivery in sorted(due, key=lambda d: (d.next_attempt_at, d.id)):
                 endpoint = self._store.state.endpoints.get(delivery.endpoint_id or "")
@@ -108,7 +114,7 @@ class MemoryDeliveryQueue:
                 endpoint = self._store.state.endpoints.get(delivery.endpoint_id or "")
                 # A try at an address that was changed since says nothing of the endpoint as it is now.
                 is_current = endpoint is not None and endpoint.url == result.claimed.url
-                if endpoint is not None and is_current and not (result.blameless or result.lost):
+                if endpoint is not None and is_current and not (result.uncounted or result.lost):
                     after = self._store.state.endpoints[endpoint.id] = _after(endpoint, result)
                     if endpoint.is_active and not after.is_active:
                         await tx.audit.add(switched_off(result, endpoint.business_id))
@@ -141,7 +147,7 @@ class MemoryDeliveryQueue:
         free = [d.next_attempt_at for d in pending if d.next_attempt_at and not _is_leased(d, now)]
         return [at for at in free if at <= now]
 
-    async def deactivated(self) -> int:
+    async def count_deactivated(self) -> int:
         state = self._store.state
         return sum(not one.is_active and one.id not in state.removed for one in state.endpoints.values())
 
@@ -178,7 +184,7 @@ class MemoryDeliveryQueue:
     def _end(
         self,
         delivery: Delivery,
-        sent: TryResult,
+        sent: DeliveryAttemptResult,
         retry_at: datetime | None = None,
         at: datetime | None = None,
         *,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from payagg.adapters.memory.attempts import numbered, write_attempt
+from payagg.adapters.memory.attempts import rows_of_payment, write_attempt
 from payagg.adapters.memory.state import State
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status
 
 
@@ -14,11 +14,11 @@ from payagg.domain.payment import Payment, Status
 class MemoryPaymentUpkeep:
     state: State
 
-    async def expired(self, now: datetime, limit: int) -> list[Payment]:
+    async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
         expired = [payment for payment in self.state.payments.values() if payment.is_expired(now)]
         return sorted(expired, key=lambda payment: (payment.expires_at, payment.reference))[:limit]
 
-    async def initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
+    async def list_initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
         ends = sorted((p.expires_at, p.reference) for p in self.state.payments.values() if p.status is Status.INITIATED)
         past = [own for end, own in ends if (end, own) > (until, reference)]
         return [self.state.payments[own] for own in past[:limit]]
@@ -39,9 +39,11 @@ class MemoryPaymentUpkeep:
     async def clear_payer(self, references: Sequence[str]) -> None:
         for reference in references:
             self.state.payments[reference] = self.state.payments[reference].without_payer()
-            for attempt in numbered(self.state.attempts, reference):
+            for attempt in rows_of_payment(self.state.attempts, reference):
                 if attempt.hand_off is not None:
-                    write_attempt(self.state, revised(attempt, hand_off=revised(attempt.hand_off, checkout_url="")))
+                    write_attempt(
+                        self.state, with_changes(attempt, hand_off=with_changes(attempt.hand_off, checkout_url=""))
+                    )
 
     async def forget_keys(self, before: datetime, limit: int) -> int:
         ended = {p.reference for p in self.state.payments.values() if p.settled_at and p.settled_at < before}

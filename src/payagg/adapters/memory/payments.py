@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from payagg.adapters.memory.anomalies import MemoryAnomalies
-from payagg.adapters.memory.attempts import numbered
+from payagg.adapters.memory.attempts import rows_of_payment
 from payagg.adapters.memory.endpoints import MemoryEndpoints
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.application.ports.outside import Conflict, ReferenceTaken
-from payagg.application.ports.payments import PaymentAggregate, PaymentToSettle
-from payagg.domain.checks import revised
+from payagg.application.ports.payments import LockedPayment, PaymentAggregate
+from payagg.domain.checks import with_changes
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Transition
 from payagg.domain.values import Environment
@@ -42,18 +42,18 @@ class MemoryPayments:
         if payment is None:
             return None
         business = self.state.businesses.get(payment.business_id)
-        return PaymentAggregate(payment, business, numbered(self.state.attempts, reference))
+        return PaymentAggregate(payment, business, rows_of_payment(self.state.attempts, reference))
 
     async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
         return await self.aggregate(reference)
 
-    async def lock_to_settle(self, reference: str) -> PaymentToSettle | None:
+    async def lock_for_status(self, reference: str) -> LockedPayment | None:
         payment = self.state.payments.get(reference)
         if payment is None:
             return None
         subscribers = await MemoryEndpoints(self.state).subscribers(payment.business_id, payment.environment)
         anomalies = await MemoryAnomalies(self.state).of_payment(reference)
-        return PaymentToSettle(payment, numbered(self.state.attempts, reference), subscribers, anomalies)
+        return LockedPayment(payment, rows_of_payment(self.state.attempts, reference), subscribers, anomalies)
 
     async def add(self, payment: Payment) -> bool:
         key = payment.business_id, payment.environment, payment.idempotency_key
@@ -86,7 +86,7 @@ class MemoryPayments:
         noted = {name: getattr(payment, name) for name in ("fee", "net_amount", "has_adjustments", "sequence")}
         if stored.is_final and noted["sequence"] != stored.sequence:
             raise BrokenRule("a final payment keeps its number")
-        self.state.payments[payment.reference] = revised(stored, **noted)
+        self.state.payments[payment.reference] = with_changes(stored, **noted)
 
     async def transitions(self, reference: str) -> list[Transition]:
         own = [transition for transition in self.state.transitions.values() if transition.reference == reference]

@@ -34,7 +34,7 @@ class MemoryProviderEvents:
     async def save(self, event: ProviderEvent) -> None:
         self.state.inbox[event.id] = event
 
-    async def refused(self) -> list[RefusedEvent]:
+    async def list_refused(self) -> list[RefusedEvent]:
         return sorted(self.state.refused.values(), key=lambda event: event.received_at, reverse=True)
 
     async def purge_refused(self, before: datetime) -> int:

@@ -55,17 +55,17 @@ class MemoryReconciliations:
             if payment is None or at is None or attempt.gateway != gateway or payment.environment is not environment:
                 continue
             if (at, attempt.reference) > (since, after) and at < until:
-                found.append((at, _compared(payment)))
+                found.append((at, _our_payment(payment)))
         return sorted(found, key=lambda one: (one[0], one[1].reference))[:limit]
 
     async def of_gateway(self, gateway: str, environment: Environment, references: Collection[str]) -> list[OurPayment]:
         found = (self.state.payments[reference] for reference in references if reference in self.state.payments)
-        return [_compared(one) for one in found if (one.gateway, one.environment) == (gateway, environment)]
+        return [_our_payment(one) for one in found if (one.gateway, one.environment) == (gateway, environment)]
 
     async def unknown(self, provider_references: Collection[str]) -> list[Anomaly]:
         strangers = (anomaly for anomaly in self.state.anomalies.values() if anomaly.reference is None)
         return [one for one in strangers if one.details.get("providerReference") in provider_references]
 
 
-def _compared(payment: Payment) -> OurPayment:
+def _our_payment(payment: Payment) -> OurPayment:
     return OurPayment(payment.reference, payment.amount, payment.status, payment.environment)

@@ -13,7 +13,7 @@ from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditEntry
 from payagg.domain.business import Business, Role
-from payagg.domain.cell_move import BusinessMove, MoveState, Signpost
+from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
 from payagg.domain.console_session import ConsoleSession
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
@@ -66,8 +66,8 @@ class State:
     idempotency_keys: dict[tuple[str, Environment, str], str] = field(default_factory=dict)  # ..., key: reference
     # Beside what tells where the thing went, its rows while they are on their way.
     moved_businesses: dict[str, tuple[BusinessMove, Any]] = field(default_factory=dict)
-    moved_keys: dict[bytes, tuple[Signpost, Any]] = field(default_factory=dict)  # by hash of the secret
-    moved_payments: dict[str, tuple[Signpost, Any]] = field(default_factory=dict)
+    moved_keys: dict[bytes, tuple[ForwardingRecord, Any]] = field(default_factory=dict)  # by hash of the secret
+    moved_payments: dict[str, tuple[ForwardingRecord, Any]] = field(default_factory=dict)
 
     def ensure_still(self, business_id: str) -> None:
         """Raises Conflict while the business moves to another cell: nothing of it changes then but its payments."""

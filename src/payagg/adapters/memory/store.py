@@ -34,7 +34,7 @@ from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhook_events import MemoryWebhookEvents
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.gateways import GatewayChoices
-from payagg.application.ports.outside import StaleKey
+from payagg.application.ports.outside import KeyStateChanged
 from payagg.application.ports.provider_events import RefusedEvent
 from payagg.domain.business import Business
 from payagg.domain.console_session import ConsoleSession
@@ -144,14 +144,14 @@ class MemoryStore:
     async def find_console_session(self, session: bytes) -> ConsoleSession | None:
         return self.state.console_sessions.get(session)
 
-    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
+    async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         async with self.begin() as tx:
-            await self._ensure_standing(remembered)
+            await self._ensure_standing(cached)
             return await tx.payments.get(reference)
 
-    async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
+    async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
         async with self.begin() as tx:
-            await self._ensure_standing(remembered)
+            await self._ensure_standing(cached)
             if await tx.payments.add(payment):
                 return payment, True
             original = self._original(payment.business_id, payment.environment, payment.idempotency_key)
@@ -159,21 +159,21 @@ class MemoryStore:
             return original, False
 
     async def find_original(
-        self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
+        self, business_id: str, environment: Environment, key: str, cached: KeyHolder | None = None
     ) -> Payment | None:
         async with self.begin():
-            await self._ensure_standing(remembered)
+            await self._ensure_standing(cached)
             return self._original(business_id, environment, key)
 
     def _original(self, business_id: str, environment: Environment, key: str | None) -> Payment | None:
         reference = self.state.idempotency_keys.get((business_id, environment, key)) if key is not None else None
         return self.state.payments[reference] if reference is not None else None
 
-    async def _ensure_standing(self, remembered: KeyHolder | None) -> None:
-        if remembered is not None:
-            holder = await self.find_key(remembered.key.secret_hash)
-            if holder is None or holder.standing != remembered.standing:
-                raise StaleKey
+    async def _ensure_standing(self, cached: KeyHolder | None) -> None:
+        if cached is not None:
+            holder = await self.find_key(cached.key.secret_hash)
+            if holder is None or holder.key_state != cached.key_state:
+                raise KeyStateChanged
 
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         async with self.begin() as tx:
@@ -184,7 +184,7 @@ class MemoryStore:
         async with self.begin() as tx:
             return await tx.gateway_choices.of_business(business_id)
 
-    async def find_settling(self, slug: str) -> list[Gateway]:
+    async def find_retiring_gateways(self, slug: str) -> list[Gateway]:
         async with self.begin() as tx:
             return await tx.gateways.settling(slug)
 
@@ -194,7 +194,7 @@ class MemoryStore:
     async def drop_partitions(self, before: datetime) -> int:
         return 0
 
-    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
+    async def begin_check(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         async with self.begin():
             attempt = self.state.attempts.get((reference, number))
             last = attempt.last_ask_at if attempt is not None else None

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Engine, NullPool, create_engine
 
-from payagg.adapters.postgres.primary import TRUSTED, PrimaryConnection, Timelines, foremost
+from payagg.adapters.postgres.primary import TRUSTED, PrimaryConnection, Timelines, newest_primary
 from payagg.application.ports.outside import Unavailable
 
 DriverConnection = PrimaryConnection
@@ -109,7 +109,7 @@ def connector(database_url: str, *, pgbouncer: bool) -> Connect:
         return connection
 
     async def connect() -> DriverConnection:
-        return await foremost(range(len(hosts)), ask)
+        return await newest_primary(range(len(hosts)), ask)
 
     return through_pgbouncer if pgbouncer else connect
 

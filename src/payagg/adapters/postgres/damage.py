@@ -6,7 +6,7 @@ do about it. The money rules are in doctor.py."""
 from typing import NamedTuple
 
 from payagg.adapters.postgres.repositories.future_instants import (
-    IS_ASK_AHEAD,
+    IS_CHECK_AHEAD,
     IS_DELIVERY_AHEAD,
     IS_EVENT_AHEAD,
 )
@@ -39,7 +39,7 @@ DAMAGES = {
     ),
     "no instant lies further ahead than a rule can put it": Damage(
         f"""SELECT reference || ' payment' FROM payments WHERE created_at > :last AND currency = 'NGN'
-        UNION ALL SELECT reference || ' ask' FROM attempts WHERE {IS_UNSETTLED} AND {IS_ASK_AHEAD}
+        UNION ALL SELECT reference || ' ask' FROM attempts WHERE {IS_UNSETTLED} AND {IS_CHECK_AHEAD}
         UNION ALL SELECT reference || ' delivery ' || id FROM deliveries WHERE {IS_DELIVERY_AHEAD}
         UNION ALL SELECT id FROM inbox WHERE {IS_EVENT_AHEAD}
         UNION ALL SELECT id FROM gateways WHERE drain_started_at > :last""",

@@ -27,7 +27,7 @@ CAUSES = (
 
 def where(database_url: str) -> str:
     """The database for a person: its name, host, port and our role there, never a password."""
-    return "{dbname} at {host} as {user}".format(**_known(database_url))
+    return "{dbname} at {host} as {user}".format(**_connection_parameters(database_url))
 
 
 def ensure_reachable(database_url: str) -> None:
@@ -38,7 +38,9 @@ def ensure_reachable(database_url: str) -> None:
             encoding = connection.info.parameter_status("server_encoding")
     except psycopg.Error as error:
         said = str(error)
-        words = next(words for pattern, words in CAUSES if re.search(pattern, said)).format(**_known(database_url))
+        words = next(words for pattern, words in CAUSES if re.search(pattern, said)).format(
+            **_connection_parameters(database_url)
+        )
         raise Unavailable(f"{words} ({_reason(said)})") from None
     # Names are any text, and JSON is kept as Postgres understands it.
     if encoding != "UTF8":
@@ -61,7 +63,7 @@ def _reason(said: str) -> str:
     return telling.rpartition("failed: ")[2].replace("FATAL:  ", "").rstrip(".")
 
 
-def _known(database_url: str) -> dict[str, str]:
+def _connection_parameters(database_url: str) -> dict[str, str]:
     """libpq fills in what the URL leaves out, from PGHOST and its kin or by default."""
     parsed = pq.Conninfo.parse(make_conninfo(**conninfo(database_url)).encode())
     known = {one.keyword.decode(): one.val.decode() for one in (*pq.Conninfo.get_defaults(), *parsed) if one.val}

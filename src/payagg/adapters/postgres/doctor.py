@@ -8,13 +8,13 @@ from sqlalchemy import Connection, text
 
 from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.damage import DAMAGES, Damage
-from payagg.adapters.postgres.errors import translated
+from payagg.adapters.postgres.errors import translate_errors
 from payagg.adapters.postgres.partitions import WEEK, weeks
 from payagg.adapters.postgres.repositories.future_instants import bounds
 from payagg.adapters.system import APART_SECONDS, SystemClock, apart
 from payagg.domain.payment import PAYMENT
 from payagg.domain.reconciliation import MatchBucket
-from payagg.domain.webhook import NOTICE_FOR, EventType
+from payagg.domain.webhook import ANOMALY_EVENT_FOR, EventType
 
 AHEAD_ENOUGH = 2 * WEEK  # the worker makes more, where it can
 SHOWN = 20  # references listed per broken rule
@@ -24,14 +24,14 @@ STATEMENT_SECONDS = 600
 
 
 def _told_by(*events: EventType) -> list[str]:
-    return sorted(kind.value for kind, event in NOTICE_FOR.items() if event in events)
+    return sorted(kind.value for kind, event in ANOMALY_EVENT_FOR.items() if event in events)
 
 
 WORDS = {
     "final": sorted(status.value for status in PAYMENT.final),
-    "notices": sorted({event.value for event in NOTICE_FOR.values()}),
-    "told_by": sorted(f"{kind.value} {event.value}" for kind, event in NOTICE_FOR.items()),
-    "told": sorted(kind.value for kind in NOTICE_FOR),
+    "notices": sorted({event.value for event in ANOMALY_EVENT_FOR.values()}),
+    "told_by": sorted(f"{kind.value} {event.value}" for kind, event in ANOMALY_EVENT_FOR.items()),
+    "told": sorted(kind.value for kind in ANOMALY_EVENT_FOR),
     "of_paid": _told_by(EventType.PAYMENT_REFUNDED, EventType.PAYMENT_DISPUTED),
     "attention": _told_by(EventType.PAYMENT_ATTENTION),
     "moves": sorted({f"{now.value} {then.value}" for (now, _), then in PAYMENT.moves.items() if now is not then}),
@@ -220,7 +220,7 @@ class Findings:
 def examine(database_url: str, with_lists: Sequence[str] = ()) -> Findings:
     """Every rule against one snapshot of the database; `with_lists` are the gateways whose provider has lists.
     Raises Unavailable."""
-    with translated(), sync_engine(database_url) as engine, engine.connect() as plain:
+    with translate_errors(), sync_engine(database_url) as engine, engine.connect() as plain:
         connection = plain.execution_options(isolation_level="REPEATABLE READ")
         connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'"))
         connection.execute(text("SET TRANSACTION READ ONLY"))
@@ -251,7 +251,7 @@ def examine(database_url: str, with_lists: Sequence[str] = ()) -> Findings:
             ],
             _partitions(connection),
             _clock(connection),
-            _unreconciled(connection, with_lists) + _findings_alone(connection),
+            _unreconciled_days(connection, with_lists) + _findings_alone(connection),
         )
 
 
@@ -275,7 +275,7 @@ def _clock(connection: Connection) -> str | None:
     return apart(ahead) if abs(ahead) > APART_SECONDS else None
 
 
-def _unreconciled(connection: Connection, with_lists: Sequence[str]) -> list[str]:
+def _unreconciled_days(connection: Connection, with_lists: Sequence[str]) -> list[str]:
     rows = connection.execute(text(UNRECONCILED), {"with_lists": list(with_lists)})
     return [
         f"{len(days)} days of {gateway} without a reconciliation (`payagg reconcile`): {', '.join(days[:LISTED])}"

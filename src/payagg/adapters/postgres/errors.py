@@ -71,7 +71,7 @@ def _is_outdated_partition(error: psycopg.Error) -> bool:
 
 
 @contextmanager
-def translated(lost: type[Exception] = Unavailable) -> Iterator[None]:
+def translate_errors(lost: type[Exception] = Unavailable) -> Iterator[None]:
     """Raises what an error means; `lost` is what a lost connection means here.
 
     Inside a transaction it is a Conflict, for the server has rolled back. While connecting it is Unavailable, and so

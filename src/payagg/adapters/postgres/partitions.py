@@ -20,7 +20,7 @@ import structlog
 from psycopg import sql
 
 from payagg.adapters.postgres.connections import sync_connection
-from payagg.adapters.postgres.errors import translated
+from payagg.adapters.postgres.errors import translate_errors
 from payagg.adapters.postgres.own_schema import OWN_SCHEMA
 from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.application.ports.outside import Unavailable
@@ -70,7 +70,7 @@ class Week:
         return cls(prefix, day - timedelta(days=day.weekday()))
 
     @classmethod
-    def named(cls, name: str) -> "Week | None":
+    def from_partition(cls, name: str) -> "Week | None":
         """None for a name of `events` that is no week's."""
         found = NAME.fullmatch(name)
         return found and cls(found[1].upper(), datetime.strptime(found[2], "%Y%m%d").replace(tzinfo=UTC).date())
@@ -93,7 +93,7 @@ class Week:
 
 def weeks(connection: "psycopg.Connection[Any]") -> list[Week]:
     """Those that have partitions, first one first."""
-    found = (Week.named(name) for (name,) in connection.execute(NAMES))
+    found = (Week.from_partition(name) for (name,) in connection.execute(NAMES))
     return sorted(week for week in found if week is not None)
 
 
@@ -105,9 +105,9 @@ def make(database_url: str, prefix: str, now: datetime) -> int:
     is locked: `make_patiently` has another way, and retention empties it. Where the role may make no tables, a line in
     the log says so and `payagg migrate` is to be run now and then.
     """
-    with _connected(database_url) as connection:
+    with _connect(database_url) as connection:
         try:
-            return sum(_made(connection, week) for week in _wanted(connection, prefix, now))
+            return sum(_make_partitions(connection, week) for week in _weeks_wanted(connection, prefix, now))
         except psycopg.errors.InsufficientPrivilege:
             _log.warning("this role may make no partitions: run `payagg migrate` with the one that owns the tables")
             return 0
@@ -119,11 +119,11 @@ def make_patiently(
     """As `make`, but however large the default partition is: it is read beside those who use it, under a CHECK that
     keeps the weeks' rows out meanwhile. None of those weeks begins soon, so nothing is refused. For `payagg migrate`,
     which goes to Postgres itself, as the lock lasts for several transactions."""
-    with _connected(database_url) as connection:
+    with _connect(database_url) as connection:
         if connection.execute(f"SELECT pg_try_advisory_lock(%s, {OWN_SCHEMA})", [LOCK]).fetchone() != (True,):
             return 0
         made = 0
-        lacking = _wanted(connection, prefix, now)
+        lacking = _weeks_wanted(connection, prefix, now)
         later = [week for week in lacking if week.monday > (now + NOT_SOON).date()]
         large = [table for table in TABLES if later and _is_large(connection, table)]
         if large:
@@ -132,7 +132,7 @@ def make_patiently(
             for table in large:
                 _patiently(lambda table=table: _prove(connection, table, later), tell, pause)  # type: ignore[misc]
             for week in later if large else lacking:
-                made += _patiently(lambda week=week: _made(connection, week, is_alone=True), tell, pause)  # type: ignore[misc]
+                made += _patiently(lambda week=week: _make_partitions(connection, week, is_alone=True), tell, pause)  # type: ignore[misc]
         finally:
             for table in large:
                 _patiently(lambda table=table: _unprove(connection, table), tell, pause)  # type: ignore[misc]
@@ -143,10 +143,10 @@ def drop(database_url: str, before: datetime) -> int:
     """Drops the weeks that ended before the instant `before`, and says how many. What must stay of them, younger events
     and those with deliveries, is moved to the default partition in the same transaction; where that is much, the week
     stays. Raises Unavailable, after which doing it again is safe."""
-    with _connected(database_url) as connection:
+    with _connect(database_url) as connection:
         over = [week for week in weeks(connection) if week.end <= before.date()]
         try:
-            return sum(_dropped(connection, week, before) for week in over)
+            return sum(_drop_partitions(connection, week, before) for week in over)
         except psycopg.errors.InsufficientPrivilege:
             _log.warning("this role may drop no partitions: the role that owns the tables may")
             return 0
@@ -178,12 +178,12 @@ async def in_thread(work: Callable[[], int]) -> int:
         raise Unavailable("the database did not answer") from None
 
 
-def _wanted(connection: "psycopg.Connection[Any]", prefix: str, now: datetime) -> list[Week]:
+def _weeks_wanted(connection: "psycopg.Connection[Any]", prefix: str, now: datetime) -> list[Week]:
     this, present = Week.of(prefix, now.astimezone(UTC).date()), weeks(connection)
     return [week for week in (this.next(number) for number in range(AHEAD + 1)) if week not in present]
 
 
-def _made(connection: "psycopg.Connection[Any]", week: Week, *, is_alone: bool = False) -> bool:
+def _make_partitions(connection: "psycopg.Connection[Any]", week: Week, *, is_alone: bool = False) -> bool:
     """The week's partitions, both or none. `is_alone`: the caller has the lock already."""
     try:
         with connection.transaction():
@@ -244,7 +244,7 @@ def _is_large(connection: "psycopg.Connection[Any]", table: str) -> bool:
     return size is not None and size[0] > LOOKED_THROUGH
 
 
-def _dropped(connection: "psycopg.Connection[Any]", week: Week, before: datetime) -> bool:
+def _drop_partitions(connection: "psycopg.Connection[Any]", week: Week, before: datetime) -> bool:
     with connection.transaction() as transaction:
         if not _is_next(connection) or week not in weeks(connection):
             return False
@@ -317,7 +317,7 @@ def _proof(table: str) -> dict[str, sql.Composable]:
 
 
 @contextmanager
-def _connected(database_url: str) -> Iterator["psycopg.Connection[Any]"]:
-    with translated(), sync_connection(database_url, application_name="payagg partitions") as connection:
+def _connect(database_url: str) -> Iterator["psycopg.Connection[Any]"]:
+    with translate_errors(), sync_connection(database_url, application_name="payagg partitions") as connection:
         connection.autocommit = True
         yield connection

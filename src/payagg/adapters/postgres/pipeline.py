@@ -21,7 +21,7 @@ from psycopg.pq.abc import PGresult
 from psycopg.types.json import set_json_loads
 
 from payagg.adapters.postgres.connections import DriverConnection, was_closed
-from payagg.adapters.postgres.errors import TAKES_NO_WRITES, translated
+from payagg.adapters.postgres.errors import TAKES_NO_WRITES, translate_errors
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.spans import span
@@ -76,7 +76,9 @@ class StatementConnection:
         now = time.monotonic()
         is_old = now - self._made_at > RECYCLE or len(self._prepared) > PREPARED_MAX
         is_doubtful = (
-            not self._takes_writes or self._connection.is_deposed or now - self._heard_at > self._connection.trusted
+            not self._takes_writes
+            or self._connection.is_stale_primary
+            or now - self._heard_at > self._connection.trusted
         )
         return is_old or is_doubtful or self._socket is None or was_closed(self._connection)
 
@@ -84,13 +86,13 @@ class StatementConnection:
         """The rows as tuples; raises psycopg.Error, also of what was sent before."""
         with span("postgres statement", statement.attributes):
             self.send(statement, **values)
-            return self._loaded((await self._results())[-1])
+            return self._load_rows((await self._results())[-1])
 
     async def all(self, *queries: Query) -> list[list[Any]]:
         """The rows of each, in one round trip."""
         for statement, values in queries:
             self.send(statement, **values)
-        return [self._loaded(result) for result in (await self._results())[-len(queries) :]]
+        return [self._load_rows(result) for result in (await self._results())[-len(queries) :]]
 
     async def row(self, statement: Statement, **values: Any) -> Any | None:
         """The first row, if there is one."""
@@ -106,7 +108,7 @@ class StatementConnection:
         """For what needs no answer: it goes with the next statement that does, or with COMMIT, and fails there.
 
         `or_else` is raised there in place of the failure of a statement that `must_find` a row."""
-        ordered = statement.ordered(values)
+        ordered = statement.order_values(values)
         dumped = self._types.dump_sequence(ordered, [PyFormat.TEXT] * len(ordered))
         if self._in_block and not self._has_begun and not statement.reads:
             self._has_begun = True
@@ -141,7 +143,7 @@ class StatementConnection:
                 # Where the server itself ends the connection at a statement, and not at the end, nothing was committed.
                 is_told = results[failed].error_field(DiagnosticField.SQLSTATE) is not None
                 is_statement = failed < len(statements)
-                with translated(lost=Conflict if is_told and is_statement else Unavailable):
+                with translate_errors(lost=Conflict if is_told and is_statement else Unavailable):
                     self._check(results[failed], statements[failed].or_else if is_statement else None)
             # Postgres answers COMMIT of a failed transaction with a silent ROLLBACK.
             if results[-1].command_status == b"ROLLBACK":
@@ -171,7 +173,7 @@ class StatementConnection:
             self._check(result, one.or_else)
         return results
 
-    def _loaded(self, result: PGresult) -> list[Any]:
+    def _load_rows(self, result: PGresult) -> list[Any]:
         self._types.set_pgresult(result)
         return self._types.load_rows(0, result.ntuples, tuple)
 

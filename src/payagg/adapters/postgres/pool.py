@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from payagg.adapters.postgres.connections import Connect
-from payagg.adapters.postgres.errors import ConnectionLost, meaning, translated
+from payagg.adapters.postgres.errors import ConnectionLost, meaning, translate_errors
 from payagg.adapters.postgres.pipeline import LATE, Query, StatementConnection
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.counters import observe
@@ -68,9 +68,9 @@ class StatementPool:
             async with _turn(self._transactions, until), self._one(until) as connection:
                 connection.open_transaction()
                 try:
-                    with translated(lost=Conflict):
+                    with translate_errors(lost=Conflict):
                         yield connection
-                    with translated():
+                    with translate_errors():
                         await connection.commit()
                 except BaseException:
                     await connection.rollback()
@@ -103,7 +103,7 @@ class StatementPool:
             await connection.close()
         try:
             async with asyncio.timeout_at(until):
-                with translated():
+                with translate_errors():
                     connection = await self._new()
         except TimeoutError:
             raise Unavailable(LATE) from None

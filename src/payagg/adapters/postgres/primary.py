@@ -49,7 +49,7 @@ class PrimaryConnection(psycopg.AsyncConnection[Any]):
     trusted = float("inf")  # seconds of silence after which it is not used again
 
     @property
-    def is_deposed(self) -> bool:
+    def is_stale_primary(self) -> bool:
         """Whether a newer timeline has been met since."""
         return self.timelines is not None and UNKNOWN < self.timeline < self.timelines.newest(self.cluster)
 
@@ -76,7 +76,7 @@ class PrimaryConnection(psycopg.AsyncConnection[Any]):
         self.timelines, (self.cluster, self.timeline) = timelines, row
         before = timelines.newest(self.cluster)
         timelines.meet(self.cluster, self.timeline)
-        if self.is_deposed:
+        if self.is_stale_primary:
             raise psycopg.OperationalError("another server has taken its place as primary")
         return UNKNOWN < before < self.timeline
 
@@ -84,7 +84,7 @@ class PrimaryConnection(psycopg.AsyncConnection[Any]):
 Ask = Callable[[H], Awaitable[tuple[PrimaryConnection, bool]]]
 
 
-async def foremost(hosts: Sequence[H], ask: Ask[H]) -> PrimaryConnection:
+async def newest_primary(hosts: Sequence[H], ask: Ask[H]) -> PrimaryConnection:
     """A connection to the host that takes writes, on the newest timeline of those that answer.
 
     `ask` connects to a host and says whether nobody can be ahead of it; it raises psycopg.Error for one that is no

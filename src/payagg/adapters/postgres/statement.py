@@ -32,19 +32,19 @@ class Statement:
         self._only_reads = reads
 
     @cached_property
-    def _compiled(self) -> SQLCompiler:
+    def _compilation(self) -> SQLCompiler:
         compiled = self._clause.compile(dialect=DIALECT)
         assert isinstance(compiled, SQLCompiler)
         return compiled
 
     @cached_property
     def sql(self) -> bytes:
-        return str(self._compiled).encode()
+        return str(self._compilation).encode()
 
     @cached_property
     def attributes(self) -> dict[str, str]:
         """Of its span. Values are not in it, as all of them are parameters."""
-        return {"db.system.name": "postgresql", "db.query.text": str(self._compiled)}
+        return {"db.system.name": "postgresql", "db.query.text": str(self._compilation)}
 
     @cached_property
     def reads(self) -> bool:
@@ -55,11 +55,11 @@ class Statement:
     def _parameters(self) -> tuple[tuple[str, Any, Callable[[Any], Any] | None], ...]:
         return tuple(
             (name, _REQUIRED if parameter.required else parameter.effective_value, _processor(parameter.type))
-            for name in self._compiled.positiontup or ()
-            for parameter in (self._compiled.binds[name],)
+            for name in self._compilation.positiontup or ()
+            for parameter in (self._compilation.binds[name],)
         )
 
-    def ordered(self, values: Mapping[str, Any]) -> list[Any]:
+    def order_values(self, values: Mapping[str, Any]) -> list[Any]:
         """The values in the order of $1, $2 ...; raises KeyError for one that is missing."""
         ordered = []
         for name, constant, process in self._parameters:

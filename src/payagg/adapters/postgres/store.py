@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
-from payagg.adapters.postgres.fast_path.choices import SharedChoices
-from payagg.adapters.postgres.fast_path.notes import SharedNotes
+from payagg.adapters.postgres.fast_path.batched_reads import BatchedChoices
+from payagg.adapters.postgres.fast_path.batched_writes import BatchedWrites
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
 from payagg.adapters.postgres.pipeline import StatementConnection
@@ -18,7 +18,7 @@ from payagg.adapters.postgres.repositories.adjustments import PostgresAdjustment
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
 from payagg.adapters.postgres.repositories.archive import PostgresArchive
 from payagg.adapters.postgres.repositories.archive_parts import PostgresArchiveParts
-from payagg.adapters.postgres.repositories.attempts import BEGIN_ASK, PostgresAttempts
+from payagg.adapters.postgres.repositories.attempts import BEGIN_CHECK, PostgresAttempts
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.cell_moves import PostgresCellMoves
@@ -178,9 +178,9 @@ class PostgresStore:
     def __init__(self, database_url: str, *, pool_size: int, pgbouncer: bool, dates_payments: bool = False) -> None:
         self._database_url = database_url
         self.pool = StatementPool(connector(database_url, pgbouncer=pgbouncer), pool_size)
-        self._hot = FastPath(self.pool, dates_payments=dates_payments)
-        self._choices = SharedChoices(self.pool)
-        self._notes = SharedNotes(self.pool)
+        self._fast_path = FastPath(self.pool, dates_payments=dates_payments)
+        self._choices = BatchedChoices(self.pool)
+        self._notes = BatchedWrites(self.pool)
         self._queue = PostgresDeliveryQueue(self.pool)
         self._swept = EPOCH
 
@@ -195,7 +195,7 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Waits for the statements in flight, then closes every connection."""
-        await self._hot.close()
+        await self._fast_path.close()
         await self._choices.close()
         await self._notes.close()
         await self.pool.close()
@@ -213,7 +213,7 @@ class PostgresStore:
         return server, migration
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
-        return await self._hot.find_key(secret_hash)
+        return await self._fast_path.find_key(secret_hash)
 
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         [(is_revoked,)] = await self.pool.read(IS_REVOKED, token_id=token_id, subject=subject, issued_at=issued_at)
@@ -223,16 +223,16 @@ class PostgresStore:
         rows = await self.pool.read(FIND_SESSION, session=session)
         return SESSION.load(rows[0]) if rows else None
 
-    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
-        return await self._hot.find_payment(reference, remembered)
+    async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
+        return await self._fast_path.find_payment(reference, cached)
 
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
-        return await self._hot.find_checkout(reference)
+        return await self._fast_path.find_checkout(reference)
 
     async def find_choices(self, business_id: str) -> GatewayChoices:
         return await self._choices.of(business_id)
 
-    async def find_settling(self, slug: str) -> list[Gateway]:
+    async def find_retiring_gateways(self, slug: str) -> list[Gateway]:
         return await self._choices.settling(slug)
 
     async def make_partitions(self, prefix: str, now: datetime) -> int:
@@ -241,23 +241,23 @@ class PostgresStore:
     async def drop_partitions(self, before: datetime) -> int:
         return await partitions.in_thread(partial(partitions.drop, self._database_url, before))
 
-    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
+    async def begin_check(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         return bool(
             await self.pool.read(
-                BEGIN_ASK, reference=reference, number=number, now=now, before=now - every, last=now + CLOCK_SLACK
+                BEGIN_CHECK, reference=reference, number=number, now=now, before=now - every, last=now + CLOCK_SLACK
             )
         )
 
-    async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
-        return await self._hot.add_payment(payment, remembered)
+    async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
+        return await self._fast_path.add_payment(payment, cached)
 
     async def find_original(
-        self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
+        self, business_id: str, environment: Environment, key: str, cached: KeyHolder | None = None
     ) -> Payment | None:
-        return await self._hot.find_original(business_id, environment, key, remembered)
+        return await self._fast_path.find_original(business_id, environment, key, cached)
 
     async def touch_key(self, key_id: str, now: datetime) -> None:
-        await self._hot.touch_key(key_id, now)
+        await self._fast_path.touch_key(key_id, now)
 
     async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
         await add_counts(self.pool, counts)

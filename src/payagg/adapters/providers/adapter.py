@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
-from payagg.adapters.providers.reduction import reduced
+from payagg.adapters.providers.body_redaction import reduce_body
 from payagg.adapters.providers.transport import BODY_MAX, ProviderAnswer, Transport
 from payagg.domain.attempt import Charge, HandOff
 from payagg.domain.errors import invalid
@@ -107,8 +107,8 @@ class ProviderAdapter(ABC):
     def read_event(self, body: bytes) -> ProviderReport | None:
         return self.events.read(body)
 
-    def reduced_event(self, body: bytes) -> bytes:
-        return reduced(body, self.events.kept)
+    def redact_event(self, body: bytes) -> bytes:
+        return reduce_body(body, self.events.kept)
 
     async def send(
         self,

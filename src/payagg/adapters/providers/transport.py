@@ -105,7 +105,7 @@ class Transport:
             return ProviderAnswer(response.status_code, bytes(body))
 
 
-def decoded(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
+def decode_body(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     """A provider's JSON as `kind`; raises ProviderFault(MALFORMED), whose words hold nothing of the body."""
     try:
         return msgspec.json.decode(bytes(raw), type=kind)

@@ -40,8 +40,8 @@ class Resolver:
     ) -> None:
         self._name_servers = name_servers
         self._answers = LRUCache(KEPT_MAX)
-        self._dns = _OfFile(configuration, self._configured)
-        self._hosts = _OfFile(hosts, _read_hosts)
+        self._dns = _ReloadedFile(configuration, self._configure)
+        self._hosts = _ReloadedFile(hosts, _read_hosts)
 
     async def __call__(self, host: str) -> Sequence[Address]:
         """Raises OSError or UnicodeError where there is no such host, or no answer in LOOKUP_SECONDS."""
@@ -55,7 +55,7 @@ class Resolver:
             raise socket.gaierror(socket.EAI_NONAME, "no address was found")
         return found
 
-    def _configured(self, path: Path) -> DnsResolver:
+    def _configure(self, path: Path) -> DnsResolver:
         resolver = DnsResolver(configure=False)
         if self._name_servers:
             resolver.nameservers = [Do53Nameserver(address, port) for address, port in self._name_servers]
@@ -99,7 +99,7 @@ def _read_hosts(path: Path) -> dict[str, list[Address]]:
 
 
 @dataclass
-class _OfFile(Generic[T]):
+class _ReloadedFile(Generic[T]):
     """What was read from a file of the system; read again when the file has changed."""
 
     path: Path

@@ -23,7 +23,7 @@ from payagg.adapters.webhooks.dialer import (
 )
 from payagg.adapters.webhooks.http1 import AnswerTooLarge, HttpAnswer, HttpConnection
 from payagg.adapters.webhooks.resolver import Resolve, Resolver
-from payagg.application.ports.webhooks import TryResult
+from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.domain.values import ascii_url
 
 TRY_SECONDS = 15.0  # the whole try: lookup, connection, TLS, request and answer
@@ -72,23 +72,23 @@ class HttpSender:
 
     async def send(
         self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str = "", is_test: bool = False
-    ) -> TryResult:
+    ) -> DeliveryAttemptResult:
         started = time.monotonic()
         answered: list[HttpAnswer] = []
         error: str | None = None
         try:
             async with asyncio.timeout(self._deadline):
-                await self._post(url, headers, body, answered, partial(self._connected, owner=owner, is_test=is_test))
+                await self._post(url, headers, body, answered, partial(self._connect, owner=owner, is_test=is_test))
         except TimeoutError:
             error = "no answer in time"
         except Exception as failure:  # noqa: BLE001 - whatever a receiver or its URL provokes is one failed try
             error = _words(failure)
         milliseconds = int((time.monotonic() - started) * 1000)
         if not answered:
-            return TryResult(None, error or "no answer", milliseconds)
+            return DeliveryAttemptResult(None, error or "no answer", milliseconds)
         # The status is the answer, whatever became of the body behind it.
         status, retry_after = answered[0]
-        return TryResult(
+        return DeliveryAttemptResult(
             status, None if 200 <= status < 300 else f"answered {status}", milliseconds, _delay(retry_after)
         )
 
@@ -101,7 +101,7 @@ class HttpSender:
     async def _post(
         self, url: str, headers: Mapping[str, str], body: bytes, answered: list[HttpAnswer], connect: Connect
     ) -> None:
-        place, head = _parsed(url)
+        place, head = _parse_url(url)
         request = _request(head, headers, body)
         connection = self._kept_connection(place)
         if connection is not None:
@@ -116,7 +116,7 @@ class HttpSender:
                     raise
         await self._exchange(place, await connect(place), request, answered)
 
-    async def _connected(self, place: Place, *, owner: str, is_test: bool) -> HttpConnection:
+    async def _connect(self, place: Place, *, owner: str, is_test: bool) -> HttpConnection:
         dialled = await self._network.dial(place.host, place.port, owner, is_test=is_test)
         is_secure = place.scheme == "https"
         try:
@@ -167,7 +167,7 @@ class HttpSender:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(url: str) -> tuple[Place, str]:
+def _parse_url(url: str) -> tuple[Place, str]:
     """Where to connect, and what every request to it begins with; raises UnsupportedScheme or ValueError."""
     if urlsplit(url).scheme not in PORTS:
         raise UnsupportedScheme

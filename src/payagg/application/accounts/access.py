@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, TypeVar
 
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.ports.outside import Clock, StaleKey, TokenReader, Unavailable
+from payagg.application.ports.outside import Clock, KeyStateChanged, TokenReader, Unavailable
 from payagg.application.ports.store import Store
 from payagg.domain.api_key import PresentedKey
 from payagg.domain.audit import ActorRealm
@@ -64,7 +64,7 @@ class Access:
     store: Store
     clock: Clock
     tokens: TokenReader
-    remembered: dict[bytes, KeyHolder] = field(default_factory=dict)  # by hash of the secret, as last accepted
+    cached: dict[bytes, KeyHolder] = field(default_factory=dict)  # by hash of the secret, as last accepted
 
     async def administrator(self, credential: Credential, *, changes: bool) -> Administrator:
         """The administrator; SUPPORT only reads. Raises UNAUTHORIZED or FORBIDDEN."""
@@ -116,21 +116,21 @@ class Access:
         return holder
 
     async def with_key(self, presented: PresentedKey, work: Callable[[KeyHolder], Awaitable[T]]) -> T:
-        """What `work` makes of the key. It may be a remembered one, which was accepted within the last minute or so and
+        """What `work` makes of the key. It may be a cached one, which was accepted within the last minute or so and
         may have been revoked since: `work` hands it to the store, which then does nothing for a stale key. So it does
         with one that was just read, which may be revoked or leave for another cell before the store is asked.
 
-        Nothing that `work` refuses on a remembered key is an answer: the key is read, whose own refusals come first,
+        Nothing that `work` refuses on a cached key is an answer: the key is read, whose own refusals come first,
         and all is done again.
         """
-        remembered = self.remembered.get(presented.secret_hash)
-        if remembered is not None and not remembered.key.is_use_stale(self.clock.now()):
+        cached = self.cached.get(presented.secret_hash)
+        if cached is not None and not cached.key.is_use_stale(self.clock.now()):
             try:
-                return await work(remembered)
-            except (Refusal, StaleKey):
+                return await work(cached)
+            except (Refusal, KeyStateChanged):
                 pass
         for _ in range(READS):
-            with suppress(StaleKey):
+            with suppress(KeyStateChanged):
                 return await work(await self.secret_key(presented))
         raise Unavailable("the key kept changing")
 
@@ -155,7 +155,7 @@ class Access:
 
     def _remember(self, holder: KeyHolder) -> None:
         digest = holder.key.secret_hash
-        self.remembered.pop(digest, None)
-        self.remembered[digest] = KeyHolder(holder.key, holder.business, is_remembered=True)
-        if len(self.remembered) > REMEMBERED_MAX:
-            del self.remembered[next(iter(self.remembered))]  # the one read longest ago
+        self.cached.pop(digest, None)
+        self.cached[digest] = KeyHolder(holder.key, holder.business, is_cached=True)
+        if len(self.cached) > REMEMBERED_MAX:
+            del self.cached[next(iter(self.cached))]  # the one read longest ago

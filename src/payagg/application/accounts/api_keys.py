@@ -7,7 +7,7 @@ from payagg.application.accounts.businesses import lock_own
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.api_keys import (
     ApiKeyContext,
     ApiKeyRecord,
@@ -34,7 +34,7 @@ class ApiKeys:
     clock: Clock
     entropy: Entropy
 
-    @retried
+    @retry_on_conflict
     async def generate(self, business_id: str, command: GenerateApiKey, *, by: Actor) -> GeneratedApiKey:
         """Raises BUSINESS_RESTRICTED, KYC_REQUIRED for LIVE before approval, KEY_LIMIT_REACHED at five active keys."""
         async with self.store.begin() as tx:
@@ -67,11 +67,11 @@ class ApiKeys:
     async def groups(self, business_id: str) -> BusinessApiKeyGroups:
         """All active keys and the most recently revoked ones, per environment."""
         async with self.store.begin() as tx:
-            sandbox = await tx.api_keys.listed(business_id, Environment.SANDBOX, REVOKED_KEYS_LISTED)
-            live = await tx.api_keys.listed(business_id, Environment.LIVE, REVOKED_KEYS_LISTED)
+            sandbox = await tx.api_keys.list_keys(business_id, Environment.SANDBOX, REVOKED_KEYS_LISTED)
+            live = await tx.api_keys.list_keys(business_id, Environment.LIVE, REVOKED_KEYS_LISTED)
         return BusinessApiKeyGroups([_record(key) for key in sandbox], [_record(key) for key in live])
 
-    @retried
+    @retry_on_conflict
     async def revoke(self, business_id: str, key_id: str, *, by: Actor) -> None:
         """Permanent, and works whatever the business's standing; raises NOT_FOUND or API_KEY_ALREADY_REVOKED."""
         async with self.store.begin() as tx:

@@ -68,7 +68,7 @@ class AuditTrail:
         if after is not None and not _CURSOR.fullmatch(after):
             raise invalid("after", "Must be an entry's id, for example the last answer's nextCursor.")
         async with self.store.begin() as tx:
-            found = await tx.audit.listed(wanted, after, limit + 1)
+            found = await tx.audit.list_entries(wanted, after, limit + 1)
         shown = found[:limit]
         return AuditPage(
             entries=[view(entry) for entry in shown],

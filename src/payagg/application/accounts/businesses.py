@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.businesses import (
     AdminBusiness,
     AdminBusinessDetail,
@@ -17,7 +17,7 @@ from payagg.application.schemas.businesses import (
 )
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role, check_subject, ensure_owner_left, move_kyc
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 
 _CURSOR = re.compile(r"biz_[0-9a-f]{32}")
@@ -29,16 +29,16 @@ class Businesses:
     clock: Clock
     entropy: Entropy
 
-    async def listed(self, search: str | None, after: str | None, limit: int) -> BusinessPage:
+    async def list_businesses(self, search: str | None, after: str | None, limit: int) -> BusinessPage:
         """Newest first, strictly older than the cursor; raises VALIDATION_ERROR on `after`."""
         if after is not None and not _CURSOR.fullmatch(after):
             raise invalid("after", "Must be a business's id, for example the last answer's nextCursor.")
         async with self.store.begin() as tx:
-            found = await tx.businesses.listed(search, after, limit + 1)
+            found = await tx.businesses.list_businesses(search, after, limit + 1)
         shown = [AdminBusiness.of(business) for business in found[:limit]]
         return BusinessPage(shown, shown[-1].id if shown else after, len(found) > limit)
 
-    async def managed(self, subject: str) -> ManagedBusinesses:
+    async def list_managed(self, subject: str) -> ManagedBusinesses:
         """What the user may manage, oldest first."""
         async with self.store.begin() as tx:
             found = await tx.members.managed_by(subject)
@@ -49,10 +49,10 @@ class Businesses:
     async def detail(self, business_id: str) -> AdminBusinessDetail:
         """With its members by subject; raises NOT_FOUND, as every use case here that names a business does."""
         async with self.store.begin() as tx:
-            business = _found(await tx.businesses.get(business_id))
+            business = _or_not_found(await tx.businesses.get(business_id))
             return AdminBusinessDetail.of_members(business, await tx.members.of_business(business_id))
 
-    @retried
+    @retry_on_conflict
     async def create(
         self, name: str, owner: str, kyc: KycStatus, status: BusinessStatus, *, by: Actor
     ) -> AdminBusinessDetail:
@@ -67,14 +67,14 @@ class Businesses:
             await self._set_member(tx, by, business.id, owner, None, Role.OWNER)
         return AdminBusinessDetail.of_members(business, {owner: Role.OWNER})
 
-    @retried
+    @retry_on_conflict
     async def change(
         self, business_id: str, kyc: KycStatus | None, status: BusinessStatus | None, *, by: Actor
     ) -> AdminBusiness:
         """Moves KYC along its machine and sets the status, both or neither; raises NOT_FOUND or VALIDATION_ERROR."""
         async with self.store.begin() as tx:
-            business = _found(await tx.businesses.lock(business_id))
-            changed = revised(
+            business = _or_not_found(await tx.businesses.lock(business_id))
+            changed = with_changes(
                 business,
                 kyc_status=move_kyc(business.kyc_status, kyc) if kyc else business.kyc_status,
                 status=status or business.status,
@@ -83,7 +83,7 @@ class Businesses:
             await self._record(tx, by, Action.BUSINESS_UPDATE, business, changed)
             return AdminBusiness.of(changed)
 
-    @retried
+    @retry_on_conflict
     async def set_member(self, business_id: str, subject: str, role: Role, *, by: Actor) -> BusinessMember:
         """Adds a member or changes the role; raises NOT_FOUND, VALIDATION_ERROR or LAST_OWNER."""
         subject = _subject(subject, "subject")
@@ -93,7 +93,7 @@ class Businesses:
             await self._set_member(tx, by, business_id, subject, members.get(subject), role)
         return BusinessMember(subject, role)
 
-    @retried
+    @retry_on_conflict
     async def remove_member(self, business_id: str, subject: str, *, by: Actor) -> None:
         """Raises NOT_FOUND, also for one who is no member, or LAST_OWNER."""
         subject = _subject(subject, "subject")
@@ -111,7 +111,7 @@ class Businesses:
 
     async def _locked_members(self, tx: Transaction, business_id: str) -> dict[str, Role]:
         """Under the lock of their business: of two who demote each other only one goes through."""
-        _found(await tx.businesses.lock(business_id))
+        _or_not_found(await tx.businesses.lock(business_id))
         return await tx.members.of_business(business_id)
 
     async def _set_member(
@@ -140,7 +140,7 @@ async def lock_own(tx: Transaction, business_id: str) -> Business:
     return business
 
 
-def _found(business: Business | None) -> Business:
+def _or_not_found(business: Business | None) -> Business:
     if business is None:
         raise Refusal(ErrorCode.NOT_FOUND, "No such business.")
     return business

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import ActorRealm
 from payagg.domain.console_session import ConsoleSession
 
@@ -20,7 +20,7 @@ class ConsoleSessions:
     clock: Clock
     idle: timedelta
 
-    @retried
+    @retry_on_conflict
     async def begin(
         self, form_token: str, realm: ActorRealm, subject: str, address: str | None, ends_at: datetime
     ) -> None:
@@ -49,18 +49,18 @@ class ConsoleSessions:
             found = await tx.console_sessions.of(realm, subject)
         return [one for one in found if not one.is_over(now, self.idle)]
 
-    @retried
+    @retry_on_conflict
     async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
         """The cookie, and each copy of it, is no session any more; of another's session nothing is changed."""
         async with self.store.begin() as tx:
             await tx.console_sessions.end(realm, subject, session)
 
-    @retried
+    @retry_on_conflict
     async def end_others(self, realm: ActorRealm, subject: str, session: bytes) -> None:
         async with self.store.begin() as tx:
             await tx.console_sessions.end_others(realm, subject, session)
 
-    @retried
+    @retry_on_conflict
     async def _save(self, session: ConsoleSession) -> None:
         async with self.store.begin() as tx:
             await tx.console_sessions.save(session)

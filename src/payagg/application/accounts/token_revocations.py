@@ -6,7 +6,7 @@ from datetime import datetime
 from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import invalid
 from payagg.domain.revocation import Revocation, RevokedClaim
@@ -18,7 +18,7 @@ class TokenRevocations:
     clock: Clock
     entropy: Entropy
 
-    @retried
+    @retry_on_conflict
     async def revoke(
         self, claim: RevokedClaim, value: str, issued_before: datetime | None = None, *, by: Actor
     ) -> Revocation:

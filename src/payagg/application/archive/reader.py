@@ -50,13 +50,13 @@ class ArchiveReader:
 
     async def manifest(self, part: ArchivePart) -> Manifest:
         assert part.manifest is not None
-        return msgspec.json.decode(await self._checked(f"{part.folder}/{MANIFEST}", part.manifest), type=Manifest)
+        return msgspec.json.decode(await self._read_checked(f"{part.folder}/{MANIFEST}", part.manifest), type=Manifest)
 
     async def _content(self, part: ArchivePart, manifest: Manifest, table: str) -> bytes:
         own = manifest.objects[table]
-        return await self._checked(f"{part.folder}/{own.name}", bytes.fromhex(own.sha256))
+        return await self._read_checked(f"{part.folder}/{own.name}", bytes.fromhex(own.sha256))
 
-    async def _checked(self, path: str, digest: bytes) -> bytes:
+    async def _read_checked(self, path: str, digest: bytes) -> bytes:
         content = await self.objects.get(path)
         if content is None:
             raise ArchiveDamaged(f"{path} is missing")

@@ -13,7 +13,7 @@ from msgspec import Struct
 from payagg.application.ports.payments import ProviderCall
 from payagg.domain.archived import ArchivedPayment
 from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
-from payagg.domain.checks import restored
+from payagg.domain.checks import restore
 from payagg.domain.payment import Status, Transition, Trigger
 
 Columns = Mapping[str, type]
@@ -144,8 +144,8 @@ class InOrder:
 
 def remaining(reference: str, part: int, own: History) -> ArchivedPayment:
     """What stays of a payment in the database."""
-    attempts = [named("attempts", row) for row in own["attempts"]]
-    transitions = [named("transitions", row) for row in own["transitions"]]
+    attempts = [named_columns("attempts", row) for row in own["attempts"]]
+    transitions = [named_columns("transitions", row) for row in own["transitions"]]
     paid = next((one["reason"] for one in transitions if one["to_status"] == Status.SUCCESS.value), None)
     return ArchivedPayment(
         reference, part, tuple((one["gateway"], AttemptState(one["state"])) for one in attempts), paid
@@ -155,8 +155,8 @@ def remaining(reference: str, part: int, own: History) -> ArchivedPayment:
 def transitions_of(rows: Sequence[Row]) -> list[Transition]:
     words: dict[str, Any] = {"from_status": Status, "to_status": Status, "trigger": Trigger}
     return [
-        restored(Transition, {name: words[name](value) if name in words else value for name, value in own.items()})
-        for own in (named("transitions", row) for row in rows)
+        restore(Transition, {name: words[name](value) if name in words else value for name, value in own.items()})
+        for own in (named_columns("transitions", row) for row in rows)
     ]
 
 
@@ -164,17 +164,17 @@ def attempts_of(rows: Sequence[Row]) -> list[Attempt]:
     """As far as they were archived: without the hand-off's address, token and lease."""
     unknown = dict.fromkeys(Attempt.__dataclass_fields__)
     found = []
-    for own in (named("attempts", row) for row in rows):
+    for own in (named_columns("attempts", row) for row in rows):
         kind = own.pop("hand_off_kind")
-        hand_off = restored(HandOff, {"kind": HandOffKind(kind), "checkout_url": ""}) if kind else None
+        hand_off = restore(HandOff, {"kind": HandOffKind(kind), "checkout_url": ""}) if kind else None
         fields = {**unknown, **own, "state": AttemptState(own["state"]), "hand_off": hand_off}
-        found.append(restored(Attempt, fields))
+        found.append(restore(Attempt, fields))
     return found
 
 
 def calls_of(rows: Sequence[Row]) -> list[ProviderCall]:
-    return [ProviderCall(**named("provider_calls", row)) for row in rows]
+    return [ProviderCall(**named_columns("provider_calls", row)) for row in rows]
 
 
-def named(table: str, row: Row) -> dict[str, Any]:
+def named_columns(table: str, row: Row) -> dict[str, Any]:
     return dict(zip(TABLES[table], row, strict=True))

@@ -25,14 +25,14 @@ from payagg.application.archive.tables import (
     InOrder,
     Manifest,
     by_payment,
-    named,
+    named_columns,
     remaining,
 )
 from payagg.application.counters import count
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.ports.outside import Clock, Conflict, Entropy
 from payagg.application.ports.store import Store
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.archived import ArchivePart
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import invalid
@@ -163,28 +163,28 @@ class Archive:
         await self._close(part, removed, left, by)
         return replace(done, removed=done.removed + removed, left=done.left + left)
 
-    @retried
+    @retry_on_conflict
     async def _next(self, after: str) -> str | None:
         async with self.store.begin() as tx:
             return await tx.archive.next_with_history(after)
 
-    @retried
+    @retry_on_conflict
     async def _unfinished_days(self) -> list[str]:
         async with self.store.begin() as tx:
             return await tx.archive_parts.unfinished_days()
 
-    @retried
+    @retry_on_conflict
     async def _parts(self, day: str) -> list[ArchivePart]:
         async with self.store.begin() as tx:
             return await tx.archive_parts.of_day(day)
 
-    @retried
+    @retry_on_conflict
     async def _read(self, day: str, after: str, limit: int, before: datetime) -> tuple[list[str], str | None, History]:
         async with self.store.begin() as tx:
             ready, last = await tx.archive.ready(after, f"{day}-{_LAST}", before, limit)
             return ready, last, await tx.archive.histories(ready) if ready else {}
 
-    @retried
+    @retry_on_conflict
     async def _begin(self, day: str) -> ArchivePart:
         now = self.clock.now()
         async with self.store.begin() as tx:
@@ -208,31 +208,35 @@ class Archive:
         for name in (MANIFEST, *(f"{table}{self.reader.format.suffix}" for table in TABLES)):
             await self.reader.objects.delete(f"{part.folder}/{name}")
 
-    @retried
+    @retry_on_conflict
     async def _move(
         self, part: ArchivePart, references: Sequence[str], archived: dict[str, History]
     ) -> tuple[int, int]:
         """How many payments' rows were removed, in this run or before, and how many were left."""
         async with self.store.begin() as tx:
-            gone = await tx.archive.archived(references)
+            gone = await tx.archive.find_archived(references)
             ready = await tx.archive.lock_ready([own for own in references if own not in gone])
             stored = by_payment(await tx.archive.histories(ready), ready) if ready else {}
             same = [own for own in ready if stored[own] == archived[own]]
-            calls = [(own, named("provider_calls", row)["id"]) for own in same for row in stored[own]["provider_calls"]]
+            calls = [
+                (own, named_columns("provider_calls", row)["id"])
+                for own in same
+                for row in stored[own]["provider_calls"]
+            ]
             await tx.archive.move([remaining(own, part.number, stored[own]) for own in same], calls)
             self.crash_point("A4")
         for table in ("transitions", "attempts", "provider_calls"):
             count("rows_ended", table, by=sum(len(stored[own][table]) for own in same))
         return len(gone) + len(same), len(references) - len(gone) - len(same)
 
-    @retried
+    @retry_on_conflict
     async def _begin_removal(self, part: ArchivePart, by: Actor) -> None:
         changes = {"payments": {"before": part.payments, "after": None}}
         async with self.store.begin() as tx:
             action = Action.ARCHIVE_BEGIN_REMOVE
             await record(tx, self.entropy, self.clock.now(), by, action, part.folder, changes)
 
-    @retried
+    @retry_on_conflict
     async def _close(self, part: ArchivePart, removed: int, left: int, by: Actor) -> None:
         now = self.clock.now()
         changes = {"payments": {"before": removed + left, "after": left}}

@@ -17,16 +17,16 @@ from payagg.application.accounts.audit import record
 from payagg.application.ports.cells import OtherCells
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import Action, changes_of, clock
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.gateway import GATEWAY, Gateway, GatewayStatus
 from payagg.domain.rate_limit import EPOCH
 
 VERSION_DIGITS = 12
 _AUDITED = ("slug", "name", "description", "display_order", "status", "drain_ends_at", "logo_path")
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
-_log = structlog.get_logger("payagg.gateway_copies")
+_log = structlog.get_logger("payagg.gateway_replication")
 
 
 def version_of(gateways: Iterable[Gateway], now: datetime) -> str:
@@ -36,7 +36,7 @@ def version_of(gateways: Iterable[Gateway], now: datetime) -> str:
 
 
 @dataclass(frozen=True)
-class GatewayCopies:
+class GatewayReplication:
     """Both sides: `told` at the home cell, `pull` at every other."""
 
     store: Store
@@ -46,7 +46,7 @@ class GatewayCopies:
     logos: LogoStore
     others: OtherCells
 
-    async def told(self) -> list[Gateway]:
+    async def gateways_to_send(self) -> list[Gateway]:
         """Every gateway, deleted ones without their secrets: those are settled by each cell for itself."""
         now = self.clock.now()
         return [_as_told(gateway, now) for gateway in await self._everything()]
@@ -93,13 +93,13 @@ class GatewayCopies:
             return
         await self.logos.put(path, await self.others.home_logo(gateway.id))
 
-    @retried
+    @retry_on_conflict
     async def _apply(self, gateway: Gateway) -> bool:
         """Whether there was something to apply: a gateway that ended here stays ended."""
         now = self.clock.now()
         async with self.store.begin() as tx:
             before = await tx.gateways.lock(gateway.id)
-            mine = before or await self._added(tx, gateway)
+            mine = before or await self._add(tx, gateway)
             if mine is None:
                 return False
             for step in _steps(mine, gateway, now):
@@ -113,12 +113,12 @@ class GatewayCopies:
         _log.info("gateway of the home cell applied", gateway=gateway.slug, status=gateway.status.value)
         return True
 
-    async def _added(self, tx: Transaction, gateway: Gateway) -> Gateway | None:
+    async def _add(self, tx: Transaction, gateway: Gateway) -> Gateway | None:
         """The gateway as it begins here; None where it has ended, or where another one has its slug."""
         if gateway.status is GatewayStatus.DELETED or await tx.gateways.get_any(gateway.id) is not None:
             return None
         status = gateway.status if gateway.is_built_in else GATEWAY.initial
-        begun = revised(gateway, status=status, drain_started_at=None, drain_ends_at=None)
+        begun = with_changes(gateway, status=status, drain_started_at=None, drain_ends_at=None)
         if await tx.gateways.add(begun):
             return begun
         _log.error("another gateway has the slug of one of the home cell's", gateway=gateway.slug)
@@ -128,24 +128,24 @@ class GatewayCopies:
 def _as_told(gateway: Gateway, now: datetime) -> Gateway:
     """As it stands at `now`, without secrets that have ended."""
     if gateway.status is GatewayStatus.DELETED:
-        return revised(gateway, credentials=None, replaced_secrets=None, replaced_secrets_until=None)
-    return gateway.as_of(now).wiped(now, has_open_attempts=True)
+        return with_changes(gateway, credentials=None, replaced_secrets=None, replaced_secrets_until=None)
+    return gateway.as_of(now).without_secrets(now, has_open_attempts=True)
 
 
 def _comparable(gateway: Gateway, now: datetime) -> Gateway:
     """What must be the same in every cell: not when it was written there."""
     told = _as_told(gateway, now)
     if told.status is GatewayStatus.DELETED:
-        return revised(
+        return with_changes(
             told, name="", description=None, logo_path=None, display_order=0, created_at=EPOCH, updated_at=EPOCH
         )
-    return revised(told, created_at=EPOCH, updated_at=EPOCH)
+    return with_changes(told, created_at=EPOCH, updated_at=EPOCH)
 
 
 def _steps(mine: Gateway, theirs: Gateway, now: datetime) -> list[Gateway]:
     """What to save, one after the other, so that each move is one of the machine's; the last is `theirs`."""
     steps = [
-        revised(
+        with_changes(
             mine,
             status=status,
             drain_started_at=now if status is GatewayStatus.DRAINING else None,
@@ -154,9 +154,9 @@ def _steps(mine: Gateway, theirs: Gateway, now: datetime) -> list[Gateway]:
         for status in _way(mine.status, theirs.status)[:-1]
     ]
     if theirs.status is GatewayStatus.DELETED:
-        # What is sealed stays for settling this cell's own payments; GatewaySettling wipes it.
-        ended = revised(mine, status=theirs.status, drain_started_at=None, drain_ends_at=None, logo_path=None)
-        return [*steps, revised(ended, updated_at=now)]
+        # What is sealed stays for settling this cell's own payments; CredentialRetirement wipes it.
+        ended = with_changes(mine, status=theirs.status, drain_started_at=None, drain_ends_at=None, logo_path=None)
+        return [*steps, with_changes(ended, updated_at=now)]
     return [*steps, theirs]
 
 

@@ -17,7 +17,7 @@ from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.attempt import payment_reference
 from payagg.domain.audit import Action, Actor, AuditFilter
 from payagg.domain.cell_move import BusinessMove, MoveState, counterparts
@@ -93,11 +93,11 @@ class CellMove:
         async with self.source.begin() as tx:
             schema, own = await tx.moves.schema(), await tx.gateways.everything()
             in_use = await tx.moves.gateways_in_use(business_id)
-            secrets = await tx.moves.sealed(business_id, SAMPLES)
+            secrets = await tx.moves.signing_secrets(business_id, SAMPLES)
             absent = set(Environment) - await tx.moves.environments(business_id)
         async with self.target.begin() as tx:
             other_schema, others = await tx.moves.schema(), await tx.gateways.everything()
-            samples = await tx.moves.sealed(None, SAMPLES)
+            samples = await tx.moves.signing_secrets(None, SAMPLES)
         if schema != other_schema:
             raise _unfit(f"Its schema is {other_schema}, and here it is {schema}: run `payagg migrate` on the older.")
         used = [gateway for gateway in own if gateway.id in in_use]
@@ -114,7 +114,7 @@ class CellMove:
         if secrets and not samples:
             raise _unfit("Nothing there is sealed yet, so nothing shows that the business's secrets would open.")
         for context, blob in secrets + samples:
-            self._opened(blob, context)
+            self._unseal(blob, context)
         return here
 
     async def _check_places(self, business_id: str) -> None:
@@ -139,11 +139,11 @@ class CellMove:
         """Without those that are of the environments `absent`: a cell for SANDBOX alone may have none for LIVE."""
         if gateway.credentials is None:
             return {}
-        credentials: dict[str, str] = json.loads(self._opened(gateway.credentials, gateway.id))
+        credentials: dict[str, str] = json.loads(self._unseal(gateway.credentials, gateway.id))
         foreign = tuple(one.value.lower() for one in absent)
         return {name: text for name, text in credentials.items() if not name.startswith(foreign)}
 
-    def _opened(self, sealed: bytes, context: str) -> bytes:
+    def _unseal(self, sealed: bytes, context: str) -> bytes:
         try:
             return self.vault.open(sealed, context)
         except ValueError:
@@ -151,7 +151,7 @@ class CellMove:
                 f"PAYAGG_ENCRYPTION_KEYS does not open what is sealed for {context}: both cells need the same keys."
             ) from None
 
-    @retried
+    @retry_on_conflict
     async def _close(self, business_id: str, by: Actor) -> BusinessMove:
         now = self.clock.now()
         async with self.source.begin() as tx:
@@ -177,7 +177,7 @@ class CellMove:
             async with self.source.begin() as tx:
                 before &= await tx.moves.open_transactions()
 
-    @retried
+    @retry_on_conflict
     async def _prepare(self, move: BusinessMove, gateways: Mapping[str, str]) -> None:
         async with self.source.begin() as tx:
             profile = await tx.moves.profile(move.business_id)
@@ -207,14 +207,14 @@ class CellMove:
                 raise _too_long("some of its payments, which are being charged or told to the merchant")
             await self.sleep(PAUSE)
 
-    @retried
+    @retry_on_conflict
     async def _take(self, business_id: str) -> int:
         async with self.source.begin() as tx:
             taken = await tx.moves.take(business_id, self.clock.now(), self.batch)
             self.crash_point("M3")
         return taken
 
-    @retried
+    @retry_on_conflict
     async def _deliver(self, business_id: str, gateways: Mapping[str, str]) -> int:
         """A batch of what is on its way; how many."""
         async with self.source.begin() as tx:
@@ -224,7 +224,7 @@ class CellMove:
                 await tx.moves.receive(payments, gateways)
             self.crash_point("M4")
             async with self.source.begin() as tx:
-                await tx.moves.arrived([payment.reference for payment in payments])
+                await tx.moves.forget_arrivals([payment.reference for payment in payments])
         return len(payments)
 
     async def _carry_events(self, business_id: str) -> None:
@@ -243,10 +243,10 @@ class CellMove:
             return False
         if report is None:
             return False
-        post = await tx.moves.signpost_of_payment(payment_reference(report.provider_reference))
+        post = await tx.moves.forwarding_record_of_payment(payment_reference(report.provider_reference))
         return post is not None and post.business_id == business_id
 
-    @retried
+    @retry_on_conflict
     async def _carry(self, event: ProviderEvent) -> None:
         now = self.clock.now()
         async with self.target.begin() as tx:
@@ -263,16 +263,16 @@ class CellMove:
             if after is None:
                 return
 
-    @retried
+    @retry_on_conflict
     async def _copy_entries(self, business_id: str, after: str | None) -> str | None:
         async with self.source.begin() as tx:
-            entries = await tx.audit.listed(AuditFilter(business_id=business_id), after, AUDIT_BATCH)
+            entries = await tx.audit.list_entries(AuditFilter(business_id=business_id), after, AUDIT_BATCH)
         async with self.target.begin() as tx:
             await tx.moves.receive_audit(entries)
             self.crash_point("M6")
         return entries[-1].id if entries else None
 
-    @retried
+    @retry_on_conflict
     async def _open(self, business_id: str) -> None:
         async with self.source.begin() as tx:
             belongings = await tx.moves.belongings(business_id)
@@ -280,7 +280,7 @@ class CellMove:
             await tx.moves.open(business_id, belongings)
         self.crash_point("M7")
 
-    @retried
+    @retry_on_conflict
     async def _leave(self, business_id: str) -> bool:
         async with self.source.begin() as tx:
             has_left = await tx.moves.leave(business_id)

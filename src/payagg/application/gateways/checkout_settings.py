@@ -9,7 +9,7 @@ from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -24,12 +24,12 @@ class CheckoutSettings:
     clock: Clock
     entropy: Entropy
 
-    async def listed(self, business_id: str) -> list[GatewayWithBusinessSettings]:
+    async def list_gateways(self, business_id: str) -> list[GatewayWithBusinessSettings]:
         """The built-in first, then in the business's order."""
         async with self.store.begin() as tx:
-            return await self._listed(tx, business_id)
+            return await self._list_gateways(tx, business_id)
 
-    @retried
+    @retry_on_conflict
     async def update(
         self, business_id: str, gateway_id: str, command: UpdateBusinessGateway, *, by: Actor
     ) -> GatewayWithBusinessSettings:
@@ -45,7 +45,7 @@ class CheckoutSettings:
             if command == UpdateBusinessGateway():
                 return GatewayWithBusinessSettings.of(gateway, own)
             renamed = command.display_name is not UNSET
-            changed = (own or BusinessGateway(business_id, gateway_id)).changed(
+            changed = (own or BusinessGateway(business_id, gateway_id)).with_settings(
                 gateway,
                 now,
                 is_enabled=command.is_enabled,
@@ -59,7 +59,7 @@ class CheckoutSettings:
                 await self._record_cleared(tx, by, changed, settings.values())
             return GatewayWithBusinessSettings.of(gateway, changed)
 
-    @retried
+    @retry_on_conflict
     async def reorder(
         self, business_id: str, command: ReorderGateways, *, by: Actor
     ) -> list[GatewayWithBusinessSettings]:
@@ -77,8 +77,8 @@ class CheckoutSettings:
                 if not gateway.is_built_in:
                     own = settings.get(gateway.id)
                     chosen = own or BusinessGateway(business_id, gateway.id)
-                    await self._save(tx, by, own, chosen.changed(gateway, now, display_order=item.display_order))
-            return await self._listed(tx, business_id)
+                    await self._save(tx, by, own, chosen.with_settings(gateway, now, display_order=item.display_order))
+            return await self._list_gateways(tx, business_id)
 
     async def _save(self, tx: Transaction, by: Actor, before: BusinessGateway | None, after: BusinessGateway) -> None:
         await tx.gateway_choices.save(after)
@@ -99,7 +99,7 @@ class CheckoutSettings:
             tx, self.entropy, now, by, Action.CHECKOUT_UPDATE, after.gateway_id, changes, business_id=business_id
         )
 
-    async def _listed(self, tx: Transaction, business_id: str) -> list[GatewayWithBusinessSettings]:
+    async def _list_gateways(self, tx: Transaction, business_id: str) -> list[GatewayWithBusinessSettings]:
         settings = await tx.gateway_choices.settings(business_id)
         gateways = (await self._active(tx)).values()
         pairs = sorted(((gateway, settings.get(gateway.id)) for gateway in gateways), key=checkout_order)

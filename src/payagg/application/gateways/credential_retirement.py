@@ -9,7 +9,7 @@ from payagg.application.accounts.audit import record
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.gateway import Gateway
 
@@ -17,13 +17,13 @@ _log = structlog.get_logger("payagg.gateway_settling")
 
 
 @dataclass(frozen=True)
-class GatewaySettling:
+class CredentialRetirement:
     store: Store
     clock: Clock
     entropy: Entropy
     sealed: GatewayCredentials
 
-    @retried
+    @retry_on_conflict
     async def wipe(self) -> int:
         """Forgets the secrets that have served; how many gateways lost some. For the worker."""
         now = self.clock.now()
@@ -31,9 +31,9 @@ class GatewaySettling:
         async with self.store.begin() as tx:
             for gateway in await tx.gateways.to_wipe(now):
                 is_open = await tx.attempts.has_open(gateway.id)
-                changed = gateway.wiped(now, is_open)
+                changed = gateway.without_secrets(now, is_open)
                 if gateway.has_credentials and not changed.has_credentials:
-                    changed = self.sealed.retired(gateway, now)
+                    changed = self.sealed.retire(gateway, now)
                 if changed is not gateway:
                     await self._wipe(tx, gateway, changed, now, has_open_attempts=is_open)
                     wiped += 1

@@ -11,7 +11,7 @@ import structlog
 
 from payagg.application.ports.outside import Vault
 from payagg.application.ports.providers import Provider
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.gateway import (
     PROVES_FOR,
     Gateway,
@@ -37,7 +37,7 @@ class GatewayCredentials:
 
     def current(self, gateway: Gateway) -> Mapping[str, str]:
         """The credentials on file; empty when there are none."""
-        opened = self._opened(gateway, gateway.credentials, gateway.id)
+        opened = self._unseal(gateway, gateway.credentials, gateway.id)
         current: dict[str, str] = json.loads(opened) if opened is not None else {}
         return current
 
@@ -61,9 +61,9 @@ class GatewayCredentials:
         unhealthy = dict.fromkeys(paused, UnavailableReason.UNHEALTHY)
         return {one: self.unready(gateway, one) or unhealthy.get(one) for one in Environment}
 
-    def replaced(self, gateway: Gateway, now: datetime) -> tuple[ReplacedSecret, ...]:
+    def proving_secrets(self, gateway: Gateway, now: datetime) -> tuple[ReplacedSecret, ...]:
         """Replaced signing secrets that still prove events at `now`, newest first."""
-        opened = self._opened(gateway, gateway.replaced_secrets, replaced_context(gateway.id))
+        opened = self._unseal(gateway, gateway.replaced_secrets, replaced_context(gateway.id))
         kept = _REPLACED.decode(opened) if opened is not None else ()
         return tuple(one for one in kept if now < one.valid_until)
 
@@ -72,24 +72,24 @@ class GatewayCredentials:
         credentials that hold it alone."""
         provider, current = self.providers[gateway.slug], self.current(gateway)
         own = [provider.signing_secret(current, environment)] if provider.is_configured(current, environment) else []
-        return own + [one.credentials for one in self.replaced(gateway, now) if one.environment is environment]
+        return own + [one.credentials for one in self.proving_secrets(gateway, now) if one.environment is environment]
 
-    def rotated(self, gateway: Gateway, credentials: Mapping[str, str], now: datetime) -> Gateway:
+    def rotate(self, gateway: Gateway, credentials: Mapping[str, str], now: datetime) -> Gateway:
         """The gateway with `credentials` in the place of all it had. Signing secrets that changed or are gone stay
         among the replaced ones for OVERLAP."""
         before = self._secrets(gateway, self.current(gateway))
-        kept = after_rotation(self.replaced(gateway, now), before, self._secrets(gateway, credentials), now)
+        kept = after_rotation(self.proving_secrets(gateway, now), before, self._secrets(gateway, credentials), now)
         sealed = self.vault.seal(json.dumps(dict(credentials)).encode(), gateway.id)
-        return revised(self._keeping(gateway, kept), credentials=sealed, updated_at=now)
+        return with_changes(self._keeping(gateway, kept), credentials=sealed, updated_at=now)
 
-    def retired(self, gateway: Gateway, now: datetime) -> Gateway:
+    def retire(self, gateway: Gateway, now: datetime) -> Gateway:
         """A deleted gateway without its credentials: nothing can be charged or asked any more, and what it signs with
         proves events until PROVES_FOR has passed since its deletion."""
         until = gateway.updated_at + PROVES_FOR
         own = self._secrets(gateway, self.current(gateway)).items()
         kept = [ReplacedSecret(environment, secret, until) for environment, secret in own if secret]
-        older = [replace(one, valid_until=until) for one in self.replaced(gateway, now)]
-        return revised(self._keeping(gateway, [*kept, *older] if now < until else []), credentials=None)
+        older = [replace(one, valid_until=until) for one in self.proving_secrets(gateway, now)]
+        return with_changes(self._keeping(gateway, [*kept, *older] if now < until else []), credentials=None)
 
     def accounts(self, gateway: Gateway) -> dict[Environment, str]:
         """The fingerprint of the provider account in each environment that has one."""
@@ -100,7 +100,7 @@ class GatewayCredentials:
         return {one: found for one in configured if (found := provider.account(current, one)) is not None}
 
     def _keeping(self, gateway: Gateway, kept: Sequence[ReplacedSecret]) -> Gateway:
-        return revised(
+        return with_changes(
             gateway,
             replaced_secrets=self.vault.seal(msgspec.json.encode(kept), replaced_context(gateway.id)) if kept else None,
             replaced_secrets_until=max((one.valid_until for one in kept), default=None),
@@ -112,7 +112,7 @@ class GatewayCredentials:
             return {}
         return {environment: provider.signing_secret(credentials, environment) for environment in Environment}
 
-    def _opened(self, gateway: Gateway, sealed: bytes | None, context: str) -> bytes | None:
+    def _unseal(self, gateway: Gateway, sealed: bytes | None, context: str) -> bytes | None:
         if sealed is None:
             return None
         try:

@@ -18,7 +18,7 @@ from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
 from payagg.application.ports.outside import Clock, Entropy, Images, LogoStore, Unavailable, Vault
 from payagg.application.ports.providers import Look, Provider
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import (
     AdminGatewayDetail,
     AdminGatewayMerchant,
@@ -33,7 +33,7 @@ from payagg.application.schemas.gateways import (
 )
 from payagg.application.schemas.payments import Message
 from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, secrets_changed
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import Gateway, GatewayStatus, logo_url, parse_credentials
 
@@ -70,7 +70,7 @@ class Gateways:
     reserved_slugs: frozenset[str]
     drain_window: timedelta
 
-    async def listed(self) -> list[AdminGatewaySummary]:
+    async def list_gateways(self) -> list[AdminGatewaySummary]:
         """Every gateway, disabled and draining ones too, by display order."""
         now = self.clock.now()
         async with self.store.begin() as tx:
@@ -78,7 +78,7 @@ class Gateways:
             active, off = await tx.gateway_choices.active_businesses(), await tx.gateway_choices.opt_outs()
         return [AdminGatewaySummary.of(gateway.as_of(now), active - off.get(gateway.id, 0)) for gateway in gateways]
 
-    @retried
+    @retry_on_conflict
     async def create(self, command: CreateGateway, *, by: Actor) -> AdminGatewaySummary:
         """A DISABLED gateway; raises GATEWAY_SLUG_EXISTS for a slug in use or reserved.
 
@@ -104,17 +104,17 @@ class Gateways:
     async def detail(self, gateway_id: str) -> AdminGatewayDetail:
         """Raises NOT_FOUND, as every use case here that names a gateway does."""
         async with self.store.begin() as tx:
-            gateway = _found(await tx.gateways.get(gateway_id)).as_of(self.clock.now())
+            gateway = _or_not_found(await tx.gateways.get(gateway_id)).as_of(self.clock.now())
             summary = await _summary(tx, gateway)
             overrides = [GatewayOverride.of(merchant) for merchant in await tx.gateway_choices.overrides(gateway_id)]
         fields = {name: getattr(summary, name) for name in summary.__struct_fields__}
         return AdminGatewayDetail(**fields, overrides=overrides)
 
-    @retried
+    @retry_on_conflict
     async def update(self, gateway_id: str, command: UpdateGateway, *, by: Actor) -> AdminGatewaySummary:
         """Raises VALIDATION_ERROR when anything but the display order of the built-in gateway would change."""
         async with self.store.begin() as tx:
-            gateway = await self._locked(tx, gateway_id)
+            gateway = await self._lock(tx, gateway_id)
             fields = {"name": command.name, "description": command.description}
             changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not UNSET}
             if command.display_order is not None:
@@ -131,27 +131,27 @@ class Gateways:
 
     async def delete(self, gateway_id: str, *, by: Actor) -> Message:
         """A soft delete: no list, charge or logo has it any more. Its sealed secrets stay for settling the payments
-        that were handed to it, until GatewaySettling wipes them. Raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
+        that were handed to it, until CredentialRetirement wipes them. Raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
         logo_path = await self._delete(gateway_id, by)
         if logo_path is not None:
             await self._discard(logo_path)
         return Message("The gateway is deleted.")
 
-    @retried
+    @retry_on_conflict
     async def enable(self, gateway_id: str, *, by: Actor) -> AdminGatewaySummary:
         """ACTIVE for every active business at once, ending a drain; opt-outs stay. Raises GATEWAY_ALREADY_ENABLED."""
         async with self.store.begin() as tx:
-            before = await self._locked(tx, gateway_id)
+            before = await self._lock(tx, gateway_id)
             gateway = before.enable(self.clock.now())
             await tx.gateways.save(gateway)
             await self._record(tx, by, Action.GATEWAY_ENABLE, before, gateway)
             return await _summary(tx, gateway)
 
-    @retried
+    @retry_on_conflict
     async def disable(self, gateway_id: str, *, by: Actor) -> AdminGatewaySummary:
         """DRAINING for the drain window; raises GATEWAY_BUILT_IN or GATEWAY_NOT_ACTIVE."""
         async with self.store.begin() as tx:
-            before = await self._locked(tx, gateway_id)
+            before = await self._lock(tx, gateway_id)
             gateway = before.disable(self.clock.now(), self.drain_window)
             await tx.gateways.save(gateway)
             await self._record(tx, by, Action.GATEWAY_DISABLE, before, gateway)
@@ -162,18 +162,18 @@ class Gateways:
     ) -> tuple[list[AdminGatewayMerchant], int]:
         """A page of active businesses by name, configured or not, and their number."""
         async with self.store.begin() as tx:
-            gateway = _found(await tx.gateways.get(gateway_id))
+            gateway = _or_not_found(await tx.gateways.get(gateway_id))
             found, total = await tx.gateway_choices.merchants(gateway_id, search, (page - 1) * per_page, per_page)
         return [AdminGatewayMerchant.of(merchant, gateway) for merchant in found], total
 
-    @retried
+    @retry_on_conflict
     async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> ReplacedCredentials:
         """Replaces them, sealed for this gateway alone; raises what the bound provider's check raises.
 
         A signing secret that changed or is gone proves events for OVERLAP.
         """
         async with self.store.begin() as tx:
-            gateway = await self._locked(tx, gateway_id)
+            gateway = await self._lock(tx, gateway_id)
             sealed = GatewayCredentials(self.vault, self.providers)
             before, credentials = sealed.current(gateway), parse_credentials(command.credentials)
             if command.keep_others:
@@ -183,7 +183,7 @@ class Gateways:
             if provider is not None:
                 provider.check_credentials(credentials)
             now = self.clock.now()
-            rotated = sealed.rotated(gateway, credentials, now)
+            rotated = sealed.rotate(gateway, credentials, now)
             await tx.gateways.save(rotated)
             accounts = sealed.accounts(gateway), sealed.accounts(rotated)
             changes = {**secrets_changed("credentials", before, credentials), **accounts_changed(*accounts)}
@@ -192,17 +192,17 @@ class Gateways:
             left = await tx.attempts.count_open(gateway_id, OPEN_ATTEMPTS_MAX, still)
             return ReplacedCredentials(sorted(set(before) - set(credentials)), left)
 
-    @retried
+    @retry_on_conflict
     async def end_overlap(self, gateway_id: str, *, by: Actor) -> EndedOverlap:
         """From now on the signing secrets on file alone prove events; which others did until now."""
         async with self.store.begin() as tx:
-            gateway = await self._locked(tx, gateway_id)
+            gateway = await self._lock(tx, gateway_id)
             now = self.clock.now()
-            ended = revised(gateway, replaced_secrets=None, replaced_secrets_until=None, updated_at=now)
+            ended = with_changes(gateway, replaced_secrets=None, replaced_secrets_until=None, updated_at=now)
             await tx.gateways.save(ended)
             changes = changes_of(gateway, ended, "replaced_secrets_until")
             await record(tx, self.entropy, now, by, Action.GATEWAY_END_OVERLAP, gateway_id, changes)
-            replaced = GatewayCredentials(self.vault, self.providers).replaced(gateway, now)
+            replaced = GatewayCredentials(self.vault, self.providers).proving_secrets(gateway, now)
             return EndedOverlap(
                 ended_secrets=[
                     EndedSecret(environment=one.environment, valid_until=one.valid_until) for one in replaced
@@ -217,7 +217,7 @@ class Gateways:
         """
         kind = await self.images.kind(content)
         async with self.store.begin() as tx:
-            _found(await tx.gateways.get(gateway_id))
+            _or_not_found(await tx.gateways.get(gateway_id))
         path = f"{gateway_id}/{self.entropy.hex(16)}.{kind}"
         await self.logos.put(path, content)
         try:
@@ -233,7 +233,7 @@ class Gateways:
         """The logo as it was sent; raises NOT_FOUND."""
         for _ in range(LOGO_READS):
             async with self.store.begin() as tx:
-                path = _found(await tx.gateways.get(gateway_id)).logo_path
+                path = _or_not_found(await tx.gateways.get(gateway_id)).logo_path
             if path is None:
                 break
             content = await self.logos.get(path)
@@ -241,7 +241,7 @@ class Gateways:
                 return Logo(content, MEDIA_TYPES[path.rpartition(".")[2]])
         raise Refusal(ErrorCode.NOT_FOUND)
 
-    @retried
+    @retry_on_conflict
     async def end_drains(self) -> int:
         """Makes durable what every reader sees already: drains that have ended. How many there were."""
         now = self.clock.now()
@@ -251,7 +251,7 @@ class Gateways:
                 await self._end_drain(tx, gateway, gateway.as_of(now))
             return len(drained)
 
-    @retried
+    @retry_on_conflict
     async def seed(
         self, builtin_slug: str, provider_slugs: Iterable[str], looks: Mapping[str, Look] = MappingProxyType({})
     ) -> None:
@@ -270,7 +270,7 @@ class Gateways:
             own = Gateway.seed(
                 id=id, slug=slug, name=look.name, description=look.description, display_order=order, now=now
             )
-            own = revised(own, logo_path=await self._seeded_logo(id, look))
+            own = with_changes(own, logo_path=await self._seeded_logo(id, look))
             async with self.store.begin() as tx:
                 await self._seed(tx, own)
 
@@ -289,20 +289,20 @@ class Gateways:
             return path
         return None
 
-    @retried
+    @retry_on_conflict
     async def _delete(self, gateway_id: str, by: Actor) -> str | None:
         async with self.store.begin() as tx:
-            gateway = await self._locked(tx, gateway_id)
-            deleted = revised(gateway.delete(self.clock.now()), logo_path=None)
+            gateway = await self._lock(tx, gateway_id)
+            deleted = with_changes(gateway.delete(self.clock.now()), logo_path=None)
             await tx.gateways.save(deleted)
             await self._record(tx, by, Action.GATEWAY_DELETE, gateway, deleted)
             return gateway.logo_path
 
-    @retried
+    @retry_on_conflict
     async def _switch_logo(self, gateway_id: str, path: str, by: Actor) -> tuple[Gateway, str | None]:
         async with self.store.begin() as tx:
-            gateway = await self._locked(tx, gateway_id)
-            switched = revised(gateway, logo_path=path, updated_at=self.clock.now())
+            gateway = await self._lock(tx, gateway_id)
+            switched = with_changes(gateway, logo_path=path, updated_at=self.clock.now())
             await tx.gateways.save(switched)
             await self._record(tx, by, Action.GATEWAY_SET_LOGO, gateway, switched)
             return switched, gateway.logo_path
@@ -312,9 +312,9 @@ class Gateways:
         with suppress(Unavailable):
             await self.logos.delete(path)
 
-    async def _locked(self, tx: Transaction, gateway_id: str) -> Gateway:
+    async def _lock(self, tx: Transaction, gateway_id: str) -> Gateway:
         """The locked gateway, a drain that has ended made durable first: the database checks each move by itself."""
-        stored = _found(await tx.gateways.lock(gateway_id))
+        stored = _or_not_found(await tx.gateways.lock(gateway_id))
         gateway = stored.as_of(self.clock.now())
         if gateway is not stored:
             await self._end_drain(tx, stored, gateway)
@@ -329,7 +329,7 @@ class Gateways:
         await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes)
 
 
-def _found(gateway: Gateway | None) -> Gateway:
+def _or_not_found(gateway: Gateway | None) -> Gateway:
     if gateway is None:
         raise Refusal(ErrorCode.NOT_FOUND)
     return gateway

@@ -58,12 +58,12 @@ class PaymentOptions:
     providers: Mapping[str, Provider]
 
     @property
-    def sealed(self) -> GatewayCredentials:
+    def gateway_credentials(self) -> GatewayCredentials:
         return GatewayCredentials(self.vault, self.providers)
 
     def credentials(self, gateway: Gateway) -> Mapping[str, str]:
         """The gateway's opened credentials; empty when none are on file, or when what is there does not open."""
-        return self.sealed.current(gateway)
+        return self.gateway_credentials.current(gateway)
 
     async def ensure_can_initiate(self, business_id: str, environment: Environment, slug: str | None) -> None:
         """Raises GATEWAY_NOT_FOUND or GATEWAY_DISABLED for the preferred slug, then NO_GATEWAY_AVAILABLE for LIVE.
@@ -78,12 +78,13 @@ class PaymentOptions:
             preferred = next((gateway for gateway in gateways if gateway.slug == slug), None)
             ensure_selectable(preferred, settings.get(preferred.id) if preferred else None)
         if environment is Environment.LIVE and not any(
-            is_offered(gateway, settings.get(gateway.id)) and self.sealed.unready(gateway, environment) is None
+            is_offered(gateway, settings.get(gateway.id))
+            and self.gateway_credentials.unready(gateway, environment) is None
             for gateway in gateways
         ):
             raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after=60)
 
-    async def listed(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
+    async def list_options(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
         """The options of the payment's business: built-in first, unavailable ones with their reason. A test payment
         has the simulator alone; a business that takes no money has nothing that can be chosen."""
         now = self.clock.now()
@@ -94,7 +95,7 @@ class PaymentOptions:
         for gateway, own in sorted(((g, found.settings.get(g.id)) for g in gateways), key=checkout_order):
             if not is_offered(gateway, own):
                 continue
-            reason = self.sealed.unready(gateway, payment.environment)
+            reason = self.gateway_credentials.unready(gateway, payment.environment)
             if reason is None and gateway.slug in unhealthy:
                 reason = UnavailableReason.UNHEALTHY
             options.append(
@@ -117,10 +118,10 @@ class PaymentOptions:
             ]
         return options
 
-    async def offered(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
+    async def list_offered(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
         """The listed options as a payer should read them: what can be chosen comes first, and what has no processor,
         which no payer can do anything about, is left out."""
-        listed = [option for option in await self.listed(payment, business) if option.slug in self.providers]
+        listed = [option for option in await self.list_options(payment, business) if option.slug in self.providers]
         return sorted(listed, key=lambda option: not option.available)
 
     async def method(self, payment: Payment) -> str | None:
@@ -149,7 +150,7 @@ class PaymentOptions:
         now = self.clock.now()
         if gateway is None or provider is None or not is_offered(gateway.as_of(now), found.settings.get(gateway.id)):
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
-        reason = self.sealed.unready(gateway, payment.environment)
+        reason = self.gateway_credentials.unready(gateway, payment.environment)
         if reason is UnavailableReason.NOT_CONFIGURED:
             raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, field="gatewaySlug")
         probes = not provider.starts_alone
@@ -157,7 +158,9 @@ class PaymentOptions:
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
         return ChosenProvider(provider, gateway.id, self.credentials(gateway))
 
-    async def assigned(self, tx: Transaction, attempt: Attempt, environment: Environment) -> ChosenProvider | None:
+    async def provider_of_attempt(
+        self, tx: Transaction, attempt: Attempt, environment: Environment
+    ) -> ChosenProvider | None:
         """The provider an attempt was made at, through the very gateway it was made through, whatever became of that
         one since: draining, disabled or deleted, it still answers for its own payments. None without credentials.
 

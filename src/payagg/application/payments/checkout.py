@@ -15,7 +15,7 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.verification import redirect_url
 from payagg.application.ports.outside import Clock, Entropy, Unavailable
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.payments import (
     CheckoutGateways,
     CheckoutPage,
@@ -70,24 +70,26 @@ class Checkout:
     running: set["asyncio.Task[ProcessedPayment]"] = field(default_factory=set)
 
     async def detail(self, reference: str) -> PublicPaymentDetail:
-        payment, business = await self._found(reference)
+        payment, business = await self._find(reference)
         return PublicPaymentDetail.of(payment, business, self.clock.now())
 
     async def page(self, reference: str) -> CheckoutPage:
         """All that the hosted page shows of the payment as it stands; asks no provider."""
-        payment, business = await self._found(reference)
+        payment, business = await self._find(reference)
         now = self.clock.now()
         seen = payment.as_of(now)
         return CheckoutPage(
             payment=PublicPaymentDetail.of(payment, business, now),
-            options=await self.payment_options.offered(payment, business) if seen.status is Status.INITIATED else [],
+            options=await self.payment_options.list_offered(payment, business)
+            if seen.status is Status.INITIATED
+            else [],
             redirect_url=redirect_url(seen),
             settled_at=seen.settled_at,
             method=await self.payment_options.method(seen) if seen.is_final else None,
         )
 
     async def options(self, reference: str) -> CheckoutGateways:
-        return CheckoutGateways(await self.payment_options.listed(*await self._found(reference)))
+        return CheckoutGateways(await self.payment_options.list_options(*await self._find(reference)))
 
     async def process(self, reference: str, command: ProcessPayment) -> ProcessedPayment:
         """The hand-off of the payment's one charge, started now or found; safe to repeat, in parallel too.
@@ -102,10 +104,10 @@ class Checkout:
         # A payer who closes the browser must not stop a charge half-way: the work goes on without its caller.
         task = asyncio.create_task(self._process(reference, command))
         self.running.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_end)
         return await asyncio.shield(task)
 
-    def _ended(self, task: "asyncio.Task[ProcessedPayment]") -> None:
+    def _on_end(self, task: "asyncio.Task[ProcessedPayment]") -> None:
         self.running.discard(task)
         if not task.cancelled():
             task.exception()  # seen, even when the caller who should have read it is gone
@@ -128,7 +130,7 @@ class Checkout:
                     return done
         raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, "The provider did not answer in time; try again.")
 
-    @retried
+    @retry_on_conflict
     async def _claim(self, reference: str, command: ProcessPayment) -> "ClaimedAttempt | ProcessedPayment | None":
         """A hand-off that exists, a claim, or None while another caller's claim is alive."""
         claimed: ClaimedAttempt | ProcessedPayment | None = None
@@ -166,7 +168,7 @@ class Checkout:
         step = next_step(payment, attempts, command.gateway_slug, now)
         business.ensure_takes_money()
         if isinstance(step, ExistingHandOff):
-            return _processed(payment, step.attempt, step.hand_off)
+            return _processed_view(payment, step.attempt, step.hand_off)
         if isinstance(step, Wait):
             return None
         name = business.name if business else ""
@@ -198,7 +200,7 @@ class Checkout:
 
     async def _answerable(self, tx: Transaction, attempt: Attempt, payment: Payment) -> ChosenProvider | None:
         """The attempt's provider where it can be asked now."""
-        choice = await self.payment_options.assigned(tx, attempt, payment.environment)
+        choice = await self.payment_options.provider_of_attempt(tx, attempt, payment.environment)
         if choice is None or not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
             return None
         return choice
@@ -238,26 +240,26 @@ class Checkout:
         self.crash_point("P5")
         return processed
 
-    @retried
+    @retry_on_conflict
     async def _record(self, claimed: ClaimedAttempt, hand_off: HandOff) -> ProcessedPayment | None:
         """Makes the hand-off durable while the claim still holds; None when it was taken over meanwhile, or the payment
         moved to another cell after its lease."""
         async with self.store.begin() as tx:
-            found = await tx.payments.lock_to_settle(claimed.payment.reference)
+            found = await tx.payments.lock_for_status(claimed.payment.reference)
             if found is None:
                 return None
             payment, now = found.payment, self.clock.now()
             payment.ensure_processable(now)
             stored = found.attempts[claimed.attempt.number - 1]
             if stored.token != claimed.attempt.token:
-                return _processed(payment, stored, stored.hand_off) if stored.hand_off else None
+                return _processed_view(payment, stored, stored.hand_off) if stored.hand_off else None
             handed = claimed.attempt.hand_over(hand_off, now, self.entropy.chance())
             await tx.attempts.save(handed, claimed.attempt.token)
             moved, transition = payment.hand_over(handed.gateway, now, actor="payer")
             await self.settlement.write(tx, moved, transition, found.subscribers)
-            return _processed(moved, handed, hand_off)
+            return _processed_view(moved, handed, hand_off)
 
-    @retried
+    @retry_on_conflict
     async def _finish(self, claimed: ClaimedAttempt, state: AttemptState) -> None:
         """Frees a claim without a hand-off; one that ended UNKNOWN stays on the reconciler's list."""
         attempt = claimed.attempt
@@ -272,11 +274,11 @@ class Checkout:
             if stored.token == attempt.token:
                 await tx.attempts.save(ended, attempt.token)
 
-    async def _found(self, reference: str) -> tuple[Payment, Business]:
+    async def _find(self, reference: str) -> tuple[Payment, Business]:
         found = await self.store.find_checkout(reference)
         if found is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-        return await self.settlement.told(found[0]), found[1]
+        return await self.settlement.view_for_events(found[0]), found[1]
 
 
 def _scenario(slug: str, command: ProcessPayment) -> str | None:
@@ -284,7 +286,7 @@ def _scenario(slug: str, command: ProcessPayment) -> str | None:
     return scenario_of(command.card_number) if slug == SANDBOX_SLUG else None
 
 
-def _processed(payment: Payment, attempt: Attempt, hand_off: HandOff) -> ProcessedPayment:
+def _processed_view(payment: Payment, attempt: Attempt, hand_off: HandOff) -> ProcessedPayment:
     return ProcessedPayment(
         reference=payment.reference,
         status=payment.status,

@@ -13,7 +13,7 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Clock, Conflict, Entropy, ReferenceTaken, Unavailable
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, changes_of
@@ -52,25 +52,25 @@ class Payments:
         command: InitiatePayment,
         business: Business,
         environment: Environment,
-        remembered: KeyHolder | None = None,
+        cached: KeyHolder | None = None,
     ) -> Initiation:
         """Creates an INITIATED payment, or replays the open one that holds the idempotency key.
 
         Raises VALIDATION_ERROR, DUPLICATE_PAYMENT, GATEWAY_NOT_FOUND, GATEWAY_DISABLED, NO_GATEWAY_AVAILABLE, and
-        StaleKey when the key no longer stands as `remembered`.
+        KeyStateChanged when the key no longer stands as `cached`.
         """
 
         async def add(payment: Payment) -> tuple[Payment, bool]:
-            return await self.store.add_payment(payment, remembered)
+            return await self.store.add_payment(payment, cached)
 
-        return await self._initiate(command, business, environment, remembered, add)
+        return await self._initiate(command, business, environment, cached, add)
 
     async def _initiate(
         self,
         command: InitiatePayment,
         business: Business,
         environment: Environment,
-        remembered: KeyHolder | None,
+        cached: KeyHolder | None,
         add: Callable[[Payment], Awaitable[tuple[Payment, bool]]],
         *,
         is_test: bool = False,
@@ -95,15 +95,15 @@ class Payments:
             idempotency_key=command.idempotency_key,
             fingerprint=fingerprint,
             is_test=is_test,
-            api_key_id=remembered.key.id if remembered is not None else None,
+            api_key_id=cached.key.id if cached is not None else None,
         )
         unsigned = command.webhook_url is not None and not await self._has_endpoint(business.id, environment)
         if command.gateway is not None or environment is Environment.LIVE:
             if command.idempotency_key is not None:
                 # A replay answers the same while gateways change, so the key is looked up before they are.
-                original = await self.store.find_original(business.id, environment, command.idempotency_key, remembered)
+                original = await self.store.find_original(business.id, environment, command.idempotency_key, cached)
                 if original is not None:
-                    original = await self.settlement.told(original)
+                    original = await self.settlement.view_for_events(original)
                     return self._initiation(original.replay(now), False, fingerprint, unsigned)
             await self.payment_options.ensure_can_initiate(business.id, environment, command.gateway)
         for _ in range(REFERENCE_DRAWS):
@@ -112,7 +112,7 @@ class Payments:
             except ReferenceTaken:
                 payment = replace(payment, reference=self.entropy.reference(now))
                 continue
-            seen = stored if created else (await self.settlement.told(stored)).replay(self.clock.now())
+            seen = stored if created else (await self.settlement.view_for_events(stored)).replay(self.clock.now())
             return self._initiation(seen, created, fingerprint, unsigned)
         raise Unavailable("no free reference was drawn")
 
@@ -128,7 +128,7 @@ class Payments:
 
         return await self._initiate(paid_by_simulator, business, Environment.SANDBOX, None, add, is_test=True)
 
-    @retried
+    @retry_on_conflict
     async def _add_recorded(self, payment: Payment, by: Actor) -> tuple[Payment, bool]:
         """As the store's `add_payment`, and its audit entry with it: behind this payment is a person."""
         async with self.store.begin() as tx:
@@ -148,12 +148,12 @@ class Payments:
         return original, False
 
     async def read(
-        self, reference: str, business_id: str, environment: Environment, remembered: KeyHolder | None = None
+        self, reference: str, business_id: str, environment: Environment, cached: KeyHolder | None = None
     ) -> PaymentDetail:
         """Raises PAYMENT_NOT_FOUND alike for an unknown reference, another business's and another environment's, and
-        with `remembered` what the store says of it."""
-        found = _owned(await self.store.find_payment(reference, remembered), business_id, environment)
-        payment = await self.settlement.told(found)
+        with `cached` what the store says of it."""
+        found = _ensure_owner(await self.store.find_payment(reference, cached), business_id, environment)
+        payment = await self.settlement.view_for_events(found)
         facts: list[Anomaly] = []
         # Few payments have any, and those alone are worth another statement.
         if payment.has_adjustments:
@@ -161,15 +161,15 @@ class Payments:
                 facts = await tx.anomalies.of_payment(reference)
         return PaymentDetail.of(payment.as_of(self.clock.now()), facts)
 
-    @retried
+    @retry_on_conflict
     async def simulate(self, reference: str, outcome: str, business_id: str, *, by: Actor) -> PaymentDetail:
         """Moves an open SANDBOX payment to the final state `outcome` names; raises PAYMENT_ALREADY_FINAL."""
         trigger = OUTCOMES.get(outcome.upper())
         if trigger is None:
             raise invalid("outcome", "Must be SUCCESS, FAILED or REVERSED.")
         async with self.store.begin() as tx:
-            found = await tx.payments.lock_to_settle(reference)
-            payment = _owned(found.payment if found else None, business_id, Environment.SANDBOX)
+            found = await tx.payments.lock_for_status(reference)
+            payment = _ensure_owner(found.payment if found else None, business_id, Environment.SANDBOX)
             now = self.clock.now()
             payment.as_of(now).ensure_open()
             subscribers, known = (found.subscribers, found.anomalies) if found else (None, ())
@@ -204,7 +204,7 @@ async def _ensure_sandbox_key(tx: Transaction, business_id: str) -> None:
         raise Refusal(ErrorCode.NO_SANDBOX_KEY)
 
 
-def _owned(payment: Payment | None, business_id: str, environment: Environment) -> Payment:
+def _ensure_owner(payment: Payment | None, business_id: str, environment: Environment) -> Payment:
     if payment is None or payment.business_id != business_id or payment.environment is not environment:
         raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
     return payment

@@ -13,10 +13,10 @@ from payagg.application.gateways.payment_options import ChosenProvider
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.payments import ProviderCall
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.spans import span
 from payagg.domain.attempt import Attempt, Charge, HandOff
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment
@@ -49,7 +49,7 @@ class ProviderCalls:
         charge = self._charge(payment, attempt, choice, "")
         call = partial(choice.provider.fetch_charge, charge)
         report = await self._call("fetch_charge", actor, payment, attempt, call, tells=True)
-        return revised(report, account=choice.account(payment.environment))
+        return with_changes(report, account=choice.account(payment.environment))
 
     def _charge(self, payment: Payment, attempt: Attempt, choice: ChosenProvider, business_name: str) -> Charge:
         return Charge(
@@ -99,7 +99,7 @@ class ProviderCalls:
         assert answer is not None
         return answer
 
-    @retried
+    @retry_on_conflict
     async def _note(
         self,
         operation: str,

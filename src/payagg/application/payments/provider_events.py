@@ -14,7 +14,7 @@ import structlog
 
 from payagg.application.counters import count
 from payagg.application.gateways.payment_options import PaymentOptions
-from payagg.application.payments.forwarding_records import Signposts
+from payagg.application.payments.forwarding_records import ForwardingRecords
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.payments.refused_events import RefusedEvents
 from payagg.application.payments.settlement import Settlement
@@ -22,10 +22,10 @@ from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailab
 from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent, SignatureFault
 from payagg.application.ports.providers import Provider, ProviderEventRoute
 from payagg.application.ports.store import Store
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.adjustment import is_named
 from payagg.domain.attempt import payment_reference
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.report import Outcome, ProviderFault
 from payagg.domain.values import Environment
@@ -52,7 +52,7 @@ class ProviderEvents:
     settlement: Settlement
     refused_events: RefusedEvents
     crash_point: Callable[[str], None] = no_crash
-    signposts: Signposts | None = None  # where there are cells
+    forwarding_records: ForwardingRecords | None = None  # where there are cells
 
     async def receive(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> None:
         """Returning means: the event is durable, or was before. `headers` has lower-case names.
@@ -69,9 +69,9 @@ class ProviderEvents:
             raise Refusal(route.unconfigured if unconfigured else ErrorCode.INVALID_WEBHOOK_SIGNATURE)
         self.crash_point("W1")
         # The raw body holds the payer, and a code to charge the card again: it is proved, and never stored.
-        kept = provider.reduced_event(body)
-        if self.signposts is not None:
-            await self._ensure_here(self.signposts, provider, kept)
+        kept = provider.redact_event(body)
+        if self.forwarding_records is not None:
+            await self._ensure_here(self.forwarding_records, provider, kept)
         event = await self._keep(route, hashlib.sha256(body).digest(), kept)
         self.crash_point("W2")
         if event is not None:
@@ -90,20 +90,20 @@ class ProviderEvents:
             await self._handle_now(event)
         return len(taken)
 
-    async def _ensure_here(self, signposts: Signposts, provider: Provider, body: bytes) -> None:
+    async def _ensure_here(self, forwarding_records: ForwardingRecords, provider: Provider, body: bytes) -> None:
         try:
             report = provider.read_event(body)
         except ProviderFault:
             return
         if report is not None:
-            await signposts.ensure_payment_here(payment_reference(report.provider_reference))
+            await forwarding_records.ensure_payment_here(payment_reference(report.provider_reference))
 
     async def _fault(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> SignatureFault | None:
         """Why the signature proves nothing; None when it is right for any gateway of this slug, whatever its status:
         a draining, disabled or deleted one still gets the events of its own payments."""
-        provider, sealed = self.payment_options.providers[route.slug], self.payment_options.sealed
+        provider, sealed = self.payment_options.providers[route.slug], self.payment_options.gateway_credentials
         now = self.clock.now()
-        gateways = await self.store.find_settling(route.slug)
+        gateways = await self.store.find_retiring_gateways(route.slug)
 
         def secrets(environment: Environment) -> list[Mapping[str, str]]:
             return [secret for gateway in gateways for secret in sealed.signing(gateway, environment, now)]
@@ -122,7 +122,7 @@ class ProviderEvents:
                 return SignatureFault.OTHER_ENVIRONMENT
         return SignatureFault.WRONG_SECRET
 
-    @retried
+    @retry_on_conflict
     async def _keep(self, route: ProviderEventRoute, digest: bytes, body: bytes) -> ProviderEvent | None:
         """The event, committed; None when the very same body is there already."""
         now = self.clock.now()
@@ -139,13 +139,13 @@ class ProviderEvents:
         async with self.store.begin() as tx:
             return event if await tx.inbox.add(event) else None
 
-    @retried
+    @retry_on_conflict
     async def _take_due(self) -> list[ProviderEvent]:
         """Due events for this process to handle, none that another holds or has handled. One that dies with the process
         is due again after its pause, and one that waited here for longer is handled twice, which changes nothing."""
         async with self.store.begin() as tx:
             now = self.clock.now()
-            taken = [_postponed(event, now) for event in await tx.inbox.lock_due(now, RETRY_BATCH)]
+            taken = [_postpone(event, now) for event in await tx.inbox.lock_due(now, RETRY_BATCH)]
             for event in taken:
                 await tx.inbox.save(event)
             return taken
@@ -155,7 +155,7 @@ class ProviderEvents:
         try:
             result = await self._handle(event)
             self.crash_point("W3")
-            await self._done(event, result)
+            await self._finish(event, result)
         except (Unavailable, Conflict) as problem:
             result = type(problem).__name__
             _log.warning("inbound event postponed", event_id=event.id, provider=event.provider, reason=str(problem))
@@ -174,19 +174,19 @@ class ProviderEvents:
             return EventResult.IGNORED.value
         if report.outcome is Outcome.REVERSED and not is_named(report.details):
             # Two refunds of the same amount are two facts; the same event twice is one.
-            report = revised(report, details={**report.details, "eventDigest": event.digest.hex()[:16]})
+            report = with_changes(report, details={**report.details, "eventDigest": event.digest.hex()[:16]})
         actor = f"event:{event.provider}"
         settled = await self.settlement.report(report, event.provider, event.environment, actor)
         return settled.effect.value
 
-    @retried
-    async def _done(self, event: ProviderEvent, result: str) -> None:
+    @retry_on_conflict
+    async def _finish(self, event: ProviderEvent, result: str) -> None:
         now = self.clock.now()
         async with self.store.begin() as tx:
             await tx.inbox.save(replace(event, next_attempt_at=None, handled_at=now, result=result))
 
 
-def _postponed(event: ProviderEvent, now: datetime) -> ProviderEvent:
+def _postpone(event: ProviderEvent, now: datetime) -> ProviderEvent:
     """The event, taken up once more: due again after a pause that doubles."""
     pause = min(FIRST_RETRY * 2 ** min(event.attempts, 10), LONGEST_RETRY)
     return replace(event, attempts=min(event.attempts + 1, 30_000), next_attempt_at=now + pause)

@@ -14,7 +14,7 @@ from payagg.application.counters import count
 from payagg.application.ports.outside import Clock, Unavailable
 from payagg.application.ports.provider_events import RefusedEvent, SignatureFault
 from payagg.application.ports.store import Store
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.values import Environment
 
 KEPT_FOR = timedelta(days=1)
@@ -58,10 +58,10 @@ class RefusedEvents:
     async def recent(self) -> list[RefusedEvent]:
         """Those of the last day, newest first."""
         async with self.store.begin() as tx:
-            kept = await tx.inbox.refused()
+            kept = await tx.inbox.list_refused()
         return [event for event in kept if event.received_at > self._horizon()]
 
-    @retried
+    @retry_on_conflict
     async def purge(self) -> int:
         """Deletes what is older than a day; how many there were. For the worker."""
         async with self.store.begin() as tx:

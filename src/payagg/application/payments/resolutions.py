@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from payagg.application.accounts.audit import record
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Clock, Entropy
-from payagg.application.ports.payments import PaymentToSettle
+from payagg.application.ports.payments import LockedPayment
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.resolutions import ResolvePayment
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, Refusal
@@ -22,12 +22,12 @@ class Resolutions:
     entropy: Entropy
     settlement: Settlement
 
-    @retried
+    @retry_on_conflict
     async def ask(self, reference: str, command: ResolvePayment, *, by: Actor) -> Resolution:
         """Raises VALIDATION_ERROR, PAYMENT_NOT_FOUND and what the domain's `ask` does."""
         check_outcome(command.outcome)
         async with self.store.begin() as tx:
-            found, now = await self._locked(tx, reference), self.clock.now()
+            found, now = await self._lock(tx, reference), self.clock.now()
             asked = ask(
                 found.payment,
                 found.anomalies,
@@ -43,11 +43,11 @@ class Resolutions:
             await record(tx, self.entropy, now, by, Action.PAYMENT_ASK_RESOLUTION, reference, changes)
             return asked
 
-    @retried
+    @retry_on_conflict
     async def confirm(self, reference: str, *, by: Actor) -> Resolution:
         """Ends the payment. Raises PAYMENT_NOT_FOUND and what the domain's `confirm` does."""
         async with self.store.begin() as tx:
-            found, now = await self._locked(tx, reference), self.clock.now()
+            found, now = await self._lock(tx, reference), self.clock.now()
             payment, latest = found.payment, await tx.resolutions.latest(reference)
             confirmed = confirm(payment, found.anomalies, latest, by=by.name, now=now)
             ended = await self.settlement.move(
@@ -64,8 +64,8 @@ class Resolutions:
             await record(tx, self.entropy, now, by, Action.PAYMENT_RESOLVE, reference, changes, business_id=owner)
             return confirmed
 
-    async def _locked(self, tx: Transaction, reference: str) -> PaymentToSettle:
-        found = await tx.payments.lock_to_settle(reference)
+    async def _lock(self, tx: Transaction, reference: str) -> LockedPayment:
+        found = await tx.payments.lock_for_status(reference)
         if found is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
         return found

@@ -12,16 +12,24 @@ from payagg.application.counters import count
 from payagg.application.payments.forwarding_records import follow
 from payagg.application.ports.outside import Clock, Entropy, Unavailable
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.events import EventBody, Notice
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, ends_asking, payment_reference
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status, Transition, Trigger
 from payagg.domain.report import ProviderReport, ReportEffect, Verdict, judge, judge_silence, was_paid
 from payagg.domain.values import Environment, instant_past
-from payagg.domain.webhook import EVENT_FOR, Delivery, Event, EventType, WebhookEndpoint, next_sequence, notice_of
+from payagg.domain.webhook import (
+    EVENT_FOR,
+    Delivery,
+    Event,
+    EventType,
+    WebhookEndpoint,
+    anomaly_event_of,
+    next_sequence,
+)
 
 EXPIRE_BATCH = 200
 
@@ -64,7 +72,7 @@ class Settlement:
         )
         await self._emit(tx, payment, EVENT_FOR[payment.status], transition.sequence, subscribers, known)
         if ends_asking(payment):
-            await tx.attempts.end_asks(payment.reference)
+            await tx.attempts.end_checks(payment.reference)
         return payment
 
     async def _emit(
@@ -131,7 +139,7 @@ class Settlement:
         moved = await self.write(tx, moved, transition, subscribers, known or None)
         return await self._tell_earlier(tx, moved, known, subscribers) if was_paid(moved, known) else moved
 
-    @retried
+    @retry_on_conflict
     async def report(
         self,
         report: ProviderReport,
@@ -149,14 +157,14 @@ class Settlement:
             return Settled(ReportEffect.UNCHANGED, None)
         reference = asked.reference if asked else payment_reference(report.provider_reference)
         async with self.store.begin() as tx:
-            found = await tx.payments.lock_to_settle(reference)
+            found = await tx.payments.lock_for_status(reference)
             if found is None and asked is not None:
                 # It moved to another cell while its provider was asked, and is asked about there.
                 return Settled(ReportEffect.UNCHANGED, None)
             if found is None and self.has_cells:
-                follow(await tx.moves.signpost_of_payment(reference))
+                follow(await tx.moves.forwarding_record_of_payment(reference))
             payment = found.payment if found is not None else None
-            attempts, paid = found.attempts if found is not None else [], await self._paid(tx, payment)
+            attempts, paid = found.attempts if found is not None else [], await self._paid_transactions(tx, payment)
             known = found.anomalies if found is not None else []
             if payment is not None and payment.is_final and not attempts:
                 archived = await tx.archive.find(reference)
@@ -175,7 +183,7 @@ class Settlement:
                 known=known,
             )
             if attempts and not (found is not None and found.attempts):
-                verdict = revised(verdict, attempt=None)  # it lies in the archive, where nothing is added
+                verdict = with_changes(verdict, attempt=None)  # it lies in the archive, where nothing is added
             subscribers = found.subscribers if found is not None else None
             settled = await self._apply(tx, verdict, payment, known, actor, subscribers)
             return Settled(verdict.effect, settled, is_known=_is_known(verdict, known))
@@ -188,7 +196,7 @@ class Settlement:
         if verdict.effect is not ReportEffect.UNCHANGED:
             await self._apply(tx, verdict, payment, await tx.anomalies.of_payment(payment.reference), actor)
 
-    async def _paid(self, tx: Transaction, payment: Payment | None) -> list[str | None]:
+    async def _paid_transactions(self, tx: Transaction, payment: Payment | None) -> list[str | None]:
         if payment is None or payment.status is not Status.SUCCESS:
             return []
         transitions = await tx.payments.transitions(payment.reference)
@@ -231,7 +239,7 @@ class Settlement:
         if payment is None:
             return anomaly
         own = {"business_id": payment.business_id, "environment": payment.environment}
-        return revised(anomaly, reference=payment.reference, **own)
+        return with_changes(anomaly, reference=payment.reference, **own)
 
     async def _tell(
         self,
@@ -242,14 +250,16 @@ class Settlement:
         subscribers: Sequence[WebhookEndpoint] | None,
     ) -> tuple[Payment, Anomaly]:
         """Emits the event of a fact that is news to the merchant, and marks the payment. Both as stored."""
-        event_type = notice_of(fact, was_paid=was_paid(payment, known))
+        event_type = anomaly_event_of(fact, was_paid=was_paid(payment, known))
         if event_type is None:
             return payment, fact
         sequence = next_sequence(payment, known)
         # Of an open payment the next change of status goes on from this number; a final one has no more.
-        marked = revised(payment, has_adjustments=True, sequence=payment.sequence if payment.is_final else sequence)
+        marked = with_changes(
+            payment, has_adjustments=True, sequence=payment.sequence if payment.is_final else sequence
+        )
         payment = await self._note(tx, payment, marked)
-        told = revised(fact, event_sequence=sequence)
+        told = with_changes(fact, event_sequence=sequence)
         facts = [told if one.id == fact.id else one for one in known]
         await self._emit(tx, payment, event_type, sequence, subscribers, facts, Notice.of(fact, payment))
         return payment, told
@@ -276,7 +286,7 @@ class Settlement:
             await tx.payments.note(after)
         return after
 
-    async def told(self, payment: Payment) -> Payment:
+    async def view_for_events(self, payment: Payment) -> Payment:
         """The payment as it may be told of: one whose window has closed is FAILED for good before anybody reads it,
         as it would open again where the database's clock was ahead and is set back. A database that takes no writes
         just now leaves that to the sweep."""
@@ -287,7 +297,7 @@ class Settlement:
         except Unavailable:
             return payment
 
-    @retried
+    @retry_on_conflict
     async def expire(self, reference: str) -> Payment | None:
         """The payment, FAILED if its window has closed; None where there is none."""
         async with self.store.begin() as tx:
@@ -296,11 +306,11 @@ class Settlement:
                 return payment
             return await self.write(tx, *payment.expire())
 
-    @retried
+    @retry_on_conflict
     async def expire_due(self) -> int:
         """Makes durable what every reader sees already: INITIATED payments past their window. A batch at a time."""
         async with self.store.begin() as tx:
-            expired = await tx.payment_upkeep.expired(self.clock.now(), EXPIRE_BATCH)
+            expired = await tx.payment_upkeep.lock_expired(self.clock.now(), EXPIRE_BATCH)
             owners = {(payment.business_id, payment.environment) for payment in expired}
             subscribers = await tx.endpoints.subscribers_of(owners)
             for payment in expired:

@@ -10,8 +10,8 @@ from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
-from payagg.application.retry import retried
-from payagg.domain.attempt import Attempt, after_ask, postpone_ask
+from payagg.application.retry import retry_on_conflict
+from payagg.domain.attempt import Attempt, after_check, postpone_check
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH
 from payagg.domain.report import ProviderFault, ProviderReport
@@ -51,11 +51,11 @@ class Reconciler:
         due = await self._due(slug, environment, since)
         gate = asyncio.Semaphore(AT_ONCE)
 
-        async def bounded(attempt: Attempt) -> None:
+        async def check_bounded(attempt: Attempt) -> None:
             async with gate:
                 await self._ask(attempt)
 
-        results = await asyncio.gather(*(bounded(attempt) for attempt in due), return_exceptions=True)
+        results = await asyncio.gather(*(check_bounded(attempt) for attempt in due), return_exceptions=True)
         # One ask that failed (the database went away) leaves its attempt held and due again; the others are done.
         failures = [result for result in results if isinstance(result, Exception)]
         if failures:
@@ -65,12 +65,12 @@ class Reconciler:
     async def oldest_unasked(self) -> datetime | None:
         """Since when the longest overdue ask has been due; None when none is. For the metric."""
         async with self.store.begin() as tx:
-            return await tx.attempts.oldest_ask(self.payment_options.providers, self.clock.now())
+            return await tx.attempts.oldest_check(self.payment_options.providers, self.clock.now())
 
-    @retried
+    @retry_on_conflict
     async def _due(self, slug: str, environment: Environment, since: datetime) -> list[Attempt]:
         async with self.store.begin() as tx:
-            return await tx.attempts.due_asks(slug, environment, self.clock.now(), RATE, HOLD, since)
+            return await tx.attempts.due_checks(slug, environment, self.clock.now(), RATE, HOLD, since)
 
     async def _ask(self, attempt: Attempt) -> None:
         opened = await self._open(attempt)
@@ -89,7 +89,7 @@ class Reconciler:
         self.crash_point("J2")
         await self._schedule(current, report, began)
 
-    @retried
+    @retry_on_conflict
     async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, ChosenProvider | None, datetime] | None:
         """What to ask about and the instant, or None when there is nothing (more) to ask now. A missing choice = no
         credentials."""
@@ -99,16 +99,16 @@ class Reconciler:
                 return None
             now = self.clock.now()
             current = (await tx.attempts.of_payment(attempt.reference))[attempt.number - 1]
-            postponed = postpone_ask(payment, current, now)
+            postponed = postpone_check(payment, current, now)
             if postponed is not None:
                 await tx.attempts.save(postponed, current.token)
                 return None
-            choice = await self.payment_options.assigned(tx, current, payment.environment)
+            choice = await self.payment_options.provider_of_attempt(tx, current, payment.environment)
             if choice is not None and not await self.payment_options.admit(tx, current.gateway, payment.environment):
                 return None  # unhealthy: the hold brings it back, and it has not been asked
             return payment, current, choice, now
 
-    @retried
+    @retry_on_conflict
     async def _schedule(self, asked: Attempt, report: ProviderReport | None, began: datetime) -> None:
         """Plans the next ask by the schedule; after the last one, evidence of no payment ends the payment."""
         async with self.store.begin() as tx:
@@ -117,7 +117,7 @@ class Reconciler:
                 return  # it moved to another cell while its provider was asked
             # Read again under the lock: since the ask the attempt may have been handed over, and that must stand.
             current = (await tx.attempts.of_payment(asked.reference))[asked.number - 1]
-            done = after_ask(payment, current, began, self.entropy.chance())
+            done = after_check(payment, current, began, self.entropy.chance())
             await tx.attempts.save(done, current.token)
             if done.next_ask_at is None:
                 await self.settlement.end_asking(tx, payment, current, report, actor="reconciler")

@@ -55,34 +55,34 @@ class Verification:
         payment = found.payment
         attempt = next((a for a in found.attempts if a.state is AttemptState.HANDED_OFF), None)
         if attempt is None:
-            return _verified((await self.settlement.told(payment)).as_of(now), None)
+            return _verified_view((await self.settlement.view_for_events(payment)).as_of(now), None)
         seen = payment.as_of(now)
         # What became of a final payment's money since is asked about seldom, and is no part of this answer.
         every = VERIFY_FINAL_EVERY if seen.is_final else VERIFY_EVERY
         dates = (attempt.last_ask_at, seen.settled_at)
         asked_at = max((at for at in dates if at and at <= now + CLOCK_SLACK), default=None)
         if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now < asked_at + every)):
-            return _verified(seen, None)
+            return _verified_view(seen, None)
         async with self.store.begin() as tx:
-            choice = await self.payment_options.assigned(tx, attempt, payment.environment)
+            choice = await self.payment_options.provider_of_attempt(tx, attempt, payment.environment)
             if choice is None and seen.is_final:
-                return _verified(seen, None)
+                return _verified_view(seen, None)
             if choice is None:
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
             if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
                 # Paused after faults: as good as unreachable, and found out at once.
-                return _verified(seen, attempt.last_decline)
+                return _verified_view(seen, attempt.last_decline)
         # The simulator is our own code, which nobody need spare.
-        may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_ask(reference, attempt.number, now, every)
+        may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_check(reference, attempt.number, now, every)
         if not may_ask:
             # Asked a moment ago, perhaps by another process: its finding stands until the next call.
             if not seen.is_final and await self._is_mismatch(reference):
                 raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
-            return _verified(seen, attempt.last_decline)
+            return _verified_view(seen, attempt.last_decline)
         try:
             report = await self.provider_calls.fetch(payment, attempt, choice, "verify")
         except ProviderFault:
-            return _verified(seen, attempt.last_decline)
+            return _verified_view(seen, attempt.last_decline)
         self.crash_point("V1")
         settled = await self.settlement.report(report, attempt.gateway, payment.environment, "verify", asked=attempt)
         self.crash_point("V2")
@@ -93,7 +93,7 @@ class Verification:
         current = settled.payment or await self.store.find_payment(reference)
         if current is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)  # it moved to another cell meanwhile
-        return _verified(current.as_of(self.clock.now()), decline)
+        return _verified_view(current.as_of(self.clock.now()), decline)
 
     async def _is_mismatch(self, reference: str) -> bool:
         """Whether the provider's last answer had facts that differ. An equal one is kept once, so its word tells:
@@ -117,7 +117,7 @@ def redirect_url(payment: Payment) -> str | None:
     return urlunsplit(parts._replace(query=f"{parts.query}&{own}" if parts.query else own))
 
 
-def _verified(payment: Payment, last_decline: str | None) -> VerifiedPayment:
+def _verified_view(payment: Payment, last_decline: str | None) -> VerifiedPayment:
     return VerifiedPayment(
         reference=payment.reference,
         status=payment.status,

@@ -29,7 +29,7 @@ class BusinessRepository(Protocol):
     async def count(self) -> int:
         """How many there are, whatever their status."""
 
-    async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
+    async def list_businesses(self, search: str | None, after: str | None, limit: int) -> list[Business]:
         """By id, newest first (an id begins with its instant), strictly older than the id `after`; `search` is a
         literal, case-insensitive substring of the name."""
 
@@ -54,7 +54,7 @@ class ApiKeyRepository(Protocol):
     async def get(self, business_id: str, key_id: str) -> ApiKey | None:
         """Locked for update."""
 
-    async def listed(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
+    async def list_keys(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
         """Active keys, newest first, then the most recently revoked ones, at most `revoked_max`."""
 
     async def count_active(self, business_id: str, environment: Environment) -> int: ...
@@ -69,7 +69,7 @@ class AuditRepository(Protocol):
 
     async def add(self, entry: AuditEntry) -> None: ...
 
-    async def listed(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
+    async def list_entries(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
         """By id, newest first, strictly older than the id `after`."""
 
 
@@ -99,12 +99,12 @@ class ConsoleSessionRepository(Protocol):
 
 @dataclass(frozen=True)
 class KeyHolder:
-    """A presented key and the business behind it, as they are now or, `is_remembered`, as they were when the key was
+    """A presented key and the business behind it, as they are now or, `is_cached`, as they were when the key was
     last read."""
 
     key: ApiKey
     business: Business
-    is_remembered: bool = False
+    is_cached: bool = False
     realm: ClassVar[ActorRealm] = ActorRealm.KEY
 
     @property
@@ -112,6 +112,6 @@ class KeyHolder:
         return self.key.id
 
     @property
-    def standing(self) -> tuple[str, str, str]:
+    def key_state(self) -> tuple[str, str, str]:
         """All that can change about who may initiate: status of the key, status and KYC of the business."""
         return self.key.status.value, self.business.status.value, self.business.kyc_status.value

@@ -57,7 +57,7 @@ class ArchiveRepository(Protocol):
     async def move(self, payments: Sequence[ArchivedPayment], calls: Sequence[tuple[str, str]]) -> None:
         """Removes the transitions and attempts of these locked payments, and these calls (reference, id)."""
 
-    async def archived(self, references: Sequence[str]) -> set[str]:
+    async def find_archived(self, references: Sequence[str]) -> set[str]:
         """Which of them are archived and removed."""
 
     async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None: ...

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from payagg.domain.audit import AuditEntry
-from payagg.domain.cell_move import BusinessMove, Signpost
+from payagg.domain.cell_move import BusinessMove, ForwardingRecord
 from payagg.domain.gateway import Gateway
 from payagg.domain.values import Environment
 
@@ -38,9 +38,9 @@ class CellMoveRepository(Protocol):
 
     async def of_business(self, business_id: str) -> BusinessMove | None: ...
 
-    async def signpost_of_payment(self, reference: str) -> Signpost | None: ...
+    async def forwarding_record_of_payment(self, reference: str) -> ForwardingRecord | None: ...
 
-    async def signpost_of_key(self, secret_hash: bytes) -> Signpost | None: ...
+    async def forwarding_record_of_key(self, secret_hash: bytes) -> ForwardingRecord | None: ...
 
     async def schema(self) -> str:
         """The name of the schema; `rows` go between equal ones alone."""
@@ -54,7 +54,7 @@ class CellMoveRepository(Protocol):
     async def environments(self, business_id: str) -> set[Environment]:
         """Those in which it has active keys or payments."""
 
-    async def sealed(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
+    async def signing_secrets(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
         """Signing secrets of endpoints, of one business or of any, each with its context in the vault."""
 
     # Of the cell that the business leaves.
@@ -80,7 +80,7 @@ class CellMoveRepository(Protocol):
 
     async def under_way(self, business_id: str, limit: int) -> list["MovingPayment"]: ...
 
-    async def arrived(self, references: Sequence[str]) -> None:
+    async def forget_arrivals(self, references: Sequence[str]) -> None:
         """Nothing is kept of them but where they went."""
 
     async def belongings(self, business_id: str) -> Any:

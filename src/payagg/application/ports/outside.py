@@ -17,8 +17,8 @@ class ReferenceTaken(Exception):
     """A drawn reference already exists; draw another. Expect about two a day at 100,000 payments a day."""
 
 
-class StaleKey(Exception):
-    """A key or its business no longer stands as remembered; nothing was written."""
+class KeyStateChanged(Exception):
+    """A key or its business no longer stands as cached; nothing was written."""
 
 
 class Clock(Protocol):

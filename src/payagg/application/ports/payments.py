@@ -25,7 +25,7 @@ class PaymentAggregate:
 
 
 @dataclass(frozen=True)
-class PaymentToSettle:
+class LockedPayment:
     """A payment with what a change of its status needs: its attempts by number, the active endpoints of its business
     and environment, and its anomalies, newest first."""
 
@@ -45,7 +45,7 @@ class PaymentRepository(Protocol):
     async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
         """The payment is locked first, and the rest read under that lock."""
 
-    async def lock_to_settle(self, reference: str) -> PaymentToSettle | None:
+    async def lock_for_status(self, reference: str) -> LockedPayment | None:
         """As `lock_aggregate`."""
 
     async def add(self, payment: Payment) -> bool:
@@ -74,7 +74,7 @@ class AttemptRepository(Protocol):
         """Raises Conflict, at the end of the transaction at the latest, unless the stored token is still `token`; it
         changes under the payment's `lock` alone."""
 
-    async def due_asks(
+    async def due_checks(
         self,
         gateway: str,
         environment: Environment,
@@ -87,17 +87,17 @@ class AttemptRepository(Protocol):
         now + hold so that other workers skip them. Saving an attempt ends its hold. Where more are due than `limit`,
         businesses take turns.
 
-        And those that were in the air at `since`: their first ask would come within FIRST_ASK_MAX of it, and nobody has
-        asked about them or held them since."""
+        And those that were in the air at `since`: their first check would come within FIRST_CHECK_MAX of it, and nobody
+        has asked about them or held them since."""
 
-    async def hasten_asks(self, gateway: str, environment: Environment, now: datetime) -> int:
+    async def hasten_checks(self, gateway: str, environment: Environment, now: datetime) -> int:
         """Makes a batch of asks of a later time due now, but not those about charges that were confirmed longer than
         HASTEN_PAID ago; how many, 0 when there are none left."""
 
-    async def end_asks(self, reference: str) -> None:
+    async def end_checks(self, reference: str) -> None:
         """No attempt of the payment is asked about any more. Call under `lock`."""
 
-    async def oldest_ask(self, gateways: Collection[str], now: datetime) -> datetime | None:
+    async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
         """The earliest `next_ask_at` at these gateways that has passed by `now`."""
 
     async def has_open(self, gateway_id: str) -> bool:
@@ -123,10 +123,10 @@ class ProviderCallRepository(Protocol):
 class PaymentUpkeepRepository(Protocol):
     """What sweeps ask of payments: those to end, and those whose payer is to be forgotten."""
 
-    async def expired(self, now: datetime, limit: int) -> list[Payment]:
+    async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
         """INITIATED payments past their window, oldest first, locked, skipping what others hold."""
 
-    async def initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
+    async def list_initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
         """INITIATED payments in the order of their windows' ends, then references, past the given two."""
 
     async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:

@@ -71,7 +71,7 @@ class ProviderEventRepository(Protocol):
 
     async def save(self, event: ProviderEvent) -> None: ...
 
-    async def refused(self) -> list[RefusedEvent]:
+    async def list_refused(self) -> list[RefusedEvent]:
         """Newest first."""
 
     async def purge_refused(self, before: datetime) -> int:

@@ -74,7 +74,7 @@ class Provider(Protocol):
     def read_event(self, body: bytes) -> ProviderReport | None:
         """The report in an authentic body, None for events that are not ours; raises ProviderFault(MALFORMED)."""
 
-    def reduced_event(self, body: bytes) -> bytes:
+    def redact_event(self, body: bytes) -> bytes:
         """What of a body may be kept: all that `read_event` reads, which comes to the same of both, and nothing of the
         payer, the card or an authorisation to charge it again."""
 

@@ -85,7 +85,7 @@ class AnomalyRepository(Protocol):
     async def page(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
         """Newest first: ids are ordered by time."""
 
-    async def unclosed(self) -> dict[AnomalyKind, int]:
+    async def count_open(self) -> dict[AnomalyKind, int]:
         """How many of each kind are not closed."""
 
 

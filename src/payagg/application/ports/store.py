@@ -154,20 +154,20 @@ class Store(Protocol):
     async def find_console_session(self, session: bytes) -> ConsoleSession | None:
         """By its digest, read at the moment of the call."""
 
-    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
-        """With `remembered`, a holder read some time ago: raises StaleKey unless its standing is still the same."""
+    async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
+        """With `cached`, a holder read some time ago: raises KeyStateChanged unless its standing is still the same."""
 
-    async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
+    async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
         """The stored payment and whether it is new; the original when its idempotency key is taken.
 
-        Durable when it returns. Raises ReferenceTaken. With `remembered` as above: then nothing is added, and
+        Durable when it returns. Raises ReferenceTaken. With `cached` as above: then nothing is added, and
         no original shown, for a holder that stands otherwise by now.
         """
 
     async def find_original(
-        self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
+        self, business_id: str, environment: Environment, key: str, cached: KeyHolder | None = None
     ) -> Payment | None:
-        """The payment that holds the idempotency key; with `remembered` as above."""
+        """The payment that holds the idempotency key; with `cached` as above."""
 
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         """A payment and whose it is, for its payer."""
@@ -175,7 +175,7 @@ class Store(Protocol):
     async def find_choices(self, business_id: str) -> GatewayChoices:
         """As `GatewayRepository.choices`, where nothing is to be decided in a transaction."""
 
-    async def find_settling(self, slug: str) -> list[Gateway]:
+    async def find_retiring_gateways(self, slug: str) -> list[Gateway]:
         """Whose secrets may sign events under the slug: the living gateway, then DELETED ones that have secrets on
         file, the latest deleted first."""
 
@@ -187,7 +187,7 @@ class Store(Protocol):
         """Removes whole what lies in partitions that were over at `before`, but nothing that is younger or pending;
         how many it dropped."""
 
-    async def begin_ask(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
+    async def begin_check(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         """Whether the caller may ask the provider about the attempt now: one conditional update of `last_ask_at`."""
 
     async def is_current(self) -> bool:

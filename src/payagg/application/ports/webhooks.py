@@ -10,7 +10,7 @@ from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 
 
 @dataclass(frozen=True)
-class TryResult:
+class DeliveryAttemptResult:
     """What came of one HTTP try to a merchant. `status_code` None = no answer; `error` says why, without secrets."""
 
     status_code: int | None
@@ -24,16 +24,16 @@ class TryResult:
 
 
 # Deliveries that end without a try.
-SWITCHED_OFF = TryResult(None, "the endpoint is switched off", 0)
+SWITCHED_OFF = DeliveryAttemptResult(None, "the endpoint is switched off", 0)
 
 
-UNSIGNED = TryResult(None, "no active endpoint has a secret to sign with", 0)
+UNSIGNED = DeliveryAttemptResult(None, "no active endpoint has a secret to sign with", 0)
 
 
 class Sender(Protocol):
     async def send(
         self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str, is_test: bool = False
-    ) -> TryResult:
+    ) -> DeliveryAttemptResult:
         """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does. What is
         shared is budgeted by `owner`, a business's id, and for tests apart."""
 
@@ -118,11 +118,11 @@ class DeliveryQueue(Protocol):
         A delivery whose lease ran out is claimed again under the same number of tries, and `lost_tries` counts it.
         None that waits as a suspect is among them."""
 
-    async def claim_suspect(self, now: datetime, lease: timedelta) -> "ClaimedDelivery | None":
+    async def claim_poison_message(self, now: datetime, lease: timedelta) -> "ClaimedDelivery | None":
         """The suspect that has been due longest, leased as by `claim` whatever else is in flight in its partition."""
 
     async def finish(self, results: Sequence["DeliveryResult"]) -> None:
-        """Records tries whose token still matches; moves counters and, unless the try was blameless or the endpoint's
+        """Records tries whose token still matches; moves counters and, unless the try was uncounted or the endpoint's
         address was changed meanwhile, `concurrency`, `failing_since` and deactivation, which goes into the audit
         trail. A record ends a run of lost tries; a result that is `lost` tells of that run alone."""
 
@@ -134,7 +134,7 @@ class DeliveryQueue(Protocol):
     async def due(self, now: datetime, limit: int) -> int:
         """How many deliveries are due and in nobody's hands; counted up to `limit`."""
 
-    async def deactivated(self) -> int:
+    async def count_deactivated(self) -> int:
         """How many endpoints are switched off."""
 
     async def purge(self, before: datetime, limit: int) -> int:
@@ -158,13 +158,13 @@ class ClaimedDelivery:
 @dataclass(frozen=True)
 class DeliveryResult:
     """The result of one try: `retry_at` None ends the delivery, `deactivate` switches the endpoint off, and one that is
-    `blameless` failed through us and says nothing of the endpoint. Where `lost` none was made: the ones before were
+    `uncounted` failed through us and says nothing of the endpoint. Where `lost` none was made: the ones before were
     lost with their workers."""
 
     claimed: ClaimedDelivery
-    sent: TryResult
+    sent: DeliveryAttemptResult
     at: datetime
     retry_at: datetime | None
     deactivate: bool = False
-    blameless: bool = False
+    uncounted: bool = False
     lost: bool = False

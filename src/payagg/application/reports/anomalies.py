@@ -7,7 +7,7 @@ from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, Refusal
@@ -19,43 +19,43 @@ class Anomalies:
     clock: Clock
     entropy: Entropy
 
-    async def listed(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
+    async def list_anomalies(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
         """A page, newest first; the next one follows the last id."""
         async with self.store.begin() as tx:
             return await tx.anomalies.page(wanted, limit)
 
-    @retried
+    @retry_on_conflict
     async def acknowledge(self, anomaly_id: str, *, by: Actor) -> Anomaly:
         """Raises NOT_FOUND or ANOMALY_NOT_OPEN."""
         async with self.store.begin() as tx:
-            anomaly = _known(await tx.anomalies.lock(anomaly_id))
+            anomaly = _or_not_found(await tx.anomalies.lock(anomaly_id))
             acknowledged = anomaly.acknowledge(by.name, self.clock.now())
             await self._save(tx, by, Action.ANOMALY_ACKNOWLEDGE, anomaly, acknowledged)
             return acknowledged
 
-    @retried
+    @retry_on_conflict
     async def close(self, anomaly_id: str, reason: str, *, by: Actor) -> Anomaly:
         """`reason` says what was done. Raises VALIDATION_ERROR, NOT_FOUND or ANOMALY_ALREADY_CLOSED."""
         async with self.store.begin() as tx:
-            anomaly = _known(await tx.anomalies.lock(anomaly_id))
+            anomaly = _or_not_found(await tx.anomalies.lock(anomaly_id))
             closed = anomaly.close(by.name, reason, self.clock.now())
             await self._save(tx, by, Action.ANOMALY_CLOSE, anomaly, closed)
             return closed
 
-    @retried
+    @retry_on_conflict
     async def assign(self, anomaly_id: str, assignee: str | None, *, by: Actor) -> Anomaly:
         """Raises VALIDATION_ERROR, NOT_FOUND or ANOMALY_ALREADY_CLOSED."""
         async with self.store.begin() as tx:
-            anomaly = _known(await tx.anomalies.lock(anomaly_id))
+            anomaly = _or_not_found(await tx.anomalies.lock(anomaly_id))
             assigned = anomaly.assign(assignee)
             await self._save(tx, by, Action.ANOMALY_ASSIGN, anomaly, assigned)
             return assigned
 
-    @retried
+    @retry_on_conflict
     async def note(self, anomaly_id: str, text: str, *, by: Actor) -> Anomaly:
         """Raises VALIDATION_ERROR, NOT_FOUND, ANOMALY_ALREADY_CLOSED or NOTE_LIMIT_REACHED."""
         async with self.store.begin() as tx:
-            anomaly, now = _known(await tx.anomalies.lock(anomaly_id)), self.clock.now()
+            anomaly, now = _or_not_found(await tx.anomalies.lock(anomaly_id)), self.clock.now()
             noted = anomaly.note(text, by.name, now)
             await tx.anomalies.save(noted)
             changes = {"note": {"before": None, "after": text}}
@@ -68,7 +68,7 @@ class Anomalies:
         await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes)
 
 
-def _known(anomaly: Anomaly | None) -> Anomaly:
+def _or_not_found(anomaly: Anomaly | None) -> Anomaly:
     if anomaly is None:
         raise Refusal(ErrorCode.NOT_FOUND)
     return anomaly

@@ -6,14 +6,14 @@ from payagg.application.accounts.audit import one_line
 from payagg.application.archive.reader import ArchiveDamaged, ArchiveReader
 from payagg.application.archive.tables import attempts_of, calls_of, transitions_of
 from payagg.application.gateways.credentials import GatewayCredentials
-from payagg.application.payments.forwarding_records import Signposts
+from payagg.application.payments.forwarding_records import ForwardingRecords
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.store import Store
 from payagg.application.reports.history import accounts_of, gateways_of, history_of
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditFilter
-from payagg.domain.errors import ErrorCode, Refusal, misdirected
+from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.payment import Payment
 from payagg.domain.resolution import Resolution
@@ -29,9 +29,9 @@ async def timeline(
     there; where it cannot be, a line says so. `sealed` opens the accounts that the charges are compared with."""
     payment = await store.find_payment(reference)
     if payment is None:
-        cell = await Signposts(store, has_cells=True).cell_of(reference)
+        cell = await ForwardingRecords(store, has_cells=True).cell_of(reference)
         if cell is not None:
-            raise misdirected(cell, f"The payment moved to the cell {cell}.")
+            raise misdirected_refusal(cell, f"The payment moved to the cell {cell}.")
         raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
     async with store.begin() as tx:
         history = await history_of(tx, reference)
@@ -39,7 +39,7 @@ async def timeline(
         calls = await tx.provider_calls.of_payment(reference)
         anomalies = await tx.anomalies.of_payment(reference)
         resolutions = await tx.resolutions.of_payment(reference)
-        entries = await tx.audit.listed(AuditFilter(object_id=reference), None, ENTRIES_MAX)
+        entries = await tx.audit.list_entries(AuditFilter(object_id=reference), None, ENTRIES_MAX)
     transitions, attempts = history.transitions, history.attempts
     lines: list[Line] = []
     if history.archived is not None:
@@ -65,7 +65,7 @@ async def timeline(
     accounts = accounts_of(gateways, sealed, payment.environment) if sealed is not None else {}
     for attempt in attempts:
         lines += _attempt(attempt, accounts.get(attempt.gateway_id))
-    lines += [(g.updated_at, _deleted(g)) for g in gateways if g.status is GatewayStatus.DELETED]
+    lines += [(g.updated_at, _deletion_note(g)) for g in gateways if g.status is GatewayStatus.DELETED]
     for c in calls:
         word = f" '{c.word}'" if c.word else ""
         what = f"{c.operation} at {c.gateway}, attempt {c.attempt}: {c.result}{word}"
@@ -120,7 +120,7 @@ def _charge(attempt: Attempt) -> str:
     return "provider's id {}, channel {}, fee {}".format(*facts) + f", paid at {paid_at}"
 
 
-def _deleted(gateway: Gateway) -> str:
+def _deletion_note(gateway: Gateway) -> str:
     rest = "its credentials stay for settling" if gateway.has_credentials else "its credentials are wiped"
     return f"gateway     {gateway.id} ({gateway.slug}) deleted; {rest}"
 

@@ -23,14 +23,14 @@ async def service_health(
 ) -> ServiceHealth:
     now = clock.now()
     async with store.begin() as tx:
-        unclosed = await tx.anomalies.unclosed()
+        unclosed = await tx.anomalies.count_open()
         providers = await tx.health.all()
     refused = Counter((one.provider, one.environment, one.fault) for one in await refused_events.recent())
     postgres, migration = await store.versions()
     return ServiceHealth(
         deliveries_oldest_due_seconds=_age(now, await store.queue.oldest_due(now)),
         payments_oldest_unasked_seconds=_age(now, await reconciler.oldest_unasked()),
-        webhook_endpoints_deactivated=await store.queue.deactivated(),
+        webhook_endpoints_deactivated=await store.queue.count_deactivated(),
         paused_providers=[
             PausedProvider(one.gateway, one.environment, _age(one.open_until, now))
             for one in providers

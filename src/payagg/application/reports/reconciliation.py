@@ -14,7 +14,7 @@ from payagg.application.ports.outside import Clock, Entropy, Unavailable
 from payagg.application.ports.providers import ProviderLists
 from payagg.application.ports.store import Store
 from payagg.application.reports.export import lines as csv_lines
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.reconciliations import COLUMNS, cells_of
 from payagg.domain.audit import Actor, clock
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -31,7 +31,7 @@ from payagg.domain.reconciliation import (
     ReconciliationRun,
     check_unit,
     fact_of,
-    matched,
+    match_all,
     totals,
     unreadable_finding,
 )
@@ -113,7 +113,7 @@ class ReconciliationRuns:
         if credentials is None:
             raise invalid("gateway", f"Has no credentials for {environment.value}.")
         await self._add(run)
-        return await self._work(run, given or await self._listed(run, lists, credentials, progress))
+        return await self._work(run, given or await self._read_lists(run, lists, credentials, progress))
 
     async def run_due(self) -> int:
         """Yesterday's LIVE payments of each provider that has lists and credentials, once over all workers; how many
@@ -123,11 +123,11 @@ class ReconciliationRuns:
             return 0
         for gateway, lists in self.lists.items():
             credentials = await self._credentials(gateway, Environment.LIVE)
-            run = await self._claimed(gateway, now) if credentials is not None else None
+            run = await self._claim(gateway, now) if credentials is not None else None
             if run is None or credentials is None:
                 continue
             try:
-                await self._work(run, await self._listed(run, lists, credentials, _silent))
+                await self._work(run, await self._read_lists(run, lists, credentials, _silent))
                 done += 1
             except ProviderFault as fault:
                 _log.warning("reconciliation postponed", gateway=gateway, reason=fault.kind.value)
@@ -156,7 +156,7 @@ class ReconciliationRuns:
         header = [] if after is not None else [COLUMNS]
         return csv_lines([*header, *rows]), found[-1].number if len(found) == PAGE else None
 
-    @retried
+    @retry_on_conflict
     async def _credentials(self, gateway: str, environment: Environment) -> Mapping[str, str] | None:
         if gateway not in self.payment_options.providers:
             return None
@@ -164,13 +164,13 @@ class ReconciliationRuns:
             choice = await self.payment_options.of_slug(tx, gateway, environment)
         return choice.credentials if choice is not None else None
 
-    @retried
+    @retry_on_conflict
     async def _add(self, run: ReconciliationRun) -> None:
         async with self.store.begin() as tx:
             await tx.reconciliations.add(run)
 
-    @retried
-    async def _claimed(self, gateway: str, now: datetime) -> ReconciliationRun | None:
+    @retry_on_conflict
+    async def _claim(self, gateway: str, now: datetime) -> ReconciliationRun | None:
         yesterday = now.date() - timedelta(days=1)
         claim = f"{gateway} {Environment.LIVE.value} {yesterday}"
         run = ReconciliationRun(
@@ -188,7 +188,7 @@ class ReconciliationRuns:
             run_id = await tx.reconciliations.claim(run, now - STALE)
         return replace(run, id=run_id) if run_id is not None else None
 
-    async def _listed(
+    async def _read_lists(
         self, run: ReconciliationRun, lists: ProviderLists, credentials: Mapping[str, str], progress: Progress
     ) -> _Read:
         since, until = _days(run)
@@ -224,7 +224,7 @@ class ReconciliationRuns:
         ]
         kept = {line.reference for line in lines}
         payments |= {one.reference: replace(one, is_within=False) for one in others if one.reference in kept}
-        matches = matched(lines, payments.values(), self.other_cells)
+        matches = match_all(lines, payments.values(), self.other_cells)
         if run.source != "list":
             check_unit(matches)
         known = await self._unknown(matches)
@@ -257,7 +257,7 @@ class ReconciliationRuns:
             since, after = page[-1][0], page[-1][1].reference
         return found
 
-    @retried
+    @retry_on_conflict
     async def _page(
         self, run: ReconciliationRun, since: datetime, until: datetime, after: str
     ) -> list[tuple[datetime, OurPayment]]:
@@ -270,12 +270,12 @@ class ReconciliationRuns:
             found += await self._some_of_gateway(run, references[start : start + PAGE])
         return found
 
-    @retried
+    @retry_on_conflict
     async def _some_of_gateway(self, run: ReconciliationRun, references: Sequence[str]) -> list[OurPayment]:
         async with self.store.begin() as tx:
             return await tx.reconciliations.of_gateway(run.gateway, run.environment, references)
 
-    @retried
+    @retry_on_conflict
     async def _unknown(self, matches: Iterable[Match]) -> _Known:
         """What is known already of money without a payment: of a payment's facts `Settlement` itself keeps one each."""
         strangers = [match for match in matches if match.bucket is MatchBucket.THERE_ONLY]
@@ -287,7 +287,7 @@ class ReconciliationRuns:
                     known[anomaly.details["providerReference"]].append(dict(anomaly.details))
         return known
 
-    @retried
+    @retry_on_conflict
     async def _is_told(self, match: Match, told: set[str]) -> bool:
         """Whether its refund is known by an anomaly that is not among `told`, which it joins."""
         (line,) = match.lines
@@ -318,7 +318,7 @@ class ReconciliationRuns:
         done = [effect for effect in effects if effect is not ReportEffect.UNCHANGED] or effects
         return done[0].value if done else None
 
-    @retried
+    @retry_on_conflict
     async def _end(self, run: ReconciliationRun, findings: Sequence[ReconciliationFinding]) -> None:
         async with self.store.begin() as tx:
             stored = await tx.reconciliations.get(run.id)

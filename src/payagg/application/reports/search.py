@@ -15,7 +15,7 @@ import msgspec
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
 from payagg.application.reports.export import COLUMNS, TOTAL_COLUMNS, cells, lines, total_cells
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.adjustments import AdjustmentDay, KindTotal
 from payagg.application.schemas.payment_search import (
     AdminPayment,
@@ -133,7 +133,7 @@ class PaymentSearch:
             for day, group in groupby(totals, key=lambda total: total.day)
         ]
         adjustments = [
-            AdjustmentDay(day, [_adjusted(total) for total in group])
+            AdjustmentDay(day, [_adjustment_total(total) for total in group])
             for day, group in groupby(adjusted, key=lambda total: total.day)
         ]
         # _totals has refused a range with an open end.
@@ -174,7 +174,7 @@ class PaymentSearch:
                 own.left.charge(read)
         return totals
 
-    @retried
+    @retry_on_conflict
     async def _added_up(self, wanted: PaymentFilter) -> Totals:
         async with self.store.begin() as tx:
             totals = await tx.payment_search.totals(wanted, self.clock.now(), SUMMARY_READS.most + 1)
@@ -190,7 +190,7 @@ class PaymentSearch:
         try:
             yield lines([COLUMNS])
             async for shown, _ in self._pages(wanted):
-                async for part in _formatted(cells(detail) for _, detail in shown):
+                async for part in _format_slices(cells(detail) for _, detail in shown):
                     yield part
         finally:
             self._exporting.discard(wanted.business_id)
@@ -200,7 +200,7 @@ class PaymentSearch:
         yield lines([("businessId", "businessName", *COLUMNS)])
         async for shown, names in self._pages(wanted, named=True):
             rows = ([payment.business_id, names.get(payment.business_id, ""), *cells(one)] for payment, one in shown)
-            async for part in _formatted(rows):
+            async for part in _format_slices(rows):
                 yield part
 
     async def _pages(
@@ -214,7 +214,7 @@ class PaymentSearch:
                 after = PaymentCursor.of(shown[-1][0])
                 yield shown, names
 
-    @retried
+    @retry_on_conflict
     async def _page(
         self, wanted: PaymentFilter, after: PaymentCursor | None, limit: int, *, named: bool = False
     ) -> tuple[list[ShownPayment], dict[str, str], bool]:
@@ -234,7 +234,7 @@ class PaymentSearch:
         return list(zip(shown, details, strict=True)), names, has_more
 
 
-async def _formatted(rows: Iterable[Sequence[Any]]) -> AsyncIterator[bytes]:
+async def _format_slices(rows: Iterable[Sequence[Any]]) -> AsyncIterator[bytes]:
     """The rows in slices, others having their turn after each."""
     left = iter(rows)
     while some := list(islice(left, EXPORT_SLICE)):
@@ -266,7 +266,7 @@ def _total(total: PaymentTotal) -> StatusTotal:
     )
 
 
-def _adjusted(total: AdjustmentTotal) -> KindTotal:
+def _adjustment_total(total: AdjustmentTotal) -> KindTotal:
     return KindTotal(total.kind, total.count, _sum(total.amount), _sum(total.effect))
 
 

@@ -6,7 +6,7 @@ from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
 from payagg.application.reports.history import accounts_of, gateways_of, history_of
-from payagg.application.schemas.payment_story import (
+from payagg.application.schemas.payment_timeline import (
     AdminPaymentAttempt,
     AdminPaymentStory,
     PaymentAttempt,
@@ -24,18 +24,18 @@ from payagg.domain.resolution import is_resolvable
 from payagg.domain.values import Environment
 
 
-async def payment_story(
+async def payment_timeline(
     store: Store, clock: Clock, reference: str, *, owner: tuple[str, Environment] | None = None
 ) -> PaymentStory:
     """`owner`: the business and the environment that the payment must belong to. Raises PAYMENT_NOT_FOUND."""
-    return (await _told(store, clock, reference, owner))[1]
+    return (await _load(store, clock, reference, owner))[1]
 
 
 async def admin_payment_story(
     store: Store, clock: Clock, sealed: GatewayCredentials, reference: str
 ) -> AdminPaymentStory:
-    """As `payment_story`; `sealed` opens the accounts that the charges are compared with."""
-    payment, story, attempts = await _told(store, clock, reference, None)
+    """As `payment_timeline`; `sealed` opens the accounts that the charges are compared with."""
+    payment, story, attempts = await _load(store, clock, reference, None)
     async with store.begin() as tx:
         gateways = await gateways_of(tx, attempts)
         resolutions = await tx.resolutions.of_payment(reference)
@@ -49,7 +49,7 @@ async def admin_payment_story(
     )
 
 
-async def _told(
+async def _load(
     store: Store, clock: Clock, reference: str, owner: tuple[str, Environment] | None
 ) -> tuple[Payment, PaymentStory, list[Attempt]]:
     payment = await store.find_payment(reference)

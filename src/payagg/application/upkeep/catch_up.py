@@ -25,10 +25,10 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.status_checks import RATE
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.attempt import ATTEMPTS_MAX, Attempt, AttemptState, provider_reference
 from payagg.domain.audit import Action, Actor, Changes
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import invalid
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment, Status
@@ -94,10 +94,10 @@ class CatchUp:
             hastened += done
         return hastened
 
-    @retried
+    @retry_on_conflict
     async def _hasten_batch(self, slug: str, environment: Environment) -> int:
         async with self.store.begin() as tx:
-            return await tx.attempts.hasten_asks(slug, environment, self.clock.now())
+            return await tx.attempts.hasten_checks(slug, environment, self.clock.now())
 
     async def _open_then(self, since: datetime) -> AsyncIterator[list[Payment]]:
         until, reference = since, ""
@@ -105,10 +105,10 @@ class CatchUp:
             yield payments
             until, reference = payments[-1].expires_at, payments[-1].reference
 
-    @retried
+    @retry_on_conflict
     async def _page(self, until: datetime, reference: str) -> list[Payment]:
         async with self.store.begin() as tx:
-            return await tx.payment_upkeep.initiated(until, reference, BATCH)
+            return await tx.payment_upkeep.list_initiated(until, reference, BATCH)
 
     async def _look(self, payment: Payment, since: datetime, gate: asyncio.Semaphore, pace: "_Pace") -> "_Seen":
         """Asks about every reference that the payment's next attempts can have had: one that was turned down leaves a
@@ -118,7 +118,7 @@ class CatchUp:
         async with gate:
             for number in range(known + 1, ATTEMPTS_MAX + 1):
                 for slug, choice in list(choices.items()):
-                    attempt = self._supposed(payment, number, choice, slug, since)
+                    attempt = self._assumed_attempt(payment, number, choice, slug, since)
                     await pace.wait(slug)
                     try:
                         report = await self.provider_calls.fetch(payment, attempt, choice, SOURCE)
@@ -132,7 +132,7 @@ class CatchUp:
                         break
         return seen
 
-    @retried
+    @retry_on_conflict
     async def _choices(self, payment: Payment, since: datetime) -> tuple[dict[str, ChosenProvider], int]:
         """By slug the providers that may have been called for the payment, and how many attempts are known: those whose
         end is not are left in doubt."""
@@ -147,7 +147,9 @@ class CatchUp:
             found = {slug: await self.payment_options.of_slug(tx, slug, payment.environment) for slug in self._slugs}
         return {slug: choice for slug, choice in found.items() if choice is not None}, len(attempts)
 
-    def _supposed(self, payment: Payment, number: int, choice: ChosenProvider, slug: str, since: datetime) -> Attempt:
+    def _assumed_attempt(
+        self, payment: Payment, number: int, choice: ChosenProvider, slug: str, since: datetime
+    ) -> Attempt:
         now = self.clock.now()
         claim = Attempt.claim(
             payment,
@@ -173,7 +175,7 @@ class CatchUp:
                 as_of=max(since, payment.created_at),
             )
 
-    @retried
+    @retry_on_conflict
     async def _add(self, payment: Payment, attempt: Attempt) -> bool:
         """False where somebody else went on with the payment meanwhile."""
         async with self.store.begin() as tx:
@@ -182,14 +184,14 @@ class CatchUp:
             if locked is None or locked.status is not Status.INITIATED or attempt.number <= known:
                 return False
             for number in range(known + 1, attempt.number):
-                missed = revised(
+                missed = with_changes(
                     attempt, number=number, provider_reference=provider_reference(payment.reference, number)
                 )
                 await tx.attempts.add(missed.refuse())
             await tx.attempts.add(attempt)
             return True
 
-    @retried
+    @retry_on_conflict
     async def _record(self, action: Action, since: datetime, by: Actor, changes: Changes | None = None) -> None:
         async with self.store.begin() as tx:
             at = since.isoformat(timespec="seconds")

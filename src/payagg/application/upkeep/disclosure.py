@@ -9,7 +9,7 @@ import msgspec
 from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.upkeep.retention import payments_of_payer
 from payagg.domain.audit import Action, Actor
 
@@ -59,7 +59,7 @@ class Disclosures:
         found = [await self._disclose(reference, by) for reference in references]
         return Disclosure(email, self.clock.now(), [payment for payment in found if payment is not None])
 
-    @retried
+    @retry_on_conflict
     async def _disclose(self, reference: str, by: Actor) -> DisclosedPayment | None:
         async with self.store.begin() as tx:
             payment = await tx.payments.get(reference)

@@ -6,7 +6,7 @@ import structlog
 
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 
 _log = structlog.get_logger("payagg.future_instants")
 
@@ -30,7 +30,7 @@ class FutureInstants:
             _log.warning("the database's clock was ahead: what waited for a wrong date is due now", rows=pulled)
         return pulled
 
-    @retried
+    @retry_on_conflict
     async def _step(self, after: str) -> tuple[int, str | None]:
         async with self.store.begin() as tx:
             return await tx.future_instants.pull_back(self.clock.now(), after)

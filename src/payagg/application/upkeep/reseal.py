@@ -7,7 +7,7 @@ from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy, KeyedVault
 from payagg.application.ports.store import Store
 from payagg.application.ports.upkeep import SealedKind
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import Action, Actor, Changes
 
 BATCH = 100  # rows looked at, and at most changed, in one transaction
@@ -28,7 +28,7 @@ class Reseal:
     entropy: Entropy
     vault: KeyedVault
 
-    async def counted(self) -> dict[SealedKind, Counter[str]]:
+    async def count_by_key(self) -> dict[SealedKind, Counter[str]]:
         """How many things of each kind each key seals, by the key's id."""
         found: dict[SealedKind, Counter[str]] = {kind: Counter() for kind in SealedKind}
         for kind in SealedKind:
@@ -48,7 +48,7 @@ class Reseal:
                 after = await self._batch(kind, after, done, by)
         return done
 
-    @retried
+    @retry_on_conflict
     async def _ids(self, kind: SealedKind, after: str) -> tuple[list[str], str | None]:
         async with self.store.begin() as tx:
             page = await tx.sealed.page(kind, after, BATCH)
@@ -61,7 +61,7 @@ class Reseal:
         done.closed[kind] += closed
         return last
 
-    @retried
+    @retry_on_conflict
     async def _reseal(self, kind: SealedKind, after: str, by: Actor) -> tuple[int, int, str | None]:
         first = self.vault.sealing_key
         moved = closed = 0

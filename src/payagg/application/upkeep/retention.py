@@ -13,9 +13,9 @@ from payagg.application.accounts.audit import record
 from payagg.application.counters import count
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import Action, Actor
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.values import parse_email
 from payagg.domain.webhook import RETENTION, Event
 
@@ -47,7 +47,7 @@ class Retention:
     entropy: Entropy
     keys_kept: timedelta = KEYS_KEPT
 
-    @retried
+    @retry_on_conflict
     async def empty_inbox(self) -> int:
         """Empties a batch of inbox bodies whose time is over; 0 when there is nothing left. For the worker."""
         async with self.store.begin() as tx:
@@ -63,7 +63,7 @@ class Retention:
             forgotten += removed
         return forgotten
 
-    @retried
+    @retry_on_conflict
     async def forget_keys(self) -> int:
         """Frees a batch of idempotency keys whose payments ended `keys_kept` ago; 0 when there is none left. Never the
         key of a payment that may still be paid. For the worker."""
@@ -90,7 +90,7 @@ class Retention:
                 waiting += 1
         return Erasure(cleared, waiting)
 
-    @retried
+    @retry_on_conflict
     async def _clear_batch(self, before: datetime, by: Actor) -> int:
         async with self.store.begin() as tx:
             references = await tx.payment_upkeep.settled_with_payer(before, BATCH)
@@ -101,12 +101,12 @@ class Retention:
                 await record(tx, self.entropy, now, by, action, f"{references[0]} ... {references[-1]}", changes)
             return len(references)
 
-    @retried
+    @retry_on_conflict
     async def _forget_step(self, after: str) -> tuple[int, str | None]:
         async with self.store.begin() as tx:
             return await tx.inbox.remove(self.clock.now() - INBOX_KEPT, after, BATCH)
 
-    @retried
+    @retry_on_conflict
     async def _erase_one(self, reference: str, by: Actor) -> bool:
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(reference)
@@ -130,7 +130,7 @@ async def payments_of_payer(store: Store, email: str) -> AsyncIterator[str]:
             yield reference
 
 
-@retried
+@retry_on_conflict
 async def _step(store: Store, email: str, after: str) -> tuple[list[str], str | None]:
     async with store.begin() as tx:
         return await tx.payment_upkeep.of_payer(email, after, WALK)
@@ -149,4 +149,4 @@ def _without_payer(event: Event) -> Event:
     body = msgspec.json.decode(event.body, type=dict[str, msgspec.Raw])
     data = msgspec.json.decode(body["data"], type=dict[str, msgspec.Raw])
     cleared = data | {name: NULL for name in SHOWN_FIELDS if name in data}
-    return revised(event, body=msgspec.json.encode(body | {"data": msgspec.Raw(msgspec.json.encode(cleared))}))
+    return with_changes(event, body=msgspec.json.encode(body | {"data": msgspec.Raw(msgspec.json.encode(cleared))}))

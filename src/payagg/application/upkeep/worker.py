@@ -9,9 +9,9 @@ from typing import Protocol
 
 import structlog
 
-from payagg.application.cells.gateway_replication import GatewayCopies
+from payagg.application.cells.gateway_replication import GatewayReplication
 from payagg.application.counters import count
-from payagg.application.gateways.credential_retirement import GatewaySettling
+from payagg.application.gateways.credential_retirement import CredentialRetirement
 from payagg.application.gateways.gateways import Gateways
 from payagg.application.payments.provider_events import ProviderEvents
 from payagg.application.payments.refused_events import RefusedEvents
@@ -44,7 +44,7 @@ class WorkerServices(Protocol):
     @property
     def gateways(self) -> Gateways: ...
     @property
-    def gateway_settling(self) -> GatewaySettling: ...
+    def gateway_settling(self) -> CredentialRetirement: ...
     @property
     def refused_events(self) -> RefusedEvents: ...
     @property
@@ -60,7 +60,7 @@ class WorkerServices(Protocol):
     @property
     def future_instants(self) -> FutureInstants: ...
     @property
-    def gateway_copies(self) -> GatewayCopies | None:
+    def gateway_replication(self) -> GatewayReplication | None:
         """None at the home cell, and where there is one installation."""
 
 
@@ -86,7 +86,7 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
         )
         for slug, environment in services.reconciler.shares()
     ]
-    copies = services.gateway_copies
+    copies = services.gateway_replication
     copying = [] if copies is None else [Sweep("gateways of the home cell", 10.0, copies.pull, until_dry=False)]
     runs = services.reconciliation_runs
     listing = [Sweep("reconciliation of yesterday", 600.0, runs.run_due, until_dry=False)] if runs.lists else []

@@ -11,7 +11,7 @@ import structlog
 from payagg.application.counters import count
 from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailable, Vault
 from payagg.application.ports.store import Store
-from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult, Sender, TryResult
+from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult, Sender
 from payagg.application.spans import span
 from payagg.domain.signing import signed_headers
 from payagg.domain.webhook import (
@@ -37,9 +37,9 @@ SUSPECTS_SECONDS = 2.0
 SUSPECTS_PAUSE = 3
 ALONE_WITHIN = 20.0  # seconds until other tries have ended and are recorded; with a try of its own within the lease
 GONE = 410
-LOST = TryResult(None, "the worker died before it recorded its try", 0)
-GIVEN_UP = TryResult(None, "given up: earlier tries were never recorded", 0)
-UNOPENED = TryResult(None, "the signing secret cannot be opened", 0)
+LOST = DeliveryAttemptResult(None, "the worker died before it recorded its try", 0)
+GIVEN_UP = DeliveryAttemptResult(None, "given up: earlier tries were never recorded", 0)
+UNOPENED = DeliveryAttemptResult(None, "the signing secret cannot be opened", 0)
 BACK_OFF_SECONDS = 1.0
 BACK_OFF_MAX_SECONDS = 15.0
 KEYS_CACHED_MAX = 50_000
@@ -83,10 +83,10 @@ class Dispatcher:
 
     async def run_once(self) -> int:
         """Claims and sends one batch and records it, then one suspect; the number of tries. For tests and tools."""
-        claimed = await self._claimed(CONCURRENT)
+        claimed = await self._claim(CONCURRENT)
         await asyncio.gather(*(self._try(one) for one in claimed))
         await self._record()
-        suspect = await self._suspect()
+        suspect = await self._poison_message()
         if suspect is not None:
             await self._try(suspect)
             await self._record()
@@ -105,9 +105,9 @@ class Dispatcher:
                 wait, room = self.poll_seconds * (0.8 + 0.4 * self.entropy.chance()), 0
                 try:
                     if _time() >= self._suspects_at:
-                        await self._try_suspects(stopping)
+                        await self._try_poison_messages(stopping)
                     room = CONCURRENT - len(self._trying)
-                    claimed = await self._claimed(room) if room else []
+                    claimed = await self._claim(room) if room else []
                     count("worker_sweeps", "deliveries")
                     back_off = BACK_OFF_SECONDS
                 except (Unavailable, Conflict) as error:
@@ -126,19 +126,19 @@ class Dispatcher:
         finally:
             stopping.cancel()
 
-    async def _claimed(self, room: int) -> list[ClaimedDelivery]:
+    async def _claim(self, room: int) -> list[ClaimedDelivery]:
         failing = FAILING_MAX - sum(one.is_failing for one in self._trying.values())
         return await self.store.queue.claim(self.clock.now(), room, CONCURRENCY_MAX, failing, self.lease)
 
-    async def _suspect(self) -> ClaimedDelivery | None:
-        return await self.store.queue.claim_suspect(self.clock.now(), self.lease)
+    async def _poison_message(self) -> ClaimedDelivery | None:
+        return await self.store.queue.claim_poison_message(self.clock.now(), self.lease)
 
-    async def _try_suspects(self, stopping: "asyncio.Task[bool]") -> None:
+    async def _try_poison_messages(self, stopping: "asyncio.Task[bool]") -> None:
         """Sends what was lost with one worker after the other, each while nothing else is under way here: if it kills
         this worker too, no other delivery is lost with it, and none is suspected for it."""
         began = _time()
         self._suspects_at = began + SUSPECTS_EVERY
-        one = await self._suspect()
+        one = await self._poison_message()
         if one is not None and not await self._is_alone(stopping):
             await self._release([one])
             one = None
@@ -146,7 +146,7 @@ class Dispatcher:
         while one is not None:
             await asyncio.wait({self._begin(one), stopping}, return_when=asyncio.FIRST_COMPLETED)
             is_over = _time() >= until or not await self._is_alone(stopping)
-            one = None if is_over else await self._suspect()
+            one = None if is_over else await self._poison_message()
         ended = _time()
         self._suspects_at = max(self._suspects_at, ended + SUSPECTS_PAUSE * (ended - began))
 
@@ -167,7 +167,7 @@ class Dispatcher:
     def _begin(self, one: ClaimedDelivery) -> "asyncio.Task[None]":
         task = asyncio.create_task(self._try(one))
         self._trying[task] = one
-        task.add_done_callback(self._tried)
+        task.add_done_callback(self._on_attempt_end)
         return task
 
     def _lanes_with(self, tries: int) -> set[str]:
@@ -175,7 +175,7 @@ class Dispatcher:
         counts = Counter(one.delivery.partition for one in self._trying.values())
         return {partition for partition, under_way in counts.items() if under_way >= tries}
 
-    def _tried(self, task: "asyncio.Task[None]") -> None:
+    def _on_attempt_end(self, task: "asyncio.Task[None]") -> None:
         self._trying.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             # The lease brings the delivery back; a defect here must not stop the others.
@@ -201,25 +201,25 @@ class Dispatcher:
         now = self.clock.now()
         if one.is_lease_expired:
             count("delivery_leases_lapsed")
-            if one.delivery.is_suspect:
-                self._note(_postponed(one, now))
+            if one.delivery.is_poison:
+                self._note(_postpone(one, now))
                 return
         try:
-            keys = [self._opened(endpoint_id, sealed) for endpoint_id, sealed in one.secrets]
+            keys = [self._unseal(endpoint_id, sealed) for endpoint_id, sealed in one.secrets]
         except ValueError:
             # Without the encryption key nothing can be signed; an operator can still bring the key back.
-            self._note(replace(self._finished(one, UNOPENED, now), blameless=True))
+            self._note(replace(self._finish(one, UNOPENED, now), uncounted=True))
             return
         headers = signed_headers(keys, one.delivery.event_id, int(now.timestamp()), one.body)
         with span("delivery", {"payagg.environment": one.delivery.environment.value}):
             sent = await self.sender.send(one.url, headers, one.body, owner=one.delivery.business_id)
-        self._note(self._finished(one, sent, self.clock.now()))
+        self._note(self._finish(one, sent, self.clock.now()))
 
     def _note(self, result: DeliveryResult) -> None:
         self._results.append(result)
         self._resulted.set()
 
-    def _opened(self, endpoint_id: str, sealed: bytes) -> bytes:
+    def _unseal(self, endpoint_id: str, sealed: bytes) -> bytes:
         key = self._keys.get((endpoint_id, sealed))
         if key is None:
             if len(self._keys) >= KEYS_CACHED_MAX:
@@ -227,7 +227,7 @@ class Dispatcher:
             key = self._keys[endpoint_id, sealed] = self.vault.open(sealed, secret_context(endpoint_id))
         return key
 
-    def _finished(self, one: ClaimedDelivery, sent: TryResult, at: datetime) -> DeliveryResult:
+    def _finish(self, one: ClaimedDelivery, sent: DeliveryAttemptResult, at: datetime) -> DeliveryResult:
         count("delivery_tries", _result_of(sent))
         if sent.is_accepted:
             return DeliveryResult(one, sent, at, retry_at=None)
@@ -277,7 +277,7 @@ class Dispatcher:
             self._recorded.set()
 
 
-def _postponed(one: ClaimedDelivery, now: datetime) -> DeliveryResult:
+def _postpone(one: ClaimedDelivery, now: datetime) -> DeliveryResult:
     """Instead of a try: workers died of it, or around it, again and again."""
     due = due_after_loss(one.delivery, now)
     lost, delivery_id = one.delivery.lost_tries, one.delivery.id
@@ -288,7 +288,7 @@ def _postponed(one: ClaimedDelivery, now: datetime) -> DeliveryResult:
 _CLASSES: Final = {2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
 
-def _result_of(sent: TryResult) -> str:
+def _result_of(sent: DeliveryAttemptResult) -> str:
     return "no answer" if sent.status_code is None else _CLASSES.get(sent.status_code // 100, "other")
 
 

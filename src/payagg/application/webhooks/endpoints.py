@@ -18,7 +18,7 @@ from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import Sender
-from payagg.application.retry import retried
+from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.events import EventBody, TestBody
 from payagg.application.schemas.payments import Message
 from payagg.application.schemas.webhooks import (
@@ -31,7 +31,7 @@ from payagg.application.schemas.webhooks import (
     WebhookEndpointView,
 )
 from payagg.domain.audit import Action, Actor, Changes, changes_of
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.signing import secret_text, signed_headers
@@ -63,11 +63,11 @@ class Webhooks:
     sender: Sender
     testing: Counter[str] = field(default_factory=Counter)  # tests under way here, by business
 
-    async def listed(self, business_id: str) -> list[WebhookEndpointView]:
+    async def list_endpoints(self, business_id: str) -> list[WebhookEndpointView]:
         async with self.store.begin() as tx:
             return [WebhookEndpointView.of(endpoint) for endpoint in await tx.endpoints.of_business(business_id)]
 
-    @retried
+    @retry_on_conflict
     async def create(self, business_id: str, command: CreateWebhook, *, by: Actor) -> CreatedWebhook:
         """The endpoint and its secret, which is never shown again; raises WEBHOOK_LIMIT_REACHED where as many as may be
         are active. What it crowds out of the list is removed."""
@@ -95,9 +95,9 @@ class Webhooks:
             stored = await tx.endpoints.of_business(business_id)
             for old in crowded_out([one for one in stored if one.environment is endpoint.environment]):
                 await self._remove(tx, by, old, now)
-        return _created(endpoint, shown)
+        return _created_view(endpoint, shown)
 
-    @retried
+    @retry_on_conflict
     async def change(
         self, business_id: str, endpoint_id: str, command: ChangeWebhook, *, by: Actor
     ) -> WebhookEndpointView:
@@ -108,7 +108,7 @@ class Webhooks:
             parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one is also held to HTTPS, below
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id)).ensure_active()
-            before = endpoint = await _locked(tx, business_id, endpoint_id)
+            before = endpoint = await _lock(tx, business_id, endpoint_id)
             if command.url is not None:
                 endpoint = replace(endpoint, url=command.url)
             if events is not None:
@@ -118,8 +118,8 @@ class Webhooks:
             if command.is_active is not None:
                 if command.is_active and not endpoint.is_active:
                     await _ensure_room(tx, business_id)
-                endpoint = revised(endpoint, is_active=command.is_active)
-            endpoint = revised(endpoint, updated_at=self.clock.now())
+                endpoint = with_changes(endpoint, is_active=command.is_active)
+            endpoint = with_changes(endpoint, updated_at=self.clock.now())
             await tx.endpoints.save(endpoint)
             switched_off = before.is_active and not endpoint.is_active
             action = Action.WEBHOOK_DEACTIVATE if switched_off else Action.WEBHOOK_UPDATE
@@ -129,30 +129,30 @@ class Webhooks:
     async def deactivate(self, business_id: str, endpoint_id: str, *, by: Actor) -> WebhookEndpointView:
         return await self.change(business_id, endpoint_id, ChangeWebhook(is_active=False), by=by)
 
-    @retried
+    @retry_on_conflict
     async def remove(self, business_id: str, endpoint_id: str, *, by: Actor) -> WebhookEndpointView:
         """The endpoint as it was last, switched off. Nothing shows it any more; raises NOT_FOUND. Asked for by name and
         not by a second DELETE, or a client that repeats one would remove what it meant to switch off."""
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id)).ensure_active()
-            before = await _locked(tx, business_id, endpoint_id)
+            before = await _lock(tx, business_id, endpoint_id)
             now = self.clock.now()
             await self._remove(tx, by, before, now)
             return WebhookEndpointView.of(replace(before, is_active=False, updated_at=now))
 
-    @retried
+    @retry_on_conflict
     async def rotate_secret(self, business_id: str, endpoint_id: str, *, by: Actor) -> CreatedWebhook:
         """A new secret, shown once; the old one signs beside it for 24 hours."""
         key = self.entropy.bytes(SECRET_BYTES)
         shown = secret_text(key)
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id)).ensure_active()
-            endpoint = await _locked(tx, business_id, endpoint_id)
+            endpoint = await _lock(tx, business_id, endpoint_id)
             sealed = self.vault.seal(key, secret_context(endpoint_id))
-            endpoint = endpoint.rotated(sealed, shown[-4:], self.clock.now())
+            endpoint = endpoint.rotate(sealed, shown[-4:], self.clock.now())
             await tx.endpoints.save(endpoint)
             await self._record(tx, by, Action.WEBHOOK_ROTATE, endpoint)
-        return _created(endpoint, shown)
+        return _created_view(endpoint, shown)
 
     async def test(self, business_id: str, endpoint_id: str, *, by: Actor) -> TestDelivery:
         """Sends a `webhook.test` now and waits for the answer; raises RATE_LIMITED within TEST_EVERY of the endpoint's
@@ -163,7 +163,7 @@ class Webhooks:
     @contextmanager
     def _one_of_few(self, business_id: str) -> Iterator[None]:
         if self.testing[business_id] >= TESTS_AT_ONCE:
-            raise _limited(TEST_EVERY)
+            raise _rate_limit_refusal(TEST_EVERY)
         self.testing[business_id] += 1
         try:
             yield
@@ -176,7 +176,7 @@ class Webhooks:
         asked_at = self.clock.now()
         until = await self.store.count_hit(f"webhook-test:{business_id}", asked_at, RateLimit(TESTS_A_MINUTE))
         if until is not None:
-            raise _limited(until - asked_at)
+            raise _rate_limit_refusal(until - asked_at)
         endpoint = await self._begin_test(business_id, endpoint_id, by)
         now = self.clock.now()
         body = TestBody(
@@ -197,14 +197,14 @@ class Webhooks:
         count("test_deliveries", "delivered" if sent.is_accepted else "failed")
         return TestDelivery(sent.is_accepted, sent.status_code, sent.duration_ms, sent.error)
 
-    @retried
+    @retry_on_conflict
     async def _begin_test(self, business_id: str, endpoint_id: str, by: Actor) -> WebhookEndpoint:
         async with self.store.begin() as tx:
-            endpoint = await _locked(tx, business_id, endpoint_id)
+            endpoint = await _lock(tx, business_id, endpoint_id)
             now = self.clock.now()
             if endpoint.last_test_at is not None and now < endpoint.last_test_at + TEST_EVERY:
-                raise _limited(endpoint.last_test_at + TEST_EVERY - now)
-            endpoint = revised(endpoint, last_test_at=now)
+                raise _rate_limit_refusal(endpoint.last_test_at + TEST_EVERY - now)
+            endpoint = with_changes(endpoint, last_test_at=now)
             await tx.endpoints.save(endpoint)
             await self._record(tx, by, Action.WEBHOOK_TEST, endpoint)
             return endpoint
@@ -222,12 +222,12 @@ class Webhooks:
             rows, total = await tx.webhook_events.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
         return [DeliveryView.of(row) for row in rows], total
 
-    @retried
+    @retry_on_conflict
     async def redeliver(self, business_id: str, endpoint_id: str, delivery_id: str, *, by: Actor) -> DeliveryView:
         """The delivery, due again at once under the same ids; one that is under way is left as it is. Tries made stay
         counted: past the schedule it gets one try, as somebody asked for one, and not for another 75 hours."""
         async with self.store.begin() as tx:
-            endpoint = await _locked(tx, business_id, endpoint_id)
+            endpoint = await _lock(tx, business_id, endpoint_id)
             delivery = await tx.webhook_events.delivery(endpoint_id, delivery_id)
             if delivery is None:
                 raise Refusal(ErrorCode.NOT_FOUND)
@@ -279,18 +279,18 @@ async def _ensure_room(tx: Transaction, business_id: str) -> None:
         raise Refusal(ErrorCode.WEBHOOK_LIMIT_REACHED)
 
 
-def _limited(wait: timedelta) -> Refusal:
+def _rate_limit_refusal(wait: timedelta) -> Refusal:
     return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-wait // timedelta(seconds=1))))
 
 
-async def _locked(tx: Transaction, business_id: str, endpoint_id: str) -> WebhookEndpoint:
+async def _lock(tx: Transaction, business_id: str, endpoint_id: str) -> WebhookEndpoint:
     endpoint = await tx.endpoints.lock(business_id, endpoint_id)
     if endpoint is None:
         raise Refusal(ErrorCode.NOT_FOUND)
     return endpoint
 
 
-def _created(endpoint: WebhookEndpoint, signing_secret: str) -> CreatedWebhook:
+def _created_view(endpoint: WebhookEndpoint, signing_secret: str) -> CreatedWebhook:
     view = WebhookEndpointView.of(endpoint)
     fields = {name: getattr(view, name) for name in view.__struct_fields__}
     return CreatedWebhook(**fields, signing_secret=signing_secret)

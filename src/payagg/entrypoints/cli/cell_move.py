@@ -20,14 +20,14 @@ def move(options: argparse.Namespace, settings: Settings) -> int:
     if options.to not in cells.others:
         raise SettingsError(f"--to must be one of {', '.join(sorted(cells.others))}, the cells beside this one.")
     with database(settings, tell=say) as url:
-        done = asyncio.run(_moved(options.business, options.to, settings, url, settings.target_database_url))
+        done = asyncio.run(_move(options.business, options.to, settings, url, settings.target_database_url))
     say(f"{options.business} is in the cell {options.to}. {done.payments} payments moved in this run.")
     if done.closed:
         say(f"Its keys were not accepted for {done.closed.total_seconds():.1f} s.")
     return 0
 
 
-async def _moved(business_id: str, to: str, settings: Settings, source_url: str, target_url: str) -> MovedBusiness:
+async def _move(business_id: str, to: str, settings: Settings, source_url: str, target_url: str) -> MovedBusiness:
     from payagg.adapters.postgres.store import PostgresStore
     from payagg.adapters.providers.registry import providers_of
     from payagg.adapters.security import AesVault

@@ -6,7 +6,7 @@ import os
 
 from payagg.entrypoints.cli.operators import say
 from payagg.entrypoints.process.interpreter import interpreter
-from payagg.entrypoints.settings import FIELDS, Settings, found, variable
+from payagg.entrypoints.settings import FIELDS, Settings, find_setting, variable
 
 
 def keygen(_: argparse.Namespace, settings: Settings) -> int:
@@ -39,8 +39,8 @@ def config(_: argparse.Namespace, settings: Settings) -> int:
     Python that runs here."""
     say(f"{'Python':32} {interpreter()}")
     for one in FIELDS:
-        text, source = found(os.environ, one)
-        shown = _masked(one.name, settings) if one.metadata["secret"] and text is not None else text
+        text, source = find_setting(os.environ, one)
+        shown = _mask(one.name, settings) if one.metadata["secret"] and text is not None else text
         value = shown if shown is not None else one.metadata["default"] or one.metadata["unset"]
         say(f"{variable(one):32} {value}  ({'environment' if source == variable(one) else source})")
     return 0
@@ -50,7 +50,7 @@ def _one_line(pem: bytes) -> str:
     return "'" + pem.decode().strip().replace("\n", "\\n") + "'"
 
 
-def _masked(name: str, settings: Settings) -> str:
+def _mask(name: str, settings: Settings) -> str:
     if name == "database_url" and settings.database_url is not None:
         from payagg.adapters.postgres.diagnosis import where
 

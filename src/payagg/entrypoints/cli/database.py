@@ -53,10 +53,10 @@ def database_as_it_is(settings: Settings, *, tell: Callable[[str], None] = _sile
         ensure_reachable(settings.database_url)
         yield settings.database_url
         return
-    from payagg.adapters.postgres.embedded.programs import installed
+    from payagg.adapters.postgres.embedded.programs import find_package
     from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 
-    installed()  # or it says what to install, before anything else is said
+    find_package()  # or it says what to install, before anything else is said
     folder = settings.state_dir / "postgres"
     tell(f"Starting Postgres in {folder} ..." if folder.exists() else f"Making a Postgres database in {folder} ...")
     with EmbeddedPostgres(settings.state_dir) as server:

@@ -22,7 +22,7 @@ from payagg.domain.payment import PAYMENT
 from payagg.entrypoints.cli import sql
 from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.api.openapi.events import MEANINGS
-from payagg.entrypoints.http.api.openapi.examples import FILE, recorded
+from payagg.entrypoints.http.api.openapi.examples import FILE, load_examples
 from payagg.entrypoints.http.api.openapi.remedies import REMEDIES
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.server.errors import HTTP_STATUS
@@ -101,7 +101,7 @@ def errors() -> str:
 
 def events() -> str:
     """Every event with a body that was sent in the story."""
-    bodies = recorded(Settings())["events"]
+    bodies = load_examples(Settings())["events"]
     parts = [
         HEAD,
         "# Event catalogue",

@@ -34,7 +34,7 @@ def reseal(options: argparse.Namespace, settings: Settings) -> int:
         await clock.synchronise()
         use = Reseal(store, clock, SystemEntropy(settings.reference_prefix), vault)
         done = Resealed() if options.dry_run else await use.run(by=operator())
-        return done, await use.counted()
+        return done, await use.count_by_key()
 
     done, counted = with_store(settings, act)
     for kind, name in words.items():

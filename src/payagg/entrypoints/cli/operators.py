@@ -32,10 +32,10 @@ def operator(name: str | None = None) -> Actor:
 
 def migrate(options: argparse.Namespace, settings: Settings) -> int:
     if options.dry_run:
-        from payagg.adapters.postgres.migrations.upgrade import planned
+        from payagg.adapters.postgres.migrations.upgrade import plan_migrations
 
         with database_as_it_is(settings) as url:
-            plans = planned(url)
+            plans = plan_migrations(url)
             for revision, subject, statements in plans:
                 say(f"-- {revision}: {subject}\n{statements}\n")
         if not plans:
@@ -278,7 +278,7 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
         await clock.synchronise()
         use = Anomalies(store, clock, SystemEntropy(settings.reference_prefix))
         if options.action == "list":
-            return [line_of(one, clock.now()) for one in await use.listed(wanted(), options.limit)]
+            return [line_of(one, clock.now()) for one in await use.list_anomalies(anomaly_filter(), options.limit)]
         by = operator(options.by)
         if options.action == "acknowledge":
             done = await use.acknowledge(options.id, by=by)
@@ -290,7 +290,7 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
             done = await use.close(options.id, options.reason, by=by)
         return [line_of(done, clock.now())]
 
-    def wanted() -> AnomalyFilter:
+    def anomaly_filter() -> AnomalyFilter:
         return AnomalyFilter(
             status=AnomalyStatus(options.status) if options.status else None,
             kind=AnomalyKind(options.kind) if options.kind else None,

@@ -16,7 +16,7 @@ from payagg.entrypoints.settings import Settings
 _LINK = re.compile(r'\b(?:href|src)="([^"]*)"')
 
 
-def written(settings: Settings) -> dict[str, bytes]:
+def render_files(settings: Settings) -> dict[str, bytes]:
     """Every file by its name; addresses between them are relative."""
     whole = document(api_routes(settings), settings)
     named = {}
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m payagg.entrypoints.cli.site", description="Write the site.")
     parser.add_argument("--into", type=Path, default=Path("build/site"), help="the folder to write to (build/site)")
     into: Path = parser.parse_args(arguments).into
-    files = written(Settings())
+    files = render_files(Settings())
     broken = list(broken_links(files))
     for line in broken:
         sys.stderr.write(f"A link leads nowhere: {line}\n")

@@ -9,7 +9,7 @@ from litestar.params import FromPath
 
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.console import session as sessions
-from payagg.entrypoints.http.console.pages import led_to
+from payagg.entrypoints.http.console.pages import see_other
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 
 CODE_BYTES = 12
@@ -38,8 +38,8 @@ def console_routes(links: ConsoleLinks) -> list[HTTPRouteHandler]:
         if found is None or not hmac.compare_digest(code.encode(), links.code.encode()):
             return Response(b"This link is of another run: the terminal shows the new one.", status_code=404)
         session = sessions.signed_in(use_cases, found, links.tokens[found])
-        response = led_to(use_cases, sessions.HOME[found])
-        response.set_cookie(await sessions.begun(request, session))
+        response = see_other(use_cases, sessions.HOME[found])
+        response.set_cookie(await sessions.begin_session(request, session))
         return response
 
     return [enter]

@@ -29,7 +29,7 @@ Redeliver = Callable[[str], Awaitable[str]]
 
 
 @dataclass
-class WebhookInbox:
+class WebhookViewer:
     """Deliveries of this run, the newest KEPT of them. `secrets` are the endpoint's signing secrets."""
 
     now: Callable[[], datetime]
@@ -71,7 +71,7 @@ class WebhookInbox:
         return "no signature was made with this endpoint's secret."
 
 
-def inbox_routes(inbox: WebhookInbox) -> list[HTTPRouteHandler]:
+def inbox_routes(inbox: WebhookViewer) -> list[HTTPRouteHandler]:
     """The receiver, the page, its files and its two calls, under /dev/inbox."""
 
     @post("/dev/inbox/hook", status_code=204)

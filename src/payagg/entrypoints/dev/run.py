@@ -20,7 +20,7 @@ from payagg.application.ports.outside import Entropy
 from payagg.entrypoints.bootstrap import running
 from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
 from payagg.entrypoints.dev.demo import DemoMaker
-from payagg.entrypoints.dev.inbox import WebhookInbox, inbox_routes
+from payagg.entrypoints.dev.inbox import WebhookViewer, inbox_routes
 from payagg.entrypoints.dev.providers import fake_providers
 from payagg.entrypoints.dev.secrets import FOLDER, with_dev_secrets
 from payagg.entrypoints.dev.tour import tour
@@ -72,7 +72,7 @@ async def _serve(settings: Settings, url: str, listener: socket.socket, entropy:
     stop = stop_on_signals()
     origin = f"http://{HOST}:{listener.getsockname()[1]}"
     async with fake_providers(settings, origin, entropy) as (pointed, credentials), running(pointed, url) as services:
-        inbox = WebhookInbox(services.clock.now)
+        inbox = WebhookViewer(services.clock.now)
         own_hosts = [urlsplit(settings.base_url).hostname or HOST]
         links = ConsoleLinks.of(services)
         routes = [*inbox_routes(inbox), *console_routes(links)]

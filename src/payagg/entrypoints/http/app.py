@@ -28,7 +28,7 @@ from payagg.entrypoints.http.api import (
     metrics,
     payment_deliveries,
     payment_search,
-    payment_story,
+    payment_timeline,
     payments,
     provider_events,
     reconciliations,
@@ -79,7 +79,7 @@ def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
     administration = (gateways, businesses, anomalies, reconciliations, resolutions, audit, health)
     merchants = (test_payments, api_keys, webhooks, payment_deliveries, checkout_settings)
-    modules = (payments, payment_search, adjustments, payment_story, checkout, *merchants, *administration)
+    modules = (payments, payment_search, adjustments, payment_timeline, checkout, *merchants, *administration)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 

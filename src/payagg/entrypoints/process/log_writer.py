@@ -61,10 +61,10 @@ class LogWriter:
                 lines, self._lines = self._lines, []
             if not lines:
                 return
-            if self._written(lines):
+            if self._write_all(lines):
                 self._tell_dropped()
 
-    def _written(self, lines: Iterable[str]) -> bool:
+    def _write_all(self, lines: Iterable[str]) -> bool:
         """Whether any of them could be written."""
         is_any = False
         for size, count, data in _together(lines):

@@ -107,17 +107,17 @@ def _json(event: Any, **_: Any) -> str:
 
 
 def _scrub(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    return {name: _sieved(value) if type(value) is str else scrubbed(value) for name, value in event.items()}
+    return {name: _sieve(value) if type(value) is str else scrub(value) for name, value in event.items()}
 
 
-def scrubbed(value: Any) -> Any:
+def scrub(value: Any) -> Any:
     """`value` with whatever looks like a secret or a card number hidden, at any depth."""
     if isinstance(value, str):
-        return _sieved(value)
+        return _sieve(value)
     if isinstance(value, dict):
-        return {scrubbed(key): scrubbed(inner) for key, inner in value.items()}
+        return {scrub(key): scrub(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [scrubbed(inner) for inner in value]
+        return [scrub(inner) for inner in value]
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**12:
         return HIDDEN
     return value
@@ -125,5 +125,5 @@ def scrubbed(value: Any) -> Any:
 
 # Most words of a line (route, method, level) are the same in the next one.
 @lru_cache(maxsize=1024)
-def _sieved(text: str) -> str:
+def _sieve(text: str) -> str:
     return _HIDE.sub(HIDDEN, text)

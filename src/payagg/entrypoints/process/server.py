@@ -67,7 +67,7 @@ async def serve_http(
         stop.set()
 
 
-async def kept(name: str, work: Callable[[], Awaitable[None]], stop: asyncio.Event) -> None:
+async def keep_running(name: str, work: Callable[[], Awaitable[None]], stop: asyncio.Event) -> None:
     """Runs `work` until `stop`, again after a pause when it fails: a fault in it must not end the process."""
     while not stop.is_set():
         try:
@@ -123,7 +123,9 @@ async def _run(
 async def _warn_of_unnamed_providers(services: Services) -> None:
     """A provider sends the events of all merchants from a few addresses, and meets the limit per address."""
     live = (
-        [] if services.settings.provider_networks else await live_slugs(services.store, services.payment_options.sealed)
+        []
+        if services.settings.provider_networks
+        else await live_slugs(services.store, services.payment_options.gateway_credentials)
     )
     if live:
         _log.warning(
@@ -171,7 +173,7 @@ async def background(services: Services, stop: asyncio.Event, *, with_worker: bo
     watching = asyncio.create_task(watch_process("with worker" if with_worker else "server"))
     working = None
     if with_worker:
-        working = asyncio.create_task(kept("worker", lambda: run_worker(services, stop), stop))
+        working = asyncio.create_task(keep_running("worker", lambda: run_worker(services, stop), stop))
     try:
         yield
     finally:

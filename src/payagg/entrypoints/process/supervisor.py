@@ -61,10 +61,10 @@ async def keep_processes(
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, replace_all)
     keeper = ProcessKeeper(module, listener, environ, stop, draining)
     kept = (keeper.keep(role, event) for role, event in zip(roles, replacing, strict=True))
-    await asyncio.gather(_closed(listener, stop), *kept)
+    await asyncio.gather(_close_after(listener, stop), *kept)
 
 
-async def _closed(listener: socket.socket, stop: asyncio.Event) -> None:
+async def _close_after(listener: socket.socket, stop: asyncio.Event) -> None:
     """Who connects after the stop is refused at once: in a queue that we alone hold open nobody would be answered."""
     await stop.wait()
     listener.close()

@@ -17,7 +17,7 @@ from payagg.entrypoints.http.server.wire import envelope
 from payagg.entrypoints.process.http_server import http_server
 from payagg.entrypoints.settings import Settings
 
-ASK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 _log = structlog.get_logger("payagg.waiting")
 
 
@@ -33,7 +33,7 @@ async def schema_awaited(
     async with _answering(settings, listener):
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), ASK_SECONDS)
+                await asyncio.wait_for(stop.wait(), CHECK_SECONDS)
             try:
                 if await schema_fits(settings, database_url):
                     _log.info("the schema is current")

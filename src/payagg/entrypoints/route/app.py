@@ -20,11 +20,11 @@ from payagg.entrypoints.http.server.request_id import request_id_of
 from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope
 from payagg.entrypoints.process.logs import REQUEST
 from payagg.entrypoints.route.directory import QUESTIONS
-from payagg.entrypoints.route.messages import Incoming, WaitedFor, answered, received
+from payagg.entrypoints.route.messages import Incoming, WaitedFor, receive_request, send_response
 from payagg.entrypoints.route.metrics import REQUESTS, begin_at_zero, exposition
-from payagg.entrypoints.route.places import By, place_of
-from payagg.entrypoints.route.proxy import Called, CellProxy, away
-from payagg.entrypoints.route.upstream import ASK_SECONDS, Unreachable
+from payagg.entrypoints.route.places import By, business_context
+from payagg.entrypoints.route.proxy import CellProxy, CellUpstream, away
+from payagg.entrypoints.route.upstream import CHECK_SECONDS, Unreachable
 from payagg.entrypoints.settings import Settings
 
 OK = 200
@@ -34,7 +34,7 @@ _log = structlog.get_logger("payagg.route")
 
 
 class RouterApp:
-    def __init__(self, settings: Settings, cells: Mapping[str, Called], new_id: Callable[[int], str]) -> None:
+    def __init__(self, settings: Settings, cells: Mapping[str, CellUpstream], new_id: Callable[[int], str]) -> None:
         self._settings = settings
         self._proxy = CellProxy(cells, settings.unknown_reference_limit)
         self._waited_for = WaitedFor()
@@ -49,9 +49,9 @@ class RouterApp:
         started = time.monotonic()
         headers, method, status, cell = scope["headers"], scope["method"], 0, "none"
         request_id = request_id_of(headers, self._new_id)
-        place = place_of(method, scope["path"], headers)
+        place = business_context(method, scope["path"], headers)
 
-        async def told(message: Any) -> None:
+        async def send_status(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -59,7 +59,7 @@ class RouterApp:
 
         async def say(answer: Any) -> None:
             answer.sent_headers += [(b"x-request-id", request_id.encode()), *OWN_HEADERS, *self._origins.headers(scope)]
-            await answer.to_asgi_response()(scope, receive, told)
+            await answer.to_asgi_response()(scope, receive, send_status)
 
         try:
             own = self._own(scope["path"], headers)
@@ -67,7 +67,7 @@ class RouterApp:
                 await say(own or refusal_envelope(Refusal(ErrorCode.NOT_FOUND)))
                 return
             peer = scope["client"][0] if scope.get("client") else "unknown"
-            request = await received(scope, receive, peer, request_id)
+            request = await receive_request(scope, receive, peer, request_id)
             if place.by is By.OWN_LIST:
                 if not request.is_repeatable:  # every cell is asked
                     raise Refusal(ErrorCode.PAYLOAD_TOO_LARGE)
@@ -79,7 +79,9 @@ class RouterApp:
                     held.enter_context(self._waited_for.one_of(client))
                 cell, response = await self._proxy.deliver(request, place, client)
                 try:
-                    await answered(response, told, lambda: held.enter_context(self._waited_for.one_of(client)))
+                    await send_response(
+                        response, send_status, lambda: held.enter_context(self._waited_for.one_of(client))
+                    )
                 finally:
                     await response.aclose()
         except (Refusal, httpx.HTTPError) as error:
@@ -122,7 +124,7 @@ class RouterApp:
             if answer is None:
                 continue
             if answer.status_code != OK:
-                return ReadyAnswer(answer.content, answer.status_code, _named(answer))
+                return ReadyAnswer(answer.content, answer.status_code, _names_of(answer))
             for business in msgspec.json.decode(answer.content)["data"]["businesses"]:
                 found[business["id"]] = business
         if missing and not found:
@@ -131,10 +133,10 @@ class RouterApp:
         return envelope({"businesses": [found[id] for id in sorted(found)]}, headers=headers)
 
 
-async def _whole(cell: Called, request: Incoming) -> httpx.Response | None:
+async def _whole(cell: CellUpstream, request: Incoming) -> httpx.Response | None:
     """The whole answer, None where there is none, or none of use."""
     try:
-        async with asyncio.timeout(ASK_SECONDS):
+        async with asyncio.timeout(CHECK_SECONDS):
             response = await cell.send(request.method, request.target, request.headers, request.stream())
             await response.aread()
             await response.aclose()
@@ -143,6 +145,6 @@ async def _whole(cell: Called, request: Incoming) -> httpx.Response | None:
     return response if response.status_code < 500 else None
 
 
-def _named(answer: httpx.Response) -> dict[str, str]:
+def _names_of(answer: httpx.Response) -> dict[str, str]:
     kept = ("www-authenticate", "retry-after", "ratelimit")
     return {name: answer.headers[name] for name in kept if name in answer.headers}

@@ -16,12 +16,12 @@ from payagg.entrypoints.route.places import By, Destination
 from payagg.entrypoints.route.upstream import Unreachable
 
 KEPT_MAX = 100_000  # names, about 200 bytes each
-ASK_AGAIN_SECONDS = 2.0  # the least between two questions about one name: a revoked key costs no question a request
+CHECK_AGAIN_SECONDS = 2.0  # the least between two questions about one name: a revoked key costs no question a request
 QUESTIONS = {By.KEY: "keys", By.BUSINESS: "businesses"}
 HAS, MISDIRECTED, MISSING = 200, 421, 404
 
 
-class Questioned(Protocol):
+class CellLookup(Protocol):
     """A cell that can be asked; Upstream is one."""
 
     async def ask(self, path: str) -> tuple[int, str]:
@@ -43,13 +43,13 @@ class CellsAway(Exception):
 
 
 class Directory:
-    def __init__(self, cells: Mapping[str, Questioned], most: int = KEPT_MAX) -> None:
+    def __init__(self, cells: Mapping[str, CellLookup], most: int = KEPT_MAX) -> None:
         self._cells = cells
         self._most = most
         self._entries: OrderedDict[Destination, Entry] = OrderedDict()
         self._asking: dict[Destination, asyncio.Task[str]] = {}
 
-    def known(self, place: Destination) -> str | None:
+    def find(self, place: Destination) -> str | None:
         entry = self._entries.get(place)
         if entry is None:
             return None
@@ -68,7 +68,7 @@ class Directory:
     def may_ask_again(self, place: Destination) -> bool:
         """Whether the entry is old enough to be doubted."""
         entry = self._entries.get(place)
-        return entry is None or monotonic() - entry.asked_at >= ASK_AGAIN_SECONDS
+        return entry is None or monotonic() - entry.asked_at >= CHECK_AGAIN_SECONDS
 
     async def ask(self, place: Destination) -> str:
         """The cell that has it, by asking all at once; who asks meanwhile shares the answer. Raises NobodyKnows or
@@ -76,10 +76,10 @@ class Directory:
         asking = self._asking.get(place)
         if asking is None:
             asking = self._asking[place] = asyncio.create_task(self._ask(place))
-            asking.add_done_callback(lambda done: self._asked(place, done))
+            asking.add_done_callback(lambda done: self._on_answer(place, done))
         return await asyncio.shield(asking)
 
-    def _asked(self, place: Destination, done: asyncio.Task[str]) -> None:
+    def _on_answer(self, place: Destination, done: asyncio.Task[str]) -> None:
         del self._asking[place]
         if not done.cancelled():
             done.exception()  # whoever asked may have gone
@@ -87,7 +87,7 @@ class Directory:
     async def _ask(self, place: Destination) -> str:
         """The first that has it decides; the others are not awaited, as one of them may be frozen."""
         path = f"{QUESTIONS[place.by]}/{place.name}"
-        asking = [asyncio.create_task(_asked(name, cell, path)) for name, cell in self._cells.items()]
+        asking = [asyncio.create_task(_question(name, cell, path)) for name, cell in self._cells.items()]
         said: list[tuple[str, int, str]] = []
         try:
             for answer in asyncio.as_completed(asking):
@@ -111,7 +111,7 @@ class Directory:
         raise CellsAway
 
 
-async def _asked(name: str, cell: Questioned, path: str) -> tuple[str, int, str]:
+async def _question(name: str, cell: CellLookup, path: str) -> tuple[str, int, str]:
     try:
         return name, *await cell.ask(path)
     except Unreachable:

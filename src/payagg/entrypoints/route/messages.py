@@ -60,7 +60,9 @@ class _Both(httpx.AsyncByteStream):
             yield part
 
 
-async def received(scope: Any, receive: Any, client: str, request_id: str, seconds: float = BODY_SECONDS) -> Incoming:
+async def receive_request(
+    scope: Any, receive: Any, client: str, request_id: str, seconds: float = BODY_SECONDS
+) -> Incoming:
     """The request with as much of its body as is kept; raises VALIDATION_ERROR for one that comes too slowly."""
     sent: Headers = scope["headers"]
     named = {option.strip().lower() for name, value in sent if name == b"connection" for option in value.split(b",")}
@@ -79,7 +81,7 @@ async def received(scope: Any, receive: Any, client: str, request_id: str, secon
             headers.append((b"content-length", length))
         return Incoming(scope["method"], target, headers, b"")
     deadline = asyncio.get_running_loop().time() + seconds
-    body, is_whole = await _kept(receive, deadline)
+    body, is_whole = await _read_body(receive, deadline)
     if is_whole:
         headers.append((b"content-length", b"%d" % len(body)))
         return Incoming(scope["method"], target, headers, body)
@@ -87,7 +89,7 @@ async def received(scope: Any, receive: Any, client: str, request_id: str, secon
     return Incoming(scope["method"], target, headers, body, _rest(receive, deadline))
 
 
-async def _kept(receive: Any, deadline: float) -> tuple[bytes, bool]:
+async def _read_body(receive: Any, deadline: float) -> tuple[bytes, bool]:
     """Up to KEPT_BYTES of the body, or a part more, and whether that is all of it."""
     parts, size = [], 0
     while size <= KEPT_BYTES:
@@ -142,7 +144,7 @@ class WaitedFor:
             self._clients += Counter()  # forgets who has none
 
 
-async def answered(response: httpx.Response, send: Any, wait_for_client: Callable[[], object]) -> None:
+async def send_response(response: httpx.Response, send: Any, wait_for_client: Callable[[], object]) -> None:
     """Passes the answer on: a short one once it is whole and its cell is free, a longer one as it comes. Before that
     `wait_for_client` is called, which may refuse."""
     headers = [(name.lower(), value) for name, value in response.headers.raw if name.lower() not in NOT_ANSWERED]

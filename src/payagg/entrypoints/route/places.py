@@ -36,7 +36,7 @@ class Destination:
     name: str = ""
 
 
-def place_of(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Destination:
+def business_context(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Destination:
     """A key before a reference: whose key it is decides what it may read of any reference. A business before a
     reference for the same reason."""
     if path.startswith("/internal/"):

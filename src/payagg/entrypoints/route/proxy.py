@@ -12,7 +12,7 @@ import httpx
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.rate_limit import EPOCH, RateLimit, TokenBucket
 from payagg.entrypoints.http.server.client_address import Counted
-from payagg.entrypoints.route.directory import CellsAway, Directory, NobodyKnows, Questioned
+from payagg.entrypoints.route.directory import CellLookup, CellsAway, Directory, NobodyKnows
 from payagg.entrypoints.route.messages import Incoming
 from payagg.entrypoints.route.metrics import FOLLOWED, UNREACHABLE
 from payagg.entrypoints.route.places import By, Destination, prefix_in
@@ -58,7 +58,7 @@ class Guesses:
             bucket.take(limit, now)
 
 
-class Called(Questioned, Protocol):
+class CellUpstream(CellLookup, Protocol):
     """A cell that takes requests; Upstream is one."""
 
     async def send(self, method: str, target: bytes, headers: Headers, body: httpx.AsyncByteStream) -> httpx.Response:
@@ -66,7 +66,7 @@ class Called(Questioned, Protocol):
 
 
 class CellProxy:
-    def __init__(self, cells: Mapping[str, Called], guesses_max: int) -> None:
+    def __init__(self, cells: Mapping[str, CellUpstream], guesses_max: int) -> None:
         self.cells = cells
         self.home = next(iter(cells))
         self.directory = Directory(cells)
@@ -75,9 +75,9 @@ class CellProxy:
     async def deliver(self, request: Incoming, place: Destination, client: Counted) -> tuple[str, httpx.Response]:
         """The cell that answered and its answer, whose body is still to be read. Raises Refusal for what the router
         answers by itself: 503 for a cell that cannot be asked, never 401 or 404 in its place."""
-        cell = self.directory.known(place) if place.by in NAMED else None
+        cell = self.directory.find(place) if place.by in NAMED else None
         is_fresh = cell is None
-        cell = cell or await self._chosen(place, request, client)
+        cell = cell or await self._choose(place, request, client)
         followed, is_repeated = 0, False
         while True:
             try:
@@ -94,26 +94,26 @@ class CellProxy:
                         raise away(cell) from None
                     is_repeated = True
                     continue
-                moved = None if is_fresh else await self._doubted(place, cell)
+                moved = None if is_fresh else await self._look_up_again(place, cell)
                 if moved in (None, cell):
                     raise away(cell) from None
                 cell, is_fresh = str(moved), True
                 continue
             if response.status_code == MISDIRECTED:
-                cell = await self._followed(response, request, place, cell, followed)
+                cell = await self._follow(response, request, place, cell, followed)
                 followed, is_fresh = followed + 1, True
                 continue
             if response.status_code == UNAUTHORIZED and place.by is By.KEY and not is_fresh and request.is_repeatable:
                 is_fresh = True
                 if b'"INVALID_API_KEY"' in await response.aread():
-                    moved = await self._doubted(place, cell, is_denied=True)
+                    moved = await self._look_up_again(place, cell, is_denied=True)
                     if moved not in (None, cell):
                         await response.aclose()
                         cell = str(moved)
                         continue
             return cell, response
 
-    async def _chosen(self, place: Destination, request: Incoming, client: Counted) -> str:
+    async def _choose(self, place: Destination, request: Incoming, client: Counted) -> str:
         if place.by in LOOKED_UP:
             return await self._looked_up(place, client)
         if place.by is By.REFERENCE:
@@ -138,7 +138,7 @@ class CellProxy:
         except CellsAway:
             raise away() from None
 
-    async def _doubted(self, place: Destination, cell: str, *, is_denied: bool = False) -> str | None:
+    async def _look_up_again(self, place: Destination, cell: str, *, is_denied: bool = False) -> str | None:
         """Where a name is now that was in `cell`, asked anew now and then; None where nobody has it. `is_denied`: the
         cell itself answered that it is not there, so whoever is away may have it: raises 503."""
         if place.by not in LOOKED_UP or not self.directory.may_ask_again(place):
@@ -154,7 +154,7 @@ class CellProxy:
             self.directory.keep(place, cell)
             return cell
 
-    async def _followed(
+    async def _follow(
         self, response: httpx.Response, request: Incoming, place: Destination, cell: str, followed: int
     ) -> str:
         """The cell that a 421 names. It never reaches the client: nothing was done, so it may try again."""

@@ -14,7 +14,7 @@ ANSWER_SECONDS = 30.0
 CONNECTIONS_MAX = 200
 # Under what a crowded cell gives an idle connection, so that none is used that the cell is about to close.
 IDLE_SECONDS = 4.0
-ASK_SECONDS = 3.0
+CHECK_SECONDS = 3.0
 NOTHING = httpx.ByteStream(b"")
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -66,7 +66,7 @@ class Upstream:
         """Status of an internal question, and the cell that the answer names, if any. Raises Unreachable."""
         headers = [(b"authorization", f"Bearer {self.secret}".encode())]
         try:
-            async with asyncio.timeout(ASK_SECONDS):
+            async with asyncio.timeout(CHECK_SECONDS):
                 response = await self.send("GET", f"/internal/cell/{path}".encode(), headers, NOTHING)
                 await response.aread()
                 await response.aclose()

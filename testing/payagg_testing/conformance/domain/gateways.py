@@ -65,7 +65,7 @@ class DomainGateways(DomainWorld):
         now, deleted = self.now(), GatewayStatus.DELETED
         return [gateway.as_of(now) for gateway in self.gateways.values() if gateway.status is not deleted]
 
-    def offered(self, business_id: str) -> list[Gateway]:
+    def list_offered(self, business_id: str) -> list[Gateway]:
         is_offered = self.rules.is_offered
         return [one for one in self.living() if is_offered(one, self.own(business_id, one.id))]
 
@@ -80,7 +80,7 @@ class DomainGateways(DomainWorld):
         if slug is not None and not (slug == SANDBOX_SLUG and rules.simulator_allowed(environment)):
             preferred = next((one for one in self.living() if one.slug == slug), None)
             rules.ensure_selectable(preferred, self.own(business_id, preferred.id) if preferred else None)
-        usable = [one for one in self.offered(business_id) if one.has_credentials]
+        usable = [one for one in self.list_offered(business_id) if one.has_credentials]
         if environment is Environment.LIVE and not usable:
             raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE)
 
@@ -100,7 +100,7 @@ class DomainGateways(DomainWorld):
 
     def wipe(self, gateway: Gateway, has_open_attempts: bool) -> Gateway:
         """Without the secrets that have served; what a deleted gateway signs with proves events for PROVES_FOR."""
-        changed = gateway.wiped(self.now(), has_open_attempts)
+        changed = gateway.without_secrets(self.now(), has_open_attempts)
         if gateway.has_credentials and not changed.has_credentials:
             until = gateway.updated_at + PROVES_FOR
             proven = dict.fromkeys(self.proving(gateway))
@@ -132,7 +132,7 @@ def _signs(account: str | None) -> dict[Environment, dict[str, str]]:
 class GatewayRoutes:
     world: DomainGateways
 
-    def listed(self, bearer: str | None, body: Body) -> Reply:
+    def list_gateways(self, bearer: str | None, body: Body) -> Reply:
         self.world.admit_administrator(bearer)
         return 200, [self._summary(gateway) for gateway in self.world.living()]
 
@@ -142,7 +142,7 @@ class GatewayRoutes:
         return 201, self._summary(self.world.create_gateway(body.get("slug", ""), body.get("name", ""), **more))
 
     def read(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
-        gateway = self._found(bearer, gateway_id)
+        gateway = self._find(bearer, gateway_id)
         off = [own for own in self.world.settings.values() if own.gateway_id == gateway_id and not own.is_enabled]
         overrides = [
             {
@@ -156,9 +156,9 @@ class GatewayRoutes:
 
     def merchants(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
         """The active businesses, on one page."""
-        self._found(bearer, gateway_id)
-        size = _counted(body, "perPage", 20)
-        if _counted(body, "page", 1) < 1 or not 1 <= size <= PAGE_MAX or len(body.get("search", "")) > SEARCH_MAX:
+        self._find(bearer, gateway_id)
+        size = _integer(body, "perPage", 20)
+        if _integer(body, "page", 1) < 1 or not 1 <= size <= PAGE_MAX or len(body.get("search", "")) > SEARCH_MAX:
             raise invalid("page", "There is no such page.")
         active = [business for business in self.world.businesses.values() if business.is_active]
         owns = [self.world.own(business.id, gateway_id) for business in active]
@@ -173,7 +173,7 @@ class GatewayRoutes:
         return 200, Page(rows, {"page": 1, "perPage": size, "total": len(rows)})
 
     def change(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
-        gateway = self._found(bearer, gateway_id)
+        gateway = self._find(bearer, gateway_id)
         no_others(body, "name", "description", "displayOrder")
         if gateway.is_built_in:
             no_others(body, "displayOrder")
@@ -182,17 +182,17 @@ class GatewayRoutes:
         return 200, self._summary(self.world.keep_gateway(replace(gateway, **changes, updated_at=self.world.now())))
 
     def enable(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
-        return 200, self._summary(self.world.keep_gateway(self._found(bearer, gateway_id).enable(self.world.now())))
+        return 200, self._summary(self.world.keep_gateway(self._find(bearer, gateway_id).enable(self.world.now())))
 
     def disable(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
-        return 200, self._summary(self.world.keep_gateway(self._found(bearer, gateway_id).disable(self.world.now())))
+        return 200, self._summary(self.world.keep_gateway(self._find(bearer, gateway_id).disable(self.world.now())))
 
     def delete(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
-        self.world.keep_gateway(self._found(bearer, gateway_id).delete(self.world.now()))
+        self.world.keep_gateway(self._find(bearer, gateway_id).delete(self.world.now()))
         return 200, {"message": "The gateway is deleted."}
 
     def store_credentials(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
-        gateway = self._found(bearer, gateway_id)
+        gateway = self._find(bearer, gateway_id)
         credentials = self.world.rules.parse_credentials(body.get("credentials", {}))
         self.world.rotate(gateway, json.dumps(dict(credentials)))
         return 200, None
@@ -210,7 +210,7 @@ class GatewayRoutes:
         if gateway is None:
             raise Refusal(ErrorCode.NOT_FOUND)
         own = self.world.own(business_id, gateway_id) or world.rules.settings(business_id, gateway_id)
-        chosen = own.changed(
+        chosen = own.with_settings(
             gateway,
             world.now(),
             is_enabled=body.get("isEnabled"),
@@ -239,18 +239,18 @@ class GatewayRoutes:
         for id, order in wanted.items():
             if not active[id].is_built_in:
                 own = world.own(business_id, id) or world.rules.settings(business_id, id)
-                world.settings[business_id, id] = own.changed(active[id], world.now(), display_order=order)
+                world.settings[business_id, id] = own.with_settings(active[id], world.now(), display_order=order)
         return self.options(bearer, body, business_id)
 
     def _summary(self, gateway: Gateway) -> Body:
-        return _shown(gateway) | {"businessCount": len(self.world.businesses_using(gateway))}
+        return _view(gateway) | {"businessCount": len(self.world.businesses_using(gateway))}
 
-    def _found(self, bearer: str | None, gateway_id: str) -> Gateway:
+    def _find(self, bearer: str | None, gateway_id: str) -> Gateway:
         self.world.admit_administrator(bearer)
         return self.world.gateway(gateway_id)
 
 
-def _counted(body: Body, name: str, default: int) -> int:
+def _integer(body: Body, name: str, default: int) -> int:
     """An integer of a query; raises VALIDATION_ERROR."""
     text = str(body.get(name, default))
     if not text.isdecimal():
@@ -258,7 +258,7 @@ def _counted(body: Body, name: str, default: int) -> int:
     return int(text)
 
 
-def _shown(gateway: Gateway) -> Body:
+def _view(gateway: Gateway) -> Body:
     return {
         "id": gateway.id,
         "slug": gateway.slug,

@@ -21,7 +21,7 @@ class KeyRoutes:
         told = {"businessId": business.id, "businessName": business.name, "environment": key.environment.value}
         return 200, told | {"kycStatus": business.kyc_status.value}
 
-    def listed(self, bearer: str | None, body: Body, business_id: str) -> Reply:
+    def list_keys(self, bearer: str | None, body: Body, business_id: str) -> Reply:
         self.world.admit_manager(bearer, business_id).ensure_active()
         return 200, {one.value.lower(): self._group(business_id, one) for one in Environment}
 

@@ -31,16 +31,16 @@ class PaymentRoutes:
 
     def initiate(self, bearer: str | None, body: Body) -> Reply:
         business, key = self.world.admit_server(bearer)
-        return self._initiated(body, business, key.environment, body.get("gateway"))
+        return self._initiate(body, business, key.environment, body.get("gateway"))
 
     def initiate_test(self, bearer: str | None, body: Body, business_id: str) -> Reply:
         business = self.world.admit_manager(bearer, business_id)
         business.ensure_active()
         if not self.world.active_keys(business_id, Environment.SANDBOX):
             raise Refusal(ErrorCode.NO_SANDBOX_KEY)
-        return self._initiated(body, business, Environment.SANDBOX, SANDBOX_SLUG, is_test=True)
+        return self._initiate(body, business, Environment.SANDBOX, SANDBOX_SLUG, is_test=True)
 
-    def _initiated(
+    def _initiate(
         self, body: Body, business: Business, environment: Environment, gateway: str | None, *, is_test: bool = False
     ) -> Reply:
         optional: Body = {argument: body.get(name) for argument, name in OPTIONAL.items()}
@@ -53,11 +53,11 @@ class PaymentRoutes:
 
     def read(self, bearer: str | None, body: Body, reference: str) -> Reply:
         business, key = self.world.admit_server(bearer)
-        return 200, detail(self._owned(reference, business.id, key.environment))
+        return 200, detail(self._own_payment(reference, business.id, key.environment))
 
     def read_test(self, bearer: str | None, body: Body, business_id: str, reference: str) -> Reply:
         self.world.admit_manager(bearer, business_id)
-        return 200, detail(self._owned(reference, business_id, Environment.SANDBOX))
+        return 200, detail(self._own_payment(reference, business_id, Environment.SANDBOX))
 
     def simulate(self, bearer: str | None, body: Body, reference: str) -> Reply:
         business, key = self.world.admit_server(bearer)
@@ -67,37 +67,37 @@ class PaymentRoutes:
         outcome = str(body.get("outcome"))
         if outcome not in OUTCOMES:
             raise invalid("outcome", "Must be SUCCESS, FAILED or REVERSED.")
-        self.world.complete(self._owned(reference, business.id, Environment.SANDBOX), outcome)
+        self.world.complete(self._own_payment(reference, business.id, Environment.SANDBOX), outcome)
         return 200, detail(self.world.payments[reference])
 
     def public(self, bearer: str | None, body: Body, reference: str) -> Reply:
-        shown = detail(self._seen(reference))
+        shown = detail(self._look(reference))
         return 200, {name: shown[name] for name in ("reference", "amount", "currency", "status", "environment")}
 
     def options(self, bearer: str | None, body: Body, reference: str) -> Reply:
-        choices = self.world.choices(self._seen(reference))
+        choices = self.world.choices(self._look(reference))
         return 200, {"gateways": [{"slug": slug, "available": can_be} for slug, can_be in choices.items()]}
 
     def process(self, bearer: str | None, body: Body, reference: str) -> Reply:
-        reference = self._stored(reference).reference
+        reference = self._load(reference).reference
         hand_off = self.world.start_charge(reference, body.get("gatewaySlug"), body.get("cardNumber"))
         return 200, {"reference": reference, "checkoutUrl": hand_off.checkout_url}
 
     def verify(self, bearer: str | None, body: Body, reference: str) -> Reply:
-        payment = self.world.look(self._stored(reference).reference)
+        payment = self.world.look(self._load(reference).reference)
         return 200, {**detail(payment), "callbackUrl": payment.callback_url}
 
-    def _stored(self, reference: str) -> Payment:
+    def _load(self, reference: str) -> Payment:
         payment = self.world.payments.get(parse_reference(reference))
         if payment is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
         return payment
 
-    def _seen(self, reference: str) -> Payment:
-        return self._stored(reference).as_of(self.world.now())
+    def _look(self, reference: str) -> Payment:
+        return self._load(reference).as_of(self.world.now())
 
-    def _owned(self, reference: str, business_id: str, environment: Environment) -> Payment:
-        payment = self._seen(reference)
+    def _own_payment(self, reference: str, business_id: str, environment: Environment) -> Payment:
+        payment = self._look(reference)
         if (payment.business_id, payment.environment) != (business_id, environment):
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
         return payment

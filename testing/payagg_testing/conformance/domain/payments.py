@@ -15,19 +15,19 @@ from payagg.domain.attempt import (
     HandOff,
     HandOffKind,
     Start,
-    after_ask,
+    after_check,
     ends_asking,
     ensure_attempts_left,
     payment_reference,
-    postpone_ask,
+    postpone_check,
 )
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG, Gateway
 from payagg.domain.payment import OUTCOMES, SIMULATED, Payment, Status, Transition
 from payagg.domain.report import NO_CHARGE, Outcome, ProviderReport, Verdict, judge_silence, was_paid
-from payagg.domain.simulator import elapsed
+from payagg.domain.simulator import time_since_hand_off
 from payagg.domain.values import CURRENCY, Environment
-from payagg.domain.webhook import EventType, next_sequence, notice_of
+from payagg.domain.webhook import EventType, anomaly_event_of, next_sequence
 from payagg_testing.conformance.domain.gateways import DomainGateways
 from payagg_testing.state_machine.system import SILENCE, Said
 
@@ -64,7 +64,7 @@ class DomainPayments(DomainGateways):
     def choices(self, payment: Payment) -> dict[str, bool]:
         """The slugs that its payer sees, and whether each can be chosen."""
         takes_money = self.businesses[payment.business_id].is_active
-        offered = [] if payment.is_test else self.offered(payment.business_id)
+        offered = [] if payment.is_test else self.list_offered(payment.business_id)
         choices = {one.slug: takes_money and one.has_credentials for one in offered}
         return choices | ({SANDBOX_SLUG: takes_money} if self.rules.simulator_allowed(payment.environment) else {})
 
@@ -173,7 +173,9 @@ class DomainPayments(DomainGateways):
             is_ours = account == attempt.account
             no_charge = ProviderReport(reference, Outcome.UNPAID, NO_CHARGE)
             return replace(said.report(reference, amount) if is_ours else no_charge, account=account)
-        outcome, reason = self.rules.outcome_of(attempt.scenario, elapsed(attempt.handed_off_at, self.now()))
+        outcome, reason = self.rules.outcome_of(
+            attempt.scenario, time_since_hand_off(attempt.handed_off_at, self.now())
+        )
         return replace(Said(outcome).report(reference, amount), reason=reason)
 
     def expire_due(self) -> None:
@@ -194,7 +196,7 @@ class DomainPayments(DomainGateways):
 
     def ask(self, attempt: Attempt, said: Said) -> None:
         attempts, place, now = self.attempts[attempt.reference], attempt.number - 1, self.now()
-        postponed = postpone_ask(self.payments[attempt.reference], attempt, now)
+        postponed = postpone_check(self.payments[attempt.reference], attempt, now)
         if postponed is not None:
             attempts[place] = postponed
             return
@@ -202,7 +204,7 @@ class DomainPayments(DomainGateways):
         if report is not None:
             self.hear(report, attempt.gateway, self.payments[attempt.reference].environment, attempt)
         payment, asked = self.payments[attempt.reference], attempts[place]
-        attempts[place] = after_ask(payment, asked, now, 0.0)
+        attempts[place] = after_check(payment, asked, now, 0.0)
         if attempts[place].next_ask_at is None:
             self.apply(payment.reference, judge_silence(report, payment, asked, actor="reconciler", now=now))
 
@@ -222,7 +224,7 @@ class DomainPayments(DomainGateways):
             known.append(Anomaly(f"anm_{len(known):032x}", reference, kind, "event:provider_a", details, self.now()))
 
     def notice(self, fact: Anomaly, payment: Payment) -> EventType | None:
-        return notice_of(fact, was_paid=was_paid(payment, self.anomalies[payment.reference]))
+        return anomaly_event_of(fact, was_paid=was_paid(payment, self.anomalies[payment.reference]))
 
     def tell(self, reference: str) -> None:
         """Tells each fact once it is news: the late success before what it makes news."""

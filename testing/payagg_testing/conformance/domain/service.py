@@ -63,17 +63,17 @@ class DomainService:
             ("GET", "/public/payments/{}/verify", payments.verify),
             ("POST", f"{BUSINESS}/test-payment", payments.initiate_test),
             ("GET", f"{BUSINESS}/test-payment/{{}}", payments.read_test),
-            ("GET", f"{BUSINESS}/api-keys", keys.listed),
+            ("GET", f"{BUSINESS}/api-keys", keys.list_keys),
             ("POST", f"{BUSINESS}/api-keys", keys.generate),
             ("DELETE", f"{BUSINESS}/api-keys/{{}}", keys.revoke),
-            ("GET", f"{BUSINESS}/webhooks", webhooks.listed),
+            ("GET", f"{BUSINESS}/webhooks", webhooks.list_endpoints),
             ("POST", f"{BUSINESS}/webhooks", webhooks.add),
             ("POST", f"{BUSINESS}/webhooks/{{}}/rotate-secret", webhooks.rotate),
             ("DELETE", f"{BUSINESS}/webhooks/{{}}", webhooks.remove),
             ("GET", f"{BUSINESS}/gateways", gateways.options),
             ("PATCH", f"{BUSINESS}/gateways/{{}}", gateways.choose),
             ("POST", f"{BUSINESS}/gateways/reorder", gateways.reorder),
-            ("GET", "/admin/gateways", gateways.listed),
+            ("GET", "/admin/gateways", gateways.list_gateways),
             ("POST", "/admin/gateways", gateways.create),
             ("GET", "/admin/gateways/{}", gateways.read),
             ("GET", "/admin/gateways/{}/merchants", gateways.merchants),
@@ -87,7 +87,7 @@ class DomainService:
 
     def send(self, call: ServiceCall) -> ServiceAnswer:
         try:
-            status, data = self._done(call)
+            status, data = self._do(call)
             body = {"success": True} if data is None else {"success": True, "data": data}
             if isinstance(data, Page):
                 body |= {"data": data.rows, "meta": data.meta}
@@ -110,7 +110,7 @@ class DomainService:
     def close(self) -> None:
         """There is nothing to close."""
 
-    def _done(self, call: ServiceCall) -> tuple[int, Any]:
+    def _do(self, call: ServiceCall) -> tuple[int, Any]:
         path, _, query = call.path.partition("?")
         for method, pattern, do in self._routes:
             found = pattern.fullmatch(path)

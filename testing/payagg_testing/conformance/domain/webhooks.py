@@ -21,9 +21,9 @@ class WebhookRoutes:
 
     world: DomainWorld
 
-    def listed(self, bearer: str | None, body: Body, business_id: str) -> Reply:
+    def list_endpoints(self, bearer: str | None, body: Body, business_id: str) -> Reply:
         self.world.admit_manager(bearer, business_id)
-        return 200, [_shown(endpoint) for endpoint in self._of(business_id)]
+        return 200, [_view(endpoint) for endpoint in self._of(business_id)]
 
     def add(self, bearer: str | None, body: Body, business_id: str) -> Reply:
         world = self.world
@@ -43,19 +43,19 @@ class WebhookRoutes:
         )
         if sum(one.is_active for one in self._of(business_id)) >= world.rules.active_endpoints_max:
             raise Refusal(ErrorCode.WEBHOOK_LIMIT_REACHED)
-        return 201, self._kept(endpoint, key)
+        return 201, self._keep(endpoint, key)
 
     def rotate(self, bearer: str | None, body: Body, business_id: str, endpoint_id: str) -> Reply:
         world = self.world
         world.admit_manager(bearer, business_id).ensure_active()
-        key, endpoint = world.entropy.bytes(SECRET_BYTES), self._found(business_id, endpoint_id)
-        return 201, self._kept(endpoint.rotated(key, secret_text(key)[-4:], world.now()), key)
+        key, endpoint = world.entropy.bytes(SECRET_BYTES), self._find(business_id, endpoint_id)
+        return 201, self._keep(endpoint.rotate(key, secret_text(key)[-4:], world.now()), key)
 
     def remove(self, bearer: str | None, body: Body, business_id: str, endpoint_id: str) -> Reply:
         self.world.admit_manager(bearer, business_id).ensure_active()
-        endpoint = replace(self._found(business_id, endpoint_id), is_active=False)
+        endpoint = replace(self._find(business_id, endpoint_id), is_active=False)
         self.world.endpoints[endpoint_id] = endpoint
-        return 200, _shown(endpoint)
+        return 200, _view(endpoint)
 
     def tell(self, payment: Payment, transition: Transition) -> None:
         """The event of a transition, and a delivery to each endpoint that receives it."""
@@ -86,10 +86,10 @@ class WebhookRoutes:
 
     def work(self) -> None:
         """Sends what is due once."""
-        tried = [(event, self._tried(event, delivery)) for event, delivery in self.world.deliveries]
+        tried = [(event, self._try(event, delivery)) for event, delivery in self.world.deliveries]
         self.world.deliveries[:] = [pair for pair in tried if pair[1].status is DeliveryStatus.PENDING]
 
-    def _tried(self, event: Event, delivery: Delivery) -> Delivery:
+    def _try(self, event: Event, delivery: Delivery) -> Delivery:
         world, now = self.world, self.world.now()
         endpoint = world.endpoints[delivery.endpoint_id or ""]
         if delivery.next_attempt_at is None or now < delivery.next_attempt_at:
@@ -109,18 +109,18 @@ class WebhookRoutes:
     def _of(self, business_id: str) -> list[WebhookEndpoint]:
         return [one for one in self.world.endpoints.values() if one.business_id == business_id]
 
-    def _found(self, business_id: str, endpoint_id: str) -> WebhookEndpoint:
+    def _find(self, business_id: str, endpoint_id: str) -> WebhookEndpoint:
         found = next((one for one in self._of(business_id) if one.id == endpoint_id), None)
         if found is None:
             raise Refusal(ErrorCode.NOT_FOUND)
         return found
 
-    def _kept(self, endpoint: WebhookEndpoint, key: bytes) -> Body:
+    def _keep(self, endpoint: WebhookEndpoint, key: bytes) -> Body:
         self.world.endpoints[endpoint.id] = endpoint
-        return _shown(endpoint) | {"signingSecret": secret_text(key)}
+        return _view(endpoint) | {"signingSecret": secret_text(key)}
 
 
-def _shown(endpoint: WebhookEndpoint) -> Body:
+def _view(endpoint: WebhookEndpoint) -> Body:
     return {
         "id": endpoint.id,
         "url": endpoint.url,

@@ -1,4 +1,4 @@
-"""The least that must be remembered around the domain: rows in dictionaries, a clock that is told, and who is who."""
+"""The least that must be cached around the domain: rows in dictionaries, a clock that is told, and who is who."""
 
 from collections import defaultdict
 from collections.abc import Callable

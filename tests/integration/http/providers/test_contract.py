@@ -8,7 +8,7 @@ import pytest
 from payagg.adapters.providers.registry import providers_of
 from payagg.domain.attempt import HandOff
 from payagg.entrypoints.dev.fake_providers import FakePayaza, FakePaystack, WebhookMode
-from tests.contracts.provider import ProviderContract, Rig
+from tests.contracts.provider import ProviderContract, ProviderHarness
 from tests.support.provider_rigs import (
     IMPATIENCE,
     MODE,
@@ -21,12 +21,12 @@ from tests.support.provider_rigs import (
 )
 
 
-def a_rig(slug: str, fake: FakePaystack | FakePayaza, secrets: dict[str, str], **own: Any) -> Rig:
+def a_rig(slug: str, fake: FakePaystack | FakePayaza, secrets: dict[str, str], **own: Any) -> ProviderHarness:
     def adapter(**deadline: Any) -> Any:
         return providers_of(allow_loopback=True, **deadline)[slug]
 
     fake.book.webhooks = WebhookMode.HELD
-    return Rig(
+    return ProviderHarness(
         provider=adapter(),
         impatient=adapter(deadline=IMPATIENCE),
         book=fake.book,
@@ -40,7 +40,7 @@ def a_rig(slug: str, fake: FakePaystack | FakePayaza, secrets: dict[str, str], *
 
 class TestPaystack(ProviderContract):
     @pytest.fixture
-    async def rig(self) -> AsyncIterator[Rig]:
+    async def rig(self) -> AsyncIterator[ProviderHarness]:
         async with fakes_running() as fakes:
             yield a_rig(
                 "provider_a",
@@ -57,7 +57,7 @@ class TestPaystack(ProviderContract):
 
 class TestPayaza(ProviderContract):
     @pytest.fixture
-    async def rig(self) -> AsyncIterator[Rig]:
+    async def rig(self) -> AsyncIterator[ProviderHarness]:
         async with fakes_running() as fakes:
             fake = fakes.payaza
 

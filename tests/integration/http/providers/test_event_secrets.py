@@ -109,7 +109,7 @@ async def test_a_typing_error_in_the_new_secret_and_its_correction_lose_no_event
 
 
 @pytest.mark.rule("gateways.22")
-async def test_events_of_an_environment_whose_credentials_were_removed_are_heard_for_24_hours(world: World) -> None:
+async def test_events_are_accepted_for_24_hours_after_their_credentials_were_removed(world: World) -> None:
     payment, late = await world.handed_over(), await world.handed_over()
     command = UpdateCredentials(credentials={"liveSecretKey": SECRET_KEYS["live"]})
     replaced = await world.services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)

@@ -421,7 +421,7 @@ async def test_a_journey_at_each_fake_ends_by_its_own_signed_event(site: Inbound
     assert site.fakes.payaza.open(launch_parameters(HandOff(handed.handoff, handed.checkout_url))) is None
     site.fakes.payaza.pay(second.reference)
     for fake in (site.fakes.paystack, site.fakes.payaza):
-        await fake.book.settled()
+        await fake.book.wait_for_deliveries()
         assert fake.book.answers == [200, 200]
     assert [(await site.read(p)).status for p in (first, second)] == [Status.SUCCESS, Status.SUCCESS]
     assert PUBLIC_KEYS["test"].encode() in launch_parameters(HandOff(handed.handoff, handed.checkout_url))

@@ -17,7 +17,7 @@ from payagg.application.schemas.events import EventBody
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.adjustment import Adjustment, adjustments_of
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import ASK_AFTER, ASK_PAID_AFTER
+from payagg.domain.attempt import CHECK_AFTER, CHECK_PAID_AFTER
 from payagg.domain.audit import AuditFilter
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
@@ -144,7 +144,7 @@ async def test_another_accounts_no_such_reference_never_fails_a_payment(world: M
     assert await other_account(world) == 2
     await succeed(world, heard)  # signed by the secret that was replaced
     assert (await world.read(heard)).status is Status.SUCCESS
-    await reconcile(world, ASK_AFTER[-1] + HOUR)
+    await reconcile(world, CHECK_AFTER[-1] + HOUR)
     assert (await world.read(payment)).status is Status.PENDING
     assert await kinds(world, payment) == [AnomalyKind.NO_EVIDENCE]
     *_, last = await events(world, payment)
@@ -165,7 +165,7 @@ async def test_a_rotated_key_of_the_same_account_still_finds_the_money(world: Mo
 async def test_not_found_is_no_proof_where_the_provider_gave_a_page(world: MoneyWorld) -> None:
     payment, popup = await world.handed_over(), await world.handed_over("provider_b")
     del world.fakes.paystack.book.charges[payment.reference]
-    await reconcile(world, ASK_AFTER[-1] + HOUR)
+    await reconcile(world, CHECK_AFTER[-1] + HOUR)
     assert (await world.read(payment)).status is Status.PENDING
     assert (await world.read(popup)).status is Status.FAILED  # which was never opened
 
@@ -183,7 +183,7 @@ async def test_an_unknown_word_about_a_final_payment_is_an_anomaly(
     await event_b(world, payment, "Refunded", narration="again")
     opened(world, payment)
     world.fakes.payaza.book.charges[payment.reference].status = "Refunded"
-    await reconcile(world, ASK_PAID_AFTER[0] + HOUR)
+    await reconcile(world, CHECK_PAID_AFTER[0] + HOUR)
     assert await kinds(world, payment) == [AnomalyKind.UNKNOWN_STATUS]
     assert (await world.read(payment)).status is status
 
@@ -219,7 +219,7 @@ def opened(world: MoneyWorld, payment: Payment) -> None:
 async def test_a_refund_whose_event_is_lost_is_found_within_a_day(world: MoneyWorld) -> None:
     payment = await paid(world)
     world.fakes.paystack.book.charges[payment.reference].status = "reversed"
-    await reconcile(world, ASK_PAID_AFTER[0] + HOUR)
+    await reconcile(world, CHECK_PAID_AFTER[0] + HOUR)
     assert await told(world, payment) == ["pending", "success", "refunded"]
     assert [(one.kind.value, one.amount) for one in await adjustments(world, payment)] == [("REFUND", AMOUNT)]
 
@@ -230,7 +230,7 @@ async def test_the_same_refund_by_event_and_by_status_is_told_once(world: MoneyW
     await dispute(world, lost, "resolve", "reversed")  # and a lost dispute is the same money as the status after it
     for one in (payment, lost):
         world.fakes.paystack.book.charges[one.reference].status = "reversed"
-    await reconcile(world, ASK_PAID_AFTER[0] + HOUR)
+    await reconcile(world, CHECK_PAID_AFTER[0] + HOUR)
     assert await told(world, payment) == ["pending", "success", "refunded"]
     assert await told(world, lost) == ["pending", "success", "disputed"]
 
@@ -239,7 +239,7 @@ async def test_a_refund_found_by_its_status_is_not_told_again_by_its_event(world
     payment = await paid(world)
     await refund(world, payment, HALF, id=9001)
     world.fakes.paystack.book.charges[payment.reference].status = "reversed"
-    await reconcile(world, ASK_PAID_AFTER[0] + HOUR)
+    await reconcile(world, CHECK_PAID_AFTER[0] + HOUR)
     await refund(world, payment, AMOUNT - HALF, id=9002)
     assert [(one.kind.value, one.amount) for one in await adjustments(world, payment)] == [
         ("REFUND", HALF),
@@ -308,7 +308,7 @@ async def test_a_dispute_lost_after_its_status_was_read_is_told_and_counted_once
     await dispute(world, payment, refund_amount=HALF)
     await refund(world, payment, AMOUNT - HALF, id=1)
     world.fakes.paystack.book.charges[payment.reference].status = "reversed"
-    await reconcile(world, ASK_PAID_AFTER[0] + HOUR)
+    await reconcile(world, CHECK_PAID_AFTER[0] + HOUR)
     for _ in range(2):
         await dispute(world, payment, "resolve", "reversed", refund_amount=HALF)
     assert await told(world, payment) == ["pending", "success", "disputed", "refunded", "refunded", "disputed"]
@@ -337,7 +337,7 @@ async def test_a_second_transaction_under_one_reference_is_a_second_charge(world
 async def test_the_audit_names_what_changed_and_that_the_account_is_another(world: MoneyWorld) -> None:
     await other_account(world)
     async with world.store.begin() as tx:
-        [entry] = await tx.audit.listed(AuditFilter(action="gateway.set_credentials"), None, 10)
+        [entry] = await tx.audit.list_entries(AuditFilter(action="gateway.set_credentials"), None, 10)
     assert entry.changes["credentialsSet"]["after"] == ["sandboxSecretKey"]
     account = entry.changes["sandboxAccount"]
     assert account["before"] != account["after"]
@@ -397,7 +397,7 @@ async def test_a_fee_that_comes_to_be_known_later_is_added(world: MoneyWorld) ->
 
 async def test_the_amount_of_a_late_success_is_without_the_payers_fee(world: MoneyWorld) -> None:
     payment = await world.handed_over("provider_b")
-    await reconcile(world, ASK_AFTER[-1] + HOUR)
+    await reconcile(world, CHECK_AFTER[-1] + HOUR)
     more = f"{(AMOUNT + 2_000) / 100:.2f}"
     await event_b(world, payment, amount_received=more, request_amount=None, transaction_fee="20.00")
     *_, last = await events(world, payment)

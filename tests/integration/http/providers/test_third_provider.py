@@ -9,7 +9,7 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of
 from payagg.entrypoints.dev.fake_providers import WebhookMode, serve_asgi
-from tests.contracts.provider import ProviderContract, Rig
+from tests.contracts.provider import ProviderContract, ProviderHarness
 from tests.integration.http.providers.acme import ACME
 from tests.integration.http.providers.acme.fake import HEADER, FakeAcme, credentials, fake_acme
 from tests.support.assembly import SETTINGS, services_over
@@ -21,11 +21,11 @@ PRODUCT = replace(SETTINGS, providers=(*PROVIDERS, ACME))
 
 class TestAcme(ProviderContract):
     @pytest.fixture
-    async def rig(self) -> AsyncIterator[Rig]:
+    async def rig(self) -> AsyncIterator[ProviderHarness]:
         fake = FakeAcme()
         fake.book.webhooks = WebhookMode.HELD
         async with serve_asgi(fake_acme(fake)) as base_url:
-            yield Rig(
+            yield ProviderHarness(
                 provider=providers_of([ACME], allow_loopback=True)["acme"],
                 impatient=providers_of([ACME], allow_loopback=True, deadline=IMPATIENCE)["acme"],
                 book=fake.book,
@@ -76,7 +76,7 @@ async def test_a_third_provider_is_offered_charged_and_settled_over_http() -> No
 
         by_event, asked = await charged(), await charged()
         fake.pay(by_event)
-        await fake.book.settled()
+        await fake.book.wait_for_deliveries()
         assert (fake.book.answers, await status(by_event)) == ([200], ("SUCCESS", "acme"))
         fake.book.webhooks = WebhookMode.NEVER
         fake.pay(asked)

@@ -12,7 +12,7 @@ from payagg_testing.builders import a_delivery, an_event, an_id
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
-from payagg.application.ports.webhooks import TryResult
+from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.application.webhooks.dispatcher import CONCURRENT, FAILING_MAX, Dispatcher
 from tests.integration.http.webhooks.outbox_rows import load_deliveries, load_endpoints
 from tests.support.assembly import KEYS
@@ -31,17 +31,17 @@ class Merchants:
     waiting: int = 0
     most_waiting: int = 0
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> DeliveryAttemptResult:
         if "dead" not in url:
             await asyncio.sleep(0)
             self.healthy += 1
-            return TryResult(200, None, 1)
+            return DeliveryAttemptResult(200, None, 1)
         self.dead += 1
         self.waiting += 1
         self.most_waiting = max(self.most_waiting, self.waiting)
         await self.release.wait()
         self.waiting -= 1
-        return TryResult(None, "no answer in time", 15_000)
+        return DeliveryAttemptResult(None, "no answer in time", 15_000)
 
 
 def dispatcher(store: PostgresStore, merchants: Any) -> Dispatcher:

@@ -59,7 +59,7 @@ async def test_what_needs_no_name_server_asks_none() -> None:
         assert server.asked == []
 
 
-async def test_the_systems_hosts_and_name_servers_are_heeded_and_read_again_when_they_change(tmp_path: Path) -> None:
+async def test_the_systems_hosts_and_name_servers_are_read_again_when_they_change(tmp_path: Path) -> None:
     hosts, configuration = tmp_path / "hosts", tmp_path / "resolv.conf"
     hosts.write_text("# ours\n\n10.1.2.3  Inner.example inner # not public\nnonsense x.example\n::1 inner.example\n")
     configuration.write_text("search corp.example\nnameserver 127.0.0.9\n")

@@ -12,14 +12,14 @@ from payagg_testing.builders import NOW, a_business, a_delivery, an_endpoint, an
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.store import Store
-from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult, TryResult
+from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult
 from payagg.domain.values import Environment, make_reference
 from payagg.domain.webhook import Delivery, DeliveryStatus, WebhookEndpoint
 
 pytestmark = pytest.mark.anyio
 LEASE = timedelta(seconds=30)
-OK = TryResult(200, None, 12)
-BAD = TryResult(500, "answered 500", 12)
+OK = DeliveryAttemptResult(200, None, 12)
+BAD = DeliveryAttemptResult(500, "answered 500", 12)
 
 
 @pytest.fixture(params=["postgres", "memory"])
@@ -73,7 +73,7 @@ async def endpoint(store: Store, endpoint_id: str = "whe_1") -> WebhookEndpoint:
 
 
 def done(
-    one: ClaimedDelivery, sent: TryResult = OK, at: datetime = NOW + timedelta(minutes=2), **more: Any
+    one: ClaimedDelivery, sent: DeliveryAttemptResult = OK, at: datetime = NOW + timedelta(minutes=2), **more: Any
 ) -> DeliveryResult:
     return DeliveryResult(one, sent, at, more.pop("retry_at", None), **more)
 
@@ -144,7 +144,7 @@ async def test_activation_and_a_new_address_start_a_new_run_of_failures(outbox: 
         assert (await endpoint(outbox, endpoint_id)).failing_since is None
 
 
-async def test_an_address_of_one_payment_is_signed_with_every_active_secret_of_its_environment(outbox: Store) -> None:
+async def test_a_webhook_url_is_signed_with_every_active_secret_of_its_environment(outbox: Store) -> None:
     await with_endpoints(
         outbox,
         an_endpoint("whe_1"),

@@ -283,7 +283,7 @@ async def test_a_receiver_that_hangs_up_while_nothing_is_asked_is_noticed() -> N
         (b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n" + b"x" * 20_000, False),
     ],
 )
-async def test_an_answer_of_any_shape_is_one_try_and_decides_what_becomes_of_the_connection(
+async def test_any_answer_ends_one_attempt_and_decides_if_its_connection_is_reused(
     sender: HttpSender, answer: bytes, is_kept: bool, at_once: bool
 ) -> None:
     connections = 0
@@ -450,7 +450,7 @@ async def test_a_url_that_cannot_be_called_is_a_failure_and_never_raises(sender:
     ],
     ids=["ours", "another name", "unknown authority"],
 )
-async def test_tls_is_verified_against_the_name_of_the_url_while_the_checked_address_is_dialled(
+async def test_tls_is_verified_against_the_urls_name_at_the_checked_address(
     certified: str, is_trusted: bool, error: str | None
 ) -> None:
     authority = trustme.CA()

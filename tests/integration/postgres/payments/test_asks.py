@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from payagg.application.payments.status_checks import HOLD
-from payagg.domain.attempt import ASK_AFTER, VERIFY_EVERY
+from payagg.domain.attempt import CHECK_AFTER, VERIFY_EVERY
 from payagg.domain.payment import Status
 from payagg.domain.rate_limit import EPOCH
 from tests.support.provider_world import World
@@ -34,7 +34,7 @@ async def test_64_verifies_at_once_share_one_provider_call_and_one_event(world: 
 
 async def test_two_workers_ask_once_about_each_payment(world: World) -> None:
     payments = [await world.handed_over() for _ in range(12)]
-    world.clock.move(ASK_AFTER[0] * 2)
+    world.clock.move(CHECK_AFTER[0] * 2)
     other, reconciler = world.other_process(), world.services.reconciler
     book = world.fakes.paystack.book
     held = [attempt for share in reconciler.shares() for attempt in await reconciler._due(*share, EPOCH)]

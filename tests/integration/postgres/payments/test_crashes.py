@@ -7,7 +7,7 @@ import pytest
 
 from payagg.application.payments.provider_events import FIRST_RETRY
 from payagg.application.payments.status_checks import HOLD
-from payagg.domain.attempt import ASK_AFTER
+from payagg.domain.attempt import CHECK_AFTER
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.integration.http.providers.test_inbound import charge_event, signed
 from tests.support.provider_world import World
@@ -38,7 +38,7 @@ async def test_an_event_survives_its_receiver(world: World, label: str) -> None:
 async def test_an_ask_survives_its_worker(world: World, label: str) -> None:
     payment = await world.handed_over()
     world.fakes.paystack.pay(payment.reference)
-    world.clock.move(ASK_AFTER[0] * 2)
+    world.clock.move(CHECK_AFTER[0] * 2)
     await world.dies_at(label, "reconcile")
     if label == "J1":  # the next worker asks at once about what was in the air when it began
         world.clock.move(SECOND)

@@ -57,7 +57,7 @@ async def test_a_claimant_killed_at_any_step_leaves_at_most_one_hand_off(
         assert all(charge.opened == 1 for charge in book.charges.values())
         assert str(book.charges[given].id) in answers[0].checkout_url
         world.fakes.paystack.pay(given)
-        assert book.paid(payment.reference) == 1
+        assert book.count_paid(payment.reference) == 1
 
 
 async def test_a_late_claimant_cannot_record_over_the_one_who_took_over(world: World) -> None:

@@ -45,7 +45,7 @@ async def test_trap_18_a_charge_the_provider_turns_down_leaves_the_payment_free(
     assert (await world.process(payment, "provider_b")).gateway == "provider_b"
 
 
-async def test_trap_7_a_lost_answer_is_unknown_and_the_provider_is_asked_before_a_second_try(impatient: World) -> None:
+async def test_trap_7_after_a_lost_answer_the_provider_is_asked_before_a_second_try(impatient: World) -> None:
     payment, book = await impatient.payment(), impatient.fakes.paystack.book
     book.faults.append(Fault.LOST_REPLY)
     assert await refusal(impatient, payment) is ErrorCode.GATEWAY_NOT_AVAILABLE

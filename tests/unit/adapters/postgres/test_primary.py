@@ -8,14 +8,14 @@ import pytest
 
 from payagg.adapters.postgres import primary
 from payagg.adapters.postgres.connections import conninfo, each_host
-from payagg.adapters.postgres.primary import PrimaryConnection, Timelines, foremost
+from payagg.adapters.postgres.primary import PrimaryConnection, Timelines, newest_primary
 
 pytestmark = pytest.mark.anyio
 CLUSTER = 7
 
 
 class Answering:
-    """A host's connection as `foremost` sees it."""
+    """A host's connection as `newest_primary` sees it."""
 
     def __init__(self, timeline: int) -> None:
         self.timeline = timeline
@@ -43,9 +43,9 @@ class Hosts:
             raise word
         return word
 
-    async def foremost(self) -> Any:
+    async def newest_primary(self) -> Any:
         async with asyncio.timeout(60):
-            return await foremost(list(self.said), self.ask)
+            return await newest_primary(list(self.said), self.ask)
 
 
 REFUSAL = psycopg.OperationalError("session is read-only")
@@ -59,21 +59,21 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_host_that_says_nothing_holds_nobody_up() -> None:
     taking = Answering(1)
-    assert await Hosts(silent=[None], standby=[REFUSAL], primary=[(taking, False)]).foremost() is taking
+    assert await Hosts(silent=[None], standby=[REFUSAL], primary=[(taking, False)]).newest_primary() is taking
     assert not taking.is_closed
 
 
 async def test_a_host_that_refused_and_then_says_nothing_is_waited_for_once() -> None:
     promoted = Answering(2)
     hosts = Hosts(frozen=[None], other=[REFUSAL, None], standby=[*[REFUSAL] * 8, (promoted, True)])
-    assert await hosts.foremost() is promoted
+    assert await hosts.newest_primary() is promoted
     assert hosts.asked.count("other") == 2
 
 
 async def test_of_two_that_take_writes_the_one_on_the_newer_timeline_is_taken() -> None:
     woken, promoted = Answering(1), Answering(2)
     hosts = Hosts(woken=[(woken, False)], promoted=[(promoted, True)])
-    assert await hosts.foremost() is promoted
+    assert await hosts.newest_primary() is promoted
     assert woken.is_closed
     assert not promoted.is_closed
 
@@ -81,7 +81,7 @@ async def test_of_two_that_take_writes_the_one_on_the_newer_timeline_is_taken() 
 async def test_each_refusal_is_awaited_and_the_last_is_told() -> None:
     hosts = Hosts(one=[REFUSAL], other=[psycopg.OperationalError("connection refused")])
     with pytest.raises(psycopg.OperationalError):
-        await hosts.foremost()
+        await hosts.newest_primary()
     assert sorted(hosts.asked) == ["one", "other"]
 
 
@@ -97,7 +97,7 @@ async def test_a_caller_that_gives_up_leaves_no_connection_behind() -> None:
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await foremost(["silent"], Late(silent=[None]).ask)
+            await newest_primary(["silent"], Late(silent=[None]).ask)
     assert late.is_closed
 
 
@@ -111,12 +111,12 @@ def placed(timelines: Timelines, cluster: int, timeline: int) -> PrimaryConnecti
 def test_a_connection_is_deposed_once_a_newer_timeline_of_its_cluster_is_met() -> None:
     timelines = Timelines()
     old, another, silent = placed(timelines, CLUSTER, 1), placed(timelines, 8, 1), placed(timelines, CLUSTER, 0)
-    assert not old.is_deposed
+    assert not old.is_stale_primary
     new = placed(timelines, CLUSTER, 2)
-    assert old.is_deposed
-    assert not new.is_deposed
-    assert not another.is_deposed
-    assert not silent.is_deposed
+    assert old.is_stale_primary
+    assert not new.is_stale_primary
+    assert not another.is_stale_primary
+    assert not silent.is_stale_primary
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Who is let in, and what a remembered key may do, on the memory store."""
+"""Who is let in, and what a cached key may do, on the memory store."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -13,7 +13,7 @@ from payagg.adapters.system import SystemEntropy
 from payagg.application.accounts.access import REMEMBERED_MAX, Access
 from payagg.application.accounts.token_revocations import TokenRevocations
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.ports.outside import StaleKey, Unavailable
+from payagg.application.ports.outside import KeyStateChanged, Unavailable
 from payagg.domain.api_key import ApiKey, parse_secret
 from payagg.domain.audit import ActorRealm, AuditFilter
 from payagg.domain.business import BusinessStatus, KycStatus, Role
@@ -40,7 +40,7 @@ class AccessWorld:
         self.access = Access(self.store, self.clock, Claims())
         self.business = a_business(**business)
         self.environment = environment
-        self.worked: list[bool] = []  # for each time: whether the key was a remembered one
+        self.worked: list[bool] = []  # for each time: whether the key was a cached one
         self.fault: Callable[[KeyHolder], Exception | None] = lambda _: None
 
     async def opened(self) -> "AccessWorld":
@@ -57,7 +57,7 @@ class AccessWorld:
         return self
 
     async def work(self, holder: KeyHolder) -> str:
-        self.worked.append(holder.is_remembered)
+        self.worked.append(holder.is_cached)
         if (fault := self.fault(holder)) is not None:
             raise fault
         return holder.key.id
@@ -79,7 +79,7 @@ async def refusal(awaitable: Awaitable[object]) -> ErrorCode:
     return (await refused_with(awaitable))[0]
 
 
-async def test_a_key_is_remembered_for_a_minute_once_it_was_accepted(world: AccessWorld) -> None:
+async def test_a_key_is_cached_for_a_minute_once_it_was_accepted(world: AccessWorld) -> None:
     for _ in range(3):
         assert await world.with_key() == "key_1"
     world.clock.move(timedelta(minutes=1))
@@ -96,12 +96,14 @@ async def test_a_keys_use_is_noted_once_a_minute(world: AccessWorld) -> None:
         assert holder.key.last_used_at == START + timedelta(seconds=noted)
 
 
-@pytest.mark.parametrize("stale", [Refusal(ErrorCode.PAYMENT_NOT_FOUND), StaleKey()], ids=["refusal", "stale key"])
-async def test_what_a_remembered_key_is_refused_is_tried_with_a_key_that_was_read(
+@pytest.mark.parametrize(
+    "stale", [Refusal(ErrorCode.PAYMENT_NOT_FOUND), KeyStateChanged()], ids=["refusal", "stale key"]
+)
+async def test_what_a_cached_key_is_refused_is_tried_with_a_key_that_was_read(
     world: AccessWorld, stale: Exception
 ) -> None:
     await world.with_key()
-    world.fault = lambda holder: stale if holder.is_remembered else None
+    world.fault = lambda holder: stale if holder.is_cached else None
     assert await world.with_key() == "key_1"
     assert world.worked == [False, True, False]
 
@@ -110,16 +112,16 @@ async def test_a_key_that_changed_before_its_use_is_read_again(world: AccessWorl
     """It may be revoked, or leave for another cell, between its read and the statement that goes by it."""
 
     async def revoked_meanwhile(holder: KeyHolder) -> str:
-        world.worked.append(holder.is_remembered)
+        world.worked.append(holder.is_cached)
         await world.revoke()
-        raise StaleKey
+        raise KeyStateChanged
 
     assert await refusal(world.access.with_key(world.secret, revoked_meanwhile)) is ErrorCode.INVALID_API_KEY
     assert world.worked == [False]
 
 
 async def test_a_key_that_keeps_changing_is_no_answer_after_a_few_reads(world: AccessWorld) -> None:
-    world.fault = lambda _: StaleKey()
+    world.fault = lambda _: KeyStateChanged()
     with pytest.raises(Unavailable):
         await world.with_key()
     assert 1 < len(world.worked) < 10
@@ -151,7 +153,7 @@ async def test_a_key_of_a_business_that_may_not_is_refused(
     world = await AccessWorld(environment, **business).opened()
     assert await refusal(world.with_key()) is code
     assert world.worked == []
-    assert world.access.remembered == {}
+    assert world.access.cached == {}
 
 
 async def test_a_sandbox_key_of_an_active_business_simulates_and_a_live_one_never(world: AccessWorld) -> None:
@@ -205,7 +207,7 @@ async def test_a_revocation_is_audited_and_never_reaches_into_the_future(world: 
     use = TokenRevocations(world.store, world.clock, SystemEntropy("PAY"))
     await use.revoke(RevokedClaim.SUBJECT, "bo", START - timedelta(days=1), by=an_actor(ActorRealm.CLI))
     async with world.store.begin() as tx:
-        [entry] = await tx.audit.listed(AuditFilter(), None, 10)
+        [entry] = await tx.audit.list_entries(AuditFilter(), None, 10)
     assert (entry.action, entry.object_id, entry.object_kind) == ("token.revoke", "bo", "token")
     later = use.revoke(RevokedClaim.SUBJECT, "bo", START + timedelta(seconds=1), by=an_actor(ActorRealm.CLI))
     assert await refusal(later) is ErrorCode.VALIDATION_ERROR
@@ -242,8 +244,8 @@ async def test_a_key_that_is_none_of_ours_is_refused(world: AccessWorld) -> None
 @pytest.mark.parametrize("others", [REMEMBERED_MAX - 1, REMEMBERED_MAX])
 async def test_of_too_many_keys_the_one_read_longest_ago_is_forgotten(world: AccessWorld, others: int) -> None:
     first, *more = (number.to_bytes(2, "big") for number in range(others))
-    world.access.remembered.update(dict.fromkeys((first, *more), KeyHolder(world.key, world.business)))
+    world.access.cached.update(dict.fromkeys((first, *more), KeyHolder(world.key, world.business)))
     await world.with_key()
-    assert len(world.access.remembered) == REMEMBERED_MAX
-    assert (first in world.access.remembered) is (others < REMEMBERED_MAX)
-    assert world.key.secret_hash in world.access.remembered
+    assert len(world.access.cached) == REMEMBERED_MAX
+    assert (first in world.access.cached) is (others < REMEMBERED_MAX)
+    assert world.key.secret_hash in world.access.cached

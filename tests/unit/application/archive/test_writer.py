@@ -299,7 +299,7 @@ async def _paid(world: ArchiveWorld) -> Payment:
     await _told(world, payment, Outcome.SUCCEEDED)
     world.store.state.events.clear()  # their thirty days
     async with world.store.begin() as tx:
-        await tx.attempts.end_asks(payment.reference)  # the half year in which it is asked about
+        await tx.attempts.end_checks(payment.reference)  # the half year in which it is asked about
     return payment
 
 

@@ -13,7 +13,7 @@ from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application.accounts.audit import AuditTrail
-from payagg.application.cells.gateway_replication import GatewayCopies
+from payagg.application.cells.gateway_replication import GatewayReplication
 from payagg.application.ports.cells import EventAnswer
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials, UpdateGateway
 from payagg.domain.audit import Actor, ActorRealm, AuditFilter
@@ -32,11 +32,11 @@ class Wire:
     """What the home cell says, as it comes over the wire."""
 
     home: Services
-    copies: GatewayCopies
+    copies: GatewayReplication
     logos_fetched: list[str] = field(default_factory=list)
 
     async def home_gateways(self) -> list[Gateway]:
-        return msgspec.json.decode(msgspec.json.encode(await self.copies.told()), type=list[Gateway])
+        return msgspec.json.decode(msgspec.json.encode(await self.copies.gateways_to_send()), type=list[Gateway])
 
     async def home_logo(self, gateway_id: str) -> bytes:
         self.logos_fetched.append(gateway_id)
@@ -51,8 +51,8 @@ class TwoCells:
     clock: ManualClock
     home: Services
     other: Services
-    at_home: GatewayCopies
-    copies: GatewayCopies
+    at_home: GatewayReplication
+    copies: GatewayReplication
     wire: Wire
 
     async def is_same(self) -> bool:
@@ -72,8 +72,8 @@ class TwoCells:
         await self.home.gateways.set_credentials(gateway_id, UpdateCredentials(credentials=credentials), by=BY)
 
 
-def copies_of(services: Services, others: Any, vault: AesVault | None = None) -> GatewayCopies:
-    return GatewayCopies(
+def copies_of(services: Services, others: Any, vault: AesVault | None = None) -> GatewayReplication:
+    return GatewayReplication(
         services.store, services.clock, services.payments.entropy, vault or services.vault, services.logos, others
     )
 
@@ -101,7 +101,7 @@ async def test_a_gateway_with_its_credentials_reaches_the_other_cell(world: TwoC
     assert await world.copies.pull() == 0
     mine = await world.mine(gateway)
     assert mine.is_active
-    assert world.other.payment_options.sealed.current(mine) == {"key": "one"}
+    assert world.other.payment_options.gateway_credentials.current(mine) == {"key": "one"}
     told = await AuditTrail(world.other.store).page(AuditFilter(object_id=gateway), None, 10)
     assert {entry.action for entry in told.entries} == {"gateway.create"}
     assert {entry.subject for entry in told.entries} == {"home cell"}
@@ -143,7 +143,7 @@ async def test_a_deleted_gateway_keeps_its_secrets_where_they_settle(world: TwoC
     await world.set_credentials(gateway, key="one")
     await world.copies.pull()
     await world.home.gateways.delete(gateway, by=BY)
-    assert all(one.credentials is None for one in await world.at_home.told() if one.id == gateway)
+    assert all(one.credentials is None for one in await world.at_home.gateways_to_send() if one.id == gateway)
     await world.copies.pull()
     mine = await world.mine(gateway)
     assert mine.status is GatewayStatus.DELETED

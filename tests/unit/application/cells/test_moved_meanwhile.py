@@ -7,7 +7,7 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, a_payment, a_report
 
 from payagg.adapters.providers import PROVIDERS
-from payagg.application.payments.forwarding_records import Signposts
+from payagg.application.payments.forwarding_records import ForwardingRecords
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
@@ -27,7 +27,7 @@ async def leave(shop: MemoryShop) -> None:
         assert await tx.moves.close(SHOP, OTHER, shop.clock.now())
         await tx.moves.take(SHOP, shop.clock.now(), 100)
     async with shop.store.begin() as tx:
-        await tx.moves.arrived([one.reference for one in await tx.moves.under_way(SHOP, 100)])
+        await tx.moves.forget_arrivals([one.reference for one in await tx.moves.under_way(SHOP, 100)])
         assert await tx.moves.leave(SHOP)
 
 
@@ -42,7 +42,7 @@ async def test_what_a_provider_is_being_asked_about_is_judged_elsewhere(shop: Me
     await until(lambda: len(shop.a.fetched) == 3)
     await leave(shop)
     shop.a.may_answer.set()
-    assert (await refused_with(verifying))[0] is ErrorCode.PAYMENT_NOT_FOUND  # which a signpost turns into 421
+    assert (await refused_with(verifying))[0] is ErrorCode.PAYMENT_NOT_FOUND  # which a forwarding record turns into 421
     assert await reconciling == 2
     assert await shop.anomalies() == []
 
@@ -80,7 +80,7 @@ async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: Mem
     with pytest.raises(Unavailable):
         await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
     async with shop.store.begin() as tx:
-        await tx.moves.arrived([reference])
+        await tx.moves.forget_arrivals([reference])
     with pytest.raises(Refusal) as moved:
         await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
     assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
@@ -105,7 +105,7 @@ async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_
 ) -> None:
     reference = await shop.handed_over()
     events = shop.services.provider_events
-    object.__setattr__(events, "signposts", Signposts(shop.store, has_cells=True))
+    object.__setattr__(events, "forwarding_records", ForwardingRecords(shop.store, has_cells=True))
     body = shop.a.event(a_report(Outcome.SUCCEEDED, provider_reference=reference), 1)
     await leave(shop)
     with pytest.raises(Refusal) as moved:

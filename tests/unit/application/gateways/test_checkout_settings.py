@@ -18,14 +18,14 @@ def an_order(**orders: int) -> ReorderGateways:
 
 
 async def slugs(world: GatewayWorld) -> list[str]:
-    return [gateway.slug for gateway in await world.settings.listed("biz_1")]
+    return [gateway.slug for gateway in await world.settings.list_gateways("biz_1")]
 
 
 @pytest.mark.rule("options.1")
 async def test_who_never_chose_sees_every_active_gateway_enabled_the_built_in_first(world: GatewayWorld) -> None:
     ids = await world.seeded("acme", "other", "drained")
     await world.gateways.disable(ids["drained"], by=AN_ADMIN)
-    listed = await world.settings.listed("biz_1")
+    listed = await world.settings.list_gateways("biz_1")
     assert [gateway.slug for gateway in listed] == ["builtin", "acme", "other"]
     for gateway in listed:
         assert (gateway.is_enabled, gateway.is_default) == (True, False)
@@ -59,7 +59,7 @@ async def test_a_gateway_that_is_not_active_is_not_there(world: GatewayWorld) ->
 async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none(world: GatewayWorld) -> None:
     acme = (await world.seeded("acme"))["acme"]
     await world.add(a_business("biz_2", status=BusinessStatus.RESTRICTED))
-    assert len(await world.settings.listed("biz_2")) == 2
+    assert len(await world.settings.list_gateways("biz_2")) == 2
     reorder = world.settings.reorder("biz_2", an_order(**{acme: 1}), by=AN_ADMIN)
     for change in (world.choose(acme, "biz_2", display_name="x"), reorder):
         assert (await refused_with(change))[0] is ErrorCode.BUSINESS_RESTRICTED
@@ -71,7 +71,7 @@ async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in(world
     await world.choose(ids["a3"], is_enabled=False, display_name="Third")
     await world.settings.reorder("biz_1", an_order(**{ids["a3"]: 0, ids["a1"]: 9, ids["builtin"]: 50}), by=AN_ADMIN)
     assert await slugs(world) == ["builtin", "a3", "a2", "a1"]
-    built_in, third = (await world.settings.listed("biz_1"))[:2]
+    built_in, third = (await world.settings.list_gateways("biz_1"))[:2]
     assert built_in.business_display_order is None
     assert (third.business_display_order, third.is_enabled, third.display_name) == (0, False, "Third")
 
@@ -79,9 +79,9 @@ async def test_a_reorder_moves_the_named_gateways_and_ignores_the_built_in(world
 async def test_a_reorder_is_all_or_nothing(world: GatewayWorld) -> None:
     ids = await world.seeded("a1", "a2", "off")
     await world.gateways.disable(ids["off"], by=AN_ADMIN)
-    before = await world.settings.listed("biz_1")
+    before = await world.settings.list_gateways("biz_1")
     twice = ReorderGateways(order=[OrderedGateway(gateway_id=ids["a2"], display_order=n) for n in (0, 1)])
     for order in (an_order(**{ids["a2"]: 0, ids["off"]: 1}), an_order(**{ids["a2"]: 0, "gw_unknown": 1}), twice):
         refused = await refused_with(world.settings.reorder("biz_1", order, by=AN_ADMIN))
         assert refused == (ErrorCode.VALIDATION_ERROR, "order")
-    assert await world.settings.listed("biz_1") == before
+    assert await world.settings.list_gateways("biz_1") == before

@@ -46,7 +46,7 @@ async def test_credentials_replace_the_previous_ones_and_open_for_their_gateway_
     detail = await world.gateways.detail(ids["acme"])
     acme, other = await world.stored(ids["acme"]), await world.stored(ids["other"])
     assert detail.has_credentials
-    shown = [await world.gateways.listed(), detail, await world.settings.listed("biz_1")]
+    shown = [await world.gateways.list_gateways(), detail, await world.settings.list_gateways("biz_1")]
     for told in (msgspec.json.encode(shown), acme.credentials or b""):
         assert b"sk_live" not in told
         assert b"liveSecretKey" not in told

@@ -42,9 +42,9 @@ async def test_a_new_gateway_is_disabled_and_holds_its_slug_until_it_is_deleted(
     # It must match to its last character, and an underscore is a provider's alone, whatever else looks like one.
     for slug in ("acme\n", "provider_c"):
         assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (INVALID, "slug")
-    assert await world.gateways.listed() == [created]
+    assert await world.gateways.list_gateways() == [created]
     await world.gateways.delete(created.id, by=AN_ADMIN)
-    assert await world.gateways.listed() == []
+    assert await world.gateways.list_gateways() == []
     for read in (world.gateways.detail, world.gateways.logo):
         assert (await refused_with(read(created.id)))[0] is ErrorCode.NOT_FOUND
     for change in (world.gateways.delete, world.gateways.enable):
@@ -58,22 +58,22 @@ async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted_and_then_
     specs = Settings().having(provider_b_slug="pay-b").providers
     world = GatewayWorld(providers=providers_of(specs, allow_loopback=False))
     await world.gateways.seed("builtin", slugs)
-    statuses = {gateway.slug: (gateway.status, gateway.is_built_in) for gateway in await world.gateways.listed()}
+    statuses = {gateway.slug: (gateway.status, gateway.is_built_in) for gateway in await world.gateways.list_gateways()}
     off = ("DISABLED", False)
     assert statuses == {"builtin": ("ACTIVE", True), "provider_a": off, "pay-b": off}
     for slug in slugs:
         assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == IN_USE
         await world.gateways.delete(f"gw_{slug}", by=AN_ADMIN)
     await world.gateways.seed("builtin", slugs)
-    assert [gateway.slug for gateway in await world.gateways.listed()] == ["builtin"], "seeding brings none back"
+    assert [gateway.slug for gateway in await world.gateways.list_gateways()] == ["builtin"], "seeding brings none back"
     for slug in slugs:
         again = await world.gateways.create(acme(slug=slug), by=AN_ADMIN)
         assert (again.slug, again.status, again.id != f"gw_{slug}") == (slug, "DISABLED", True)
         assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == IN_USE
         await world.gateways.enable(again.id, by=AN_ADMIN)
-    before = await world.gateways.listed()
+    before = await world.gateways.list_gateways()
     await world.gateways.seed("builtin", slugs)
-    assert await world.gateways.listed() == before
+    assert await world.gateways.list_gateways() == before
 
 
 @pytest.mark.rule("gateways.4")
@@ -103,7 +103,7 @@ async def test_a_drain_ends_at_its_instant_and_the_worker_makes_it_durable(world
     world.clock.move(TICK)
     for ended in (
         await world.gateways.detail(gateway),
-        next(g for g in await world.gateways.listed() if g.id == gateway),
+        next(g for g in await world.gateways.list_gateways() if g.id == gateway),
     ):
         assert (ended.status, ended.drain_started_at, ended.drain_ends_at) == ("DISABLED", None, None)
     assert (await refused_with(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
@@ -138,7 +138,7 @@ async def test_business_count_is_active_businesses_minus_their_opt_outs(world: G
     await world.choose(ids["acme"], "biz_3", display_name="Cards")
     async with world.store.begin() as tx:
         await tx.businesses.save(a_business("biz_2", "Bola", BusinessStatus.SUSPENDED))
-    counts = {gateway.slug: gateway.business_count for gateway in await world.gateways.listed()}
+    counts = {gateway.slug: gateway.business_count for gateway in await world.gateways.list_gateways()}
     assert counts == {"builtin": 3, "acme": 2, "other": 3}
     detail = await world.gateways.detail(ids["acme"])
     assert detail.business_count == 2

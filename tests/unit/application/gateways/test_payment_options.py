@@ -9,7 +9,7 @@ from payagg_testing.clocks import START
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import HandOffKind
 from payagg.domain.business import BusinessStatus
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.health import Health
@@ -132,7 +132,9 @@ async def test_a_logo_is_named_where_there_is_one_and_the_simulator_by_its_slug(
     listed = {one.slug: one.logo_url for one in (await shop.checkout.options(reference)).gateways}
     assert listed.pop("provider_a") == "/api/v1/public/gateways/gw_provider_a/logo"
     assert listed == {"builtin": None, "provider_b": None, "sandbox": None}
-    stored = revised(await shop.payment(reference), gateway="".join(("sand", "box")))  # as a row has it: no constant
+    stored = with_changes(
+        await shop.payment(reference), gateway="".join(("sand", "box"))
+    )  # as a row has it: no constant
     assert await shop.checkout.payment_options.method(stored) == "Sandbox simulator"
 
 

@@ -16,7 +16,7 @@ from payagg.adapters.memory.store import MemoryTransaction
 from payagg.application.payments import checkout
 from payagg.application.payments.checkout import WAIT
 from payagg.application.ports.outside import Unavailable
-from payagg.domain.attempt import ASK_AFTER, ATTEMPTS_MAX, LEASE, AttemptState, HandOffKind
+from payagg.domain.attempt import ATTEMPTS_MAX, CHECK_AFTER, LEASE, AttemptState, HandOffKind
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
@@ -314,7 +314,7 @@ async def test_a_business_that_is_not_active_takes_no_charge_and_what_is_pending
     assert await shop.attempts(fresh) == await shop.attempts(live) == []
     shop.says(Outcome.SUCCEEDED)
     assert (await shop.verification.verify(verified)).status is Status.SUCCESS
-    shop.clock.move(ASK_AFTER[0] * 2)
+    shop.clock.move(CHECK_AFTER[0] * 2)
     await shop.reconciler.run_once()
     assert (await shop.payment(asked)).status is Status.SUCCESS
     assert await refused_with(shop.process(verified)) == (ErrorCode.PAYMENT_ALREADY_PROCESSED, None)

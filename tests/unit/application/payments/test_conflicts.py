@@ -14,7 +14,7 @@ from payagg.adapters.providers import PROVIDERS
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.schemas.api_keys import GenerateApiKey
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
-from payagg.domain.attempt import ASK_AFTER
+from payagg.domain.attempt import CHECK_AFTER
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.values import Environment
@@ -50,8 +50,8 @@ class ConflictingStore(MemoryStore):
     async def add_payment(self, *arguments: Any) -> Any:
         return await self._alone(MemoryStore.add_payment(self, *arguments))
 
-    async def begin_ask(self, *arguments: Any) -> Any:
-        return await self._alone(MemoryStore.begin_ask(self, *arguments))
+    async def begin_check(self, *arguments: Any) -> Any:
+        return await self._alone(MemoryStore.begin_check(self, *arguments))
 
     async def _alone(self, work: Any) -> Any:
         self._is_own = True
@@ -77,7 +77,7 @@ async def test_a_payment_goes_through_its_life() -> None:
     body = shop.a.event(a_report(provider_reference=told), 1)
     await shop.services.provider_events.receive(PROVIDERS[0].routes[0], body, SIGNED)
     await shop.payments.simulate(simulated, "success", SHOP, by=AN_ADMIN)
-    shop.clock.move(ASK_AFTER[0] * 2)
+    shop.clock.move(CHECK_AFTER[0] * 2)
     await shop.reconciler.run_once()
     for reference in (verified, told, asked, simulated):
         assert (await shop.payment(reference)).status is Status.SUCCESS
@@ -108,7 +108,7 @@ async def test_the_reconcilers_probe_after_a_pause_too() -> None:
     await shop.pause(shop.clock.now())
     store.times, store.rolled_back = 1, 0
     shop.says(Outcome.SUCCEEDED)
-    shop.clock.move(ASK_AFTER[0] * 2)
+    shop.clock.move(CHECK_AFTER[0] * 2)
     assert await shop.reconciler.run_once() == 1
     assert (await shop.payment(reference)).status is Status.SUCCESS
     assert store.rolled_back >= 2  # when it was let through, and when its answer was kept
@@ -141,6 +141,6 @@ async def test_without_the_database_a_claim_is_refused_and_an_expiry_waits_for_t
     with pytest.raises(Unavailable):
         await shop.process(payment.reference)
     shop.clock.move(CHECKOUT_TTL)
-    assert await shop.services.settlement.told(payment) is payment
+    assert await shop.services.settlement.view_for_events(payment) is payment
     store.is_down = False
-    assert (await shop.services.settlement.told(payment)).status is Status.FAILED
+    assert (await shop.services.settlement.view_for_events(payment)).status is Status.FAILED

@@ -14,7 +14,7 @@ from payagg.application.retry import TRIES
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.audit import Action
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import SIMULATED, Payment, Status
@@ -160,7 +160,7 @@ async def test_a_test_payment_is_the_simulators_and_recorded_with_who_asked(shop
     assert outcome(await initiate_test(shop, amount=501)) == (made.payment, False, True)
     [entry] = await entries(shop.store, action=Action.PAYMENT_CREATE.value)
     assert (entry.object_id, entry.subject, entry.business_id) == (stored.reference, AN_ADMIN.subject, SHOP)
-    shop.store.state.payments[stored.reference] = revised(stored, settled_at=START, status=Status.SUCCESS)
+    shop.store.state.payments[stored.reference] = with_changes(stored, settled_at=START, status=Status.SUCCESS)
     assert await refused_with(initiate_test(shop)) == DUPLICATE
     keyless = await MemoryShop().open(keys=False)
     assert await refused_with(initiate_test(keyless)) == (ErrorCode.NO_SANDBOX_KEY, None)

@@ -26,7 +26,7 @@ SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 HOUR = timedelta(hours=1)
 
 
-class SettlingPayment:
+class RetiringPayment:
     """One payment handed to provider_a, its business subscribed, and what the settlement made of reports."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class SettlingPayment:
         services = services_over(self.store, clock=self.clock, entropy=SeededEntropy())
         self.settlement, self.payments = services.settlement, services.payments
 
-    async def with_payment(self, *endpoints: WebhookEndpoint, **fields: Any) -> "SettlingPayment":
+    async def with_payment(self, *endpoints: WebhookEndpoint, **fields: Any) -> "RetiringPayment":
         payment = a_payment(**fields)
         await self.store.add_payment(payment)
         async with self.store.begin() as tx:
@@ -71,8 +71,8 @@ class SettlingPayment:
 
 
 @pytest.fixture
-async def world() -> SettlingPayment:
-    return await SettlingPayment().with_payment()
+async def world() -> RetiringPayment:
+    return await RetiringPayment().with_payment()
 
 
 @pytest.mark.rule("payments.16")
@@ -85,7 +85,7 @@ async def world() -> SettlingPayment:
     ],
 )
 async def test_a_different_final_report_is_kept_once_and_moves_nothing(
-    world: SettlingPayment, first: Outcome, second: Outcome, kind: AnomalyKind
+    world: RetiringPayment, first: Outcome, second: Outcome, kind: AnomalyKind
 ) -> None:
     await world.told(first)
     before = await world.payment()
@@ -106,7 +106,7 @@ async def test_a_different_final_report_is_kept_once_and_moves_nothing(
     ],
 )
 async def test_a_report_that_does_not_fit_is_kept_once_and_moves_nothing(
-    world: SettlingPayment, report: dict[str, Any], heard: dict[str, Any], kind: AnomalyKind
+    world: RetiringPayment, report: dict[str, Any], heard: dict[str, Any], kind: AnomalyKind
 ) -> None:
     counters.counts.clear()
     place: dict[str, Any] = {"gateway": "provider_a", "environment": SANDBOX} | heard
@@ -123,7 +123,7 @@ async def test_a_report_that_does_not_fit_is_kept_once_and_moves_nothing(
 
 
 async def test_money_for_an_unknown_reference_is_never_lost() -> None:
-    world = SettlingPayment()
+    world = RetiringPayment()
     assert await world.told() is ReportEffect.UNKNOWN_PAYMENT
     assert await world.told(Outcome.PENDING) is ReportEffect.UNKNOWN_PAYMENT
     assert await world.anomalies() == [AnomalyKind.UNKNOWN_REFERENCE]
@@ -131,7 +131,7 @@ async def test_money_for_an_unknown_reference_is_never_lost() -> None:
 
 @pytest.mark.rule("payments.15")
 async def test_the_sweep_fails_once_what_expired_and_money_after_it_is_kept() -> None:
-    fresh = SettlingPayment()
+    fresh = RetiringPayment()
     await fresh.store.add_payment(a_payment())
     await fresh.store.add_payment(a_payment(reference="PAY-20250131-LATER0", now=fresh.clock.now() + HOUR))
     fresh.clock.move(HOUR)
@@ -155,7 +155,7 @@ async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subs
         an_endpoint("whe_live", LIVE),
         an_endpoint("whe_other", business_id="biz_2"),
     ]
-    world = await SettlingPayment().with_payment(*endpoints)
+    world = await RetiringPayment().with_payment(*endpoints)
     await world.told()
     types, deliveries = await world.events()
     assert types == ["payment.pending", "payment.success"]
@@ -165,7 +165,7 @@ async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subs
 
 async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no_more() -> None:
     endpoint, own = an_endpoint(events=("payment.failed",)), "https://shop.example/own"
-    world = await SettlingPayment().with_payment(endpoint, webhook_url=own, metadata={"order": 7})
+    world = await RetiringPayment().with_payment(endpoint, webhook_url=own, metadata={"order": 7})
     await world.told()
     async with world.store.begin() as tx:
         (_, event), deliveries = await tx.webhook_events.of_payment(REFERENCE)
@@ -191,7 +191,7 @@ async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no
 async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
     first: Outcome, report: ProviderReport, told: str
 ) -> None:
-    world = await SettlingPayment().with_payment(an_endpoint())
+    world = await RetiringPayment().with_payment(an_endpoint())
     await world.told(first)
     before = await world.payment()
     after = replace(before, has_adjustments=True)
@@ -214,7 +214,7 @@ async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
 
 @pytest.mark.rule("reports.11")
 async def test_an_events_data_has_the_adjustments_as_known_then_its_own_included() -> None:
-    world = await SettlingPayment().with_payment(an_endpoint())
+    world = await RetiringPayment().with_payment(an_endpoint())
     await world.told(Outcome.SUCCEEDED, amounts=frozenset({149000}), facts=ChargeFacts(received=149000))
     await world.told(Outcome.SUCCEEDED, facts=ChargeFacts(fee=2250, received=150000))
     await world.told(Outcome.REVERSED, amounts=frozenset({50000}), details={"refundId": "1"})
@@ -239,7 +239,7 @@ def a_refund(number: int) -> dict[str, Any]:
 
 
 async def test_each_fact_known_before_a_simulated_success_is_told_after_it(
-    world: SettlingPayment,
+    world: RetiringPayment,
 ) -> None:
     for number in (1, 2):
         await world.told(Outcome.REVERSED, **a_refund(number))

@@ -8,7 +8,15 @@ from payagg_testing.clocks import START, SeededEntropy
 
 from payagg.application.payments.status_checks import HOLD, RATE
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import ASK_AFTER, ASK_JITTER, ASK_PAID_AFTER, ASK_SPREAD_MAX, LEASE, AttemptState, Charge
+from payagg.domain.attempt import (
+    CHECK_AFTER,
+    CHECK_JITTER,
+    CHECK_PAID_AFTER,
+    CHECK_SPREAD_MAX,
+    LEASE,
+    AttemptState,
+    Charge,
+)
 from payagg.domain.payment import CHECKOUT_TTL, EXPIRED_REASON, Status
 from payagg.domain.report import FaultKind, Outcome, ProviderReport
 from payagg.domain.values import Environment
@@ -50,12 +58,12 @@ async def to_the_end(shop: MemoryShop, reference: str) -> list[timedelta]:
 async def test_an_open_payment_is_asked_about_on_schedule_and_expires_on_evidence(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     shop.says(Outcome.UNPAID)
-    assert await to_the_end(shop, reference) == list(ASK_AFTER)
+    assert await to_the_end(shop, reference) == list(CHECK_AFTER)
     payment = await shop.payment(reference)
     assert (payment.status, payment.failure_reason) == (Status.FAILED, EXPIRED_REASON)
-    assert payment.settled_at == START + ASK_AFTER[-1], "and not at an ask before the last"
+    assert payment.settled_at == START + CHECK_AFTER[-1], "and not at an ask before the last"
     [attempt] = await shop.attempts(reference)
-    assert (attempt.asks, attempt.last_ask_at) == (len(ASK_AFTER), shop.clock.now())
+    assert (attempt.asks, attempt.last_ask_at) == (len(CHECK_AFTER), shop.clock.now())
 
 
 async def test_asks_are_spread_and_never_early() -> None:
@@ -63,17 +71,17 @@ async def test_asks_are_spread_and_never_early() -> None:
     reference = await shop.handed_over()
     shop.says(Outcome.PENDING)
     asked = await to_the_end(shop, reference)
-    assert len(asked) == len(ASK_AFTER)
-    for planned, at in zip(ASK_AFTER, asked, strict=True):
-        assert planned <= at <= planned + min(planned * ASK_JITTER, ASK_SPREAD_MAX)
+    assert len(asked) == len(CHECK_AFTER)
+    for planned, at in zip(CHECK_AFTER, asked, strict=True):
+        assert planned <= at <= planned + min(planned * CHECK_JITTER, CHECK_SPREAD_MAX)
     assert all(before < after for before, after in pairwise(asked))
 
 
 async def test_a_success_without_its_event_is_found_and_then_asked_about_seldom(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     shop.says(Outcome.SUCCEEDED)
-    paid = ASK_AFTER[0]
-    assert await to_the_end(shop, reference) == [paid, *(paid + after for after in ASK_PAID_AFTER)]
+    paid = CHECK_AFTER[0]
+    assert await to_the_end(shop, reference) == [paid, *(paid + after for after in CHECK_PAID_AFTER)]
     assert (await shop.payment(reference)).status is Status.SUCCESS
     async with shop.store.begin() as tx:
         assert [one.actor for one in await tx.payments.transitions(reference)] == ["payer", "reconciler"]
@@ -89,14 +97,14 @@ async def test_a_late_success_is_found_without_its_event_to_the_end_of_the_sched
     await shop.services.settlement.expire_due()
     await shop.reconciler.run_once()
     shop.says(Outcome.SUCCEEDED)
-    shop.clock.set(START + ASK_AFTER[-1])
+    shop.clock.set(START + CHECK_AFTER[-1])
     await shop.reconciler.run_once()
     assert await shop.anomalies() == [AnomalyKind.LATE_SUCCESS] * 2
     for reference in (declined, expired):
         assert (await shop.payment(reference)).status is Status.FAILED
         [attempt] = await shop.attempts(reference)
         assert attempt.confirmed_at == shop.clock.now()
-        assert attempt.next_ask_at == shop.clock.now() + ASK_PAID_AFTER[0]
+        assert attempt.next_ask_at == shop.clock.now() + CHECK_PAID_AFTER[0]
 
 
 async def test_a_claim_whose_owner_died_is_asked_about_when_its_lease_ends(shop: MemoryShop) -> None:
@@ -106,7 +114,7 @@ async def test_a_claim_whose_owner_died_is_asked_about_when_its_lease_ends(shop:
         await shop.process(reference)
     claim = (await shop.attempts(reference))[0].take_over("dead", shop.clock.now())
     shop.store.state.attempts[reference, 1] = claim
-    shop.clock.move(ASK_AFTER[0])
+    shop.clock.move(CHECK_AFTER[0])
     live = claim.take_over("alive", shop.clock.now())
     shop.store.state.attempts[reference, 1] = live
     assert await shop.reconciler.run_once() == 1
@@ -122,14 +130,14 @@ async def test_a_claim_whose_owner_died_is_asked_about_when_its_lease_ends(shop:
 
 async def test_two_workers_ask_once_and_a_hold_ends(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
-    shop.clock.move(ASK_AFTER[0])
+    shop.clock.move(CHECK_AFTER[0])
     await shop.pause(shop.clock.now() + HOLD)
     assert await shop.reconciler.run_once() == 1
     assert await shop.reconciler.run_once() == 0, "held"
     assert shop.a.fetched == []
     [attempt] = await shop.attempts(reference)
-    assert (attempt.asks, attempt.next_ask_at) == (0, START + ASK_AFTER[0])
-    assert await shop.reconciler.oldest_unasked() == START + ASK_AFTER[0]
+    assert (attempt.asks, attempt.next_ask_at) == (0, START + CHECK_AFTER[0])
+    assert await shop.reconciler.oldest_unasked() == START + CHECK_AFTER[0]
     shop.clock.move(HOLD)
     assert await shop.reconciler.run_once() == 1
     assert len(shop.a.fetched) == 1
@@ -150,7 +158,7 @@ async def test_each_provider_and_environment_has_a_rate_of_its_own(shop: MemoryS
     for slug, environment in (("provider_a", SANDBOX), ("provider_b", SANDBOX), ("provider_a", LIVE)):
         for _ in range(RATE + 1):
             await shop.handed_over(slug, environment=environment)
-    shop.clock.move(ASK_AFTER[0])
+    shop.clock.move(CHECK_AFTER[0])
     assert await shop.reconciler.run_at("provider_a", SANDBOX) == RATE
     assert (len(shop.a.fetched), len(shop.b.fetched)) == (RATE, 0)
     assert {charge.environment for charge in shop.a.fetched} == {SANDBOX}
@@ -182,12 +190,12 @@ async def test_one_ask_that_breaks_leaves_the_others_done(shop: MemoryShop, monk
         return await report(self, told, *arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(shop.services.settlement), "report", fails)
-    shop.clock.move(ASK_AFTER[0])
+    shop.clock.move(CHECK_AFTER[0])
     with pytest.raises(RuntimeError):
         await shop.reconciler.run_once()
     assert (await shop.payment(broken)).status is Status.PENDING
     assert (await shop.payment(sound)).status is Status.SUCCESS
-    assert (await shop.attempts(broken))[0].next_ask_at == START + ASK_AFTER[0]
+    assert (await shop.attempts(broken))[0].next_ask_at == START + CHECK_AFTER[0]
 
 
 async def test_an_ask_that_ends_late_uses_up_no_instant_that_passed_meanwhile(
@@ -200,14 +208,14 @@ async def test_an_ask_that_ends_late_uses_up_no_instant_that_passed_meanwhile(
 
     async def frozen(charge: Charge) -> ProviderReport:
         report = await fetch(charge)
-        shop.clock.set(START + ASK_AFTER[3])
+        shop.clock.set(START + CHECK_AFTER[3])
         return report
 
     monkeypatch.setattr(shop.a, "fetch_charge", frozen)
-    shop.clock.move(ASK_AFTER[0])
+    shop.clock.move(CHECK_AFTER[0])
     assert await shop.reconciler.run_once() == 1
     monkeypatch.undo()
-    assert (await shop.attempts(reference))[0].next_ask_at == START + ASK_AFTER[1]
+    assert (await shop.attempts(reference))[0].next_ask_at == START + CHECK_AFTER[1]
     shop.says(Outcome.SUCCEEDED)
     assert await shop.reconciler.run_once() == 1
     assert (await shop.payment(reference)).status is Status.SUCCESS
@@ -216,8 +224,8 @@ async def test_an_ask_that_ends_late_uses_up_no_instant_that_passed_meanwhile(
 async def test_an_ask_without_an_answer_is_followed_by_the_next_on_schedule(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     shop.a.fetch_fault = FaultKind.UNREACHABLE
-    shop.clock.move(ASK_AFTER[0])
+    shop.clock.move(CHECK_AFTER[0])
     assert await shop.reconciler.run_once() == 1
     [attempt] = await shop.attempts(reference)
-    assert (attempt.asks, attempt.next_ask_at) == (1, START + ASK_AFTER[1])
+    assert (attempt.asks, attempt.next_ask_at) == (1, START + CHECK_AFTER[1])
     assert (await shop.payment(reference)).status is Status.PENDING

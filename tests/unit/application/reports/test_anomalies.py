@@ -41,7 +41,7 @@ async def test_an_anomaly_is_acknowledged_by_one_and_closed_with_a_reason(anomal
     closed = await anomalies.close("anm_1", "By hand.", by=BEN)
     assert (closed.status, closed.closed_by, closed.close_reason) == (AnomalyStatus.CLOSED, "admin:ben", "By hand.")
     assert await refused_with(anomalies.close("anm_1", "Again.", by=BEN)) == (ErrorCode.ANOMALY_ALREADY_CLOSED, None)
-    assert await anomalies.listed(AnomalyFilter(), 10) == [closed]
+    assert await anomalies.list_anomalies(AnomalyFilter(), 10) == [closed]
     for step in (anomalies.acknowledge("anm_2", by=ADA), anomalies.close("anm_2", "Done.", by=ADA)):
         assert (await refused_with(step))[0] is ErrorCode.NOT_FOUND
     ending = {"status": ("ACKNOWLEDGED", "CLOSED"), "closeReason": (None, "By hand.")}

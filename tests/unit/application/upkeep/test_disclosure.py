@@ -6,7 +6,7 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.upkeep.disclosure import Disclosures, Recipient
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 
@@ -34,7 +34,7 @@ async def test_a_payer_is_told_which_provider_and_endpoint_heard_of_the_payment(
     shop = await MemoryShop().open()
     reference = await shop.handed_over()
     attempts, payments = shop.store.state.attempts, shop.store.state.payments
-    payments[reference] = revised(payments[reference], customer_email=EMAIL)
+    payments[reference] = with_changes(payments[reference], customer_email=EMAIL)
     disclosures = Disclosures(shop.store, shop.clock, SeededEntropy())
     [told] = (await disclosures.make(EMAIL, by=AN_ADMIN)).payments
     assert told.recipients == [Recipient("provider_a", attempts[reference, 1].created_at)]

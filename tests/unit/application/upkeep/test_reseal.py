@@ -57,12 +57,12 @@ async def opened(store: MemoryStore, vault: AesVault) -> int:
 async def test_everything_that_is_sealed_moves_under_the_first_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reseal, "BATCH", 2)
     store = await a_store()
-    before = [dict(counts) for counts in (await a_reseal(store).counted()).values()]
+    before = [dict(counts) for counts in (await a_reseal(store).count_by_key()).values()]
     assert before == [{"k1": 1, "k2": 1}, {"k1": 1}, {"k1": 3}, {"k1": 3}]
     done = await a_reseal(store).run(by=AN_ADMIN)
     assert list(done.moved.values()) == [1, 1, 3, 3]
     assert await opened(store, AesVault((NEW,))) == 9
-    after = [dict(counts) for counts in (await a_reseal(store).counted()).values()]
+    after = [dict(counts) for counts in (await a_reseal(store).count_by_key()).values()]
     assert after == [{"k2": number} for number in (2, 1, 3, 3)]
     trail = [(one.action, one.object_id, one.subject) for one in store.state.audit.values()]
     assert trail == [("secrets.reseal", "k2", AN_ADMIN.subject)] * 6
@@ -101,7 +101,7 @@ async def test_what_opens_under_no_key_stays_and_stops_nothing() -> None:
     assert done.closed == {SealedKind.GATEWAY_CREDENTIALS: 1} | dict.fromkeys(list(SealedKind)[1:], 0)
     assert done.moved[SealedKind.GATEWAY_CREDENTIALS] == 1
     assert store.state.gateways["gw_aaa"].credentials == closed
-    assert (await a_reseal(store).counted())[SealedKind.GATEWAY_CREDENTIALS] == {"k0": 1, "k2": 2}
+    assert (await a_reseal(store).count_by_key())[SealedKind.GATEWAY_CREDENTIALS] == {"k0": 1, "k2": 2}
 
 
 async def test_a_batch_that_is_undone_leaves_neither_change_nor_entry() -> None:

@@ -11,7 +11,7 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.upkeep.retention import BATCH, WALK, Erasure, Retention
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
 from tests.support.refusals import refused_with
@@ -41,7 +41,7 @@ def world() -> RetentionWorld:
 
 
 def numbered(number: int, **fields: Any) -> Payment:
-    return revised(a_payment(reference=f"PAY-20250131-{number:06d}", customer_email=EMAIL), **fields)
+    return with_changes(a_payment(reference=f"PAY-20250131-{number:06d}", customer_email=EMAIL), **fields)
 
 
 def ended(number: int, days_ago: int = 400, **fields: Any) -> Payment:

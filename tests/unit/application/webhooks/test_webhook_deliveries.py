@@ -18,7 +18,7 @@ from payagg.adapters.security import AesVault
 from payagg.application import counters
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.reports import PAGE_BYTES
-from payagg.application.ports.webhooks import ClaimedDelivery, TryResult
+from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.application.webhooks import dispatcher
 from payagg.domain.payment import Trigger
@@ -37,13 +37,13 @@ FAULTS = [Conflict("another was quicker"), Unavailable("the database is away")]
 class Postman:
     """A sender that remembers and answers as told; a try takes no time, or lasts until the gate opens."""
 
-    answer: Callable[[int], TryResult] = lambda _: TryResult(200, None, 5)
+    answer: Callable[[int], DeliveryAttemptResult] = lambda _: DeliveryAttemptResult(200, None, 5)
     gate: asyncio.Event | None = None
     begun: int = 0
     ended: int = 0
     sent: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
-    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> DeliveryAttemptResult:
         self.begun += 1
         try:
             if self.gate is not None:
@@ -54,8 +54,8 @@ class Postman:
         return self.answer(len(self.sent))
 
 
-def failing(status: int) -> Callable[[int], TryResult]:
-    return lambda _: TryResult(status, "it failed", 5)
+def failing(status: int) -> Callable[[int], DeliveryAttemptResult]:
+    return lambda _: DeliveryAttemptResult(status, "it failed", 5)
 
 
 @dataclass
@@ -126,7 +126,7 @@ class MemoryOutbox:
         """A worker claims what is due and dies; its lease runs out."""
         lease = timedelta(seconds=45)
         if await self.store.queue.claim(self.clock.now(), 10, 5, 10, lease) == []:
-            assert await self.store.queue.claim_suspect(self.clock.now(), lease) is not None
+            assert await self.store.queue.claim_poison_message(self.clock.now(), lease) is not None
         self.clock.move(lease)
 
     async def lose_until_suspect(self) -> None:
@@ -180,14 +180,14 @@ async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
 
 @pytest.mark.rule("webhooks.10")
 async def test_a_receiver_that_comes_back_gets_the_event_when_it_asked_for_it(world: MemoryOutbox) -> None:
-    busy = TryResult(429, "busy", 5, retry_after=timedelta(seconds=7))
-    world.postman.answer = lambda number: TryResult(200, None, 5) if number > 3 else busy
+    busy = DeliveryAttemptResult(429, "busy", 5, retry_after=timedelta(seconds=7))
+    world.postman.answer = lambda number: DeliveryAttemptResult(200, None, 5) if number > 3 else busy
     await world.settle()
     await world.dispatcher.run_once()
     assert world.only.next_attempt_at == world.clock.now() + timedelta(seconds=7)
     assert len(await world.run_to_the_end()) == 3
     assert (world.only.status, world.only.last_status_code) == (DELIVERED, 200)
-    [endpoint] = await world.webhooks.listed("biz_1")
+    [endpoint] = await world.webhooks.list_endpoints("biz_1")
     assert (endpoint.delivery_summary.successful, endpoint.delivery_summary.failed) == (1, 0)
 
 
@@ -198,17 +198,17 @@ async def test_gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_
     await world.dispatcher.run_once()
     gone = world.only
     assert gone.status is FAILED
-    assert not (await world.webhooks.listed("biz_1"))[0].is_active
+    assert not (await world.webhooks.list_endpoints("biz_1"))[0].is_active
     await world.settle()
     assert len(world.deliveries()) == 1
 
-    world.postman.answer = lambda _: TryResult(200, None, 5)
+    world.postman.answer = lambda _: DeliveryAttemptResult(200, None, 5)
     await world.webhooks.change("biz_1", world.endpoint_id, ChangeWebhook(is_active=True), by=AN_ADMIN)
     await world.settle()
     await world.webhooks.redeliver("biz_1", world.endpoint_id, gone.id, by=AN_ADMIN)
     await world.dispatcher.run_once()
     assert [delivery.status for delivery in world.deliveries()] == [DELIVERED] * 2
-    [endpoint] = await world.webhooks.listed("biz_1")
+    [endpoint] = await world.webhooks.list_endpoints("biz_1")
     assert (endpoint.is_active, endpoint.delivery_summary.failed) == (True, 0)
 
 
@@ -272,14 +272,14 @@ async def test_a_suspect_is_sent_while_nothing_else_is_under_way(
     beside: dict[str, set[str]] = {}
     gate = asyncio.Event()
 
-    async def send(url: str, headers: Mapping[str, str], body: bytes, **_: object) -> TryResult:
+    async def send(url: str, headers: Mapping[str, str], body: bytes, **_: object) -> DeliveryAttemptResult:
         reference = msgspec.json.decode(body)["data"]["reference"]
         beside[reference] = set(under_way)
         under_way.add(reference)
         if reference != first:
             await gate.wait()
         under_way.remove(reference)
-        return TryResult(200, None, 5)
+        return DeliveryAttemptResult(200, None, 5)
 
     monkeypatch.setattr(world.postman, "send", send)
     world.dispatcher._suspects_at = math.inf

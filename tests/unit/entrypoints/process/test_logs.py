@@ -12,17 +12,17 @@ import pytest
 import structlog
 
 from payagg.application import counters
-from payagg.entrypoints.process.logs import HIDDEN, REQUEST, configure_logs, scrubbed
+from payagg.entrypoints.process.logs import HIDDEN, REQUEST, configure_logs, scrub
 
 
 def test_what_looks_like_a_secret_or_a_card_is_hidden_at_any_depth() -> None:
     keys = ("ssk_live_" + "ab" * 24, "sk_test_abcdef", "whsec_" + "A" * 44, "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln")
     for secret in (*keys, "4242424242424242", "4242 4242 4242 4242", "5061-0000-0000-0000-006"):
-        assert scrubbed({"a": [f"before {secret} after"]}) == {"a": [f"before {HIDDEN} after"]}
-    assert scrubbed(4242424242424242) == HIDDEN
+        assert scrub({"a": [f"before {secret} after"]}) == {"a": [f"before {HIDDEN} after"]}
+    assert scrub(4242424242424242) == HIDDEN
     ids = ("PAY-20250101-123456", "evt_01a1fb379ba43c4f387306b45bd684cd", "spk_live_" + "ab" * 16)
     for kept in (*ids, "2025-01-01T00:00:00.000000Z", 150_000, True, None, 1.5):
-        assert scrubbed(kept) == kept
+        assert scrub(kept) == kept
 
 
 @contextmanager

@@ -9,15 +9,15 @@ import httpx
 import pytest
 
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.entrypoints.http.server.client_address import SITE_TIMES, Counted, counted_as, parsed
+from payagg.entrypoints.http.server.client_address import SITE_TIMES, Counted, counted_as, parse_address
 from payagg.entrypoints.route.messages import (
     KEPT_BYTES,
     WAITED_FOR_EACH,
     WAITED_FOR_MAX,
     Incoming,
     WaitedFor,
-    answered,
-    received,
+    receive_request,
+    send_response,
 )
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ async def incoming(
         part = left.pop(0)
         return {"type": "http.request", "body": part, "more_body": bool(left) or not ends}
 
-    return await received(a_scope(*headers, query=query), receive, "192.0.2.1", "request-1", seconds)
+    return await receive_request(a_scope(*headers, query=query), receive, "192.0.2.1", "request-1", seconds)
 
 
 async def whole(request: Incoming) -> bytes:
@@ -105,12 +105,12 @@ async def test_a_cell_is_free_before_a_client_reads_a_short_answer(parts: int, i
         freed.append(body.is_closed)
         sent += len(message.get("body", b""))
 
-    await answered(httpx.Response(200, stream=body), send, lambda: waited.append(True))
+    await send_response(httpx.Response(200, stream=body), send, lambda: waited.append(True))
     assert (sent, bool(waited), freed[0]) == (parts * 65_536, is_waited_for, not is_waited_for)
 
 
 def client(number: int) -> Counted:
-    return counted_as(parsed(f"192.0.2.{number}"))
+    return counted_as(parse_address(f"192.0.2.{number}"))
 
 
 async def test_clients_that_keep_a_cell_waiting_have_a_share() -> None:
@@ -133,9 +133,9 @@ async def test_a_site_of_many_networks_leaves_room_for_others() -> None:
     waited_for = WaitedFor()
     with ExitStack() as held:
         for number in range(SITE_TIMES * WAITED_FOR_EACH):
-            held.enter_context(waited_for.one_of(counted_as(parsed(f"2001:db8:0:{number}::1"))))
+            held.enter_context(waited_for.one_of(counted_as(parse_address(f"2001:db8:0:{number}::1"))))
         with pytest.raises(Refusal):
-            held.enter_context(waited_for.one_of(counted_as(parsed("2001:db8:0:ffff::1"))))
-        held.enter_context(waited_for.one_of(counted_as(parsed("2001:db8:1::1"))))
-    with waited_for.one_of(counted_as(parsed("2001:db8:0:ffff::1"))):
+            held.enter_context(waited_for.one_of(counted_as(parse_address("2001:db8:0:ffff::1"))))
+        held.enter_context(waited_for.one_of(counted_as(parse_address("2001:db8:1::1"))))
+    with waited_for.one_of(counted_as(parse_address("2001:db8:0:ffff::1"))):
         pass

@@ -6,9 +6,9 @@ import pytest
 
 from payagg.domain.api_key import hash_secret
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.server.client_address import counted_as, parsed
+from payagg.entrypoints.http.server.client_address import counted_as, parse_address
 from payagg.entrypoints.route.directory import CellsAway, Directory, NobodyKnows
-from payagg.entrypoints.route.places import By, Destination, place_of, prefix_in
+from payagg.entrypoints.route.places import By, Destination, business_context, prefix_in
 from payagg.entrypoints.route.proxy import Guesses
 from tests.support.refusals import refusal_of
 from tests.unit.entrypoints.route.cells import FakeCell
@@ -38,7 +38,7 @@ BY_REFERENCE = Destination(By.REFERENCE, REFERENCE)
     ],
 )
 def test_a_key_goes_where_the_key_is(path: str, destination: Destination) -> None:
-    assert place_of("GET", path, WITH_KEY) == destination
+    assert business_context("GET", path, WITH_KEY) == destination
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_a_key_goes_where_the_key_is(path: str, destination: Destination) -> Non
     ],
 )
 def test_without_a_key_the_path_tells(path: str, destination: Destination) -> None:
-    assert place_of("GET", path, [(b"authorization", b"Bearer eyJ")]) == destination
+    assert business_context("GET", path, [(b"authorization", b"Bearer eyJ")]) == destination
 
 
 def test_an_administrator_chooses_a_cell_where_nothing_else_tells() -> None:
     chosen = [(b"x-payagg-cell", b"PCX")]
-    assert place_of("GET", "/api/v1/admin/businesses", chosen) == Destination(By.CHOICE, "PCX")
-    assert place_of("GET", f"/api/v1/admin/businesses/{BUSINESS}", chosen) == Destination(By.BUSINESS, BUSINESS)
-    assert place_of("GET", "/api/v1/public/gateways/gw_a/logo", chosen) == HOME
+    assert business_context("GET", "/api/v1/admin/businesses", chosen) == Destination(By.CHOICE, "PCX")
+    assert business_context("GET", f"/api/v1/admin/businesses/{BUSINESS}", chosen) == Destination(By.BUSINESS, BUSINESS)
+    assert business_context("GET", "/api/v1/public/gateways/gw_a/logo", chosen) == HOME
 
 
 def test_a_body_tells_only_where_it_names_one_cell() -> None:
@@ -76,7 +76,7 @@ def test_a_body_tells_only_where_it_names_one_cell() -> None:
 
 
 def test_guesses_of_one_client_are_limited_and_take_nothing_of_others() -> None:
-    guesses, one, neighbour, another = Guesses(2), *map(counted_as, map(parsed, CLIENTS))
+    guesses, one, neighbour, another = Guesses(2), *map(counted_as, map(parse_address, CLIENTS))
     for _ in range(2):
         for _ in range(5):  # who asks about what is known takes nothing
             guesses.ensure_open(one)
@@ -106,12 +106,12 @@ async def test_what_cells_say_together(said: list[tuple[int, str]], found: str |
     directory = Directory(cells)
     if isinstance(found, str):
         assert await directory.ask(BY_KEY) == found
-        assert directory.known(BY_KEY) == found
+        assert directory.find(BY_KEY) == found
         assert not directory.may_ask_again(BY_KEY)
     else:
         with pytest.raises(found):
             await directory.ask(BY_KEY)
-        assert directory.known(BY_KEY) is None
+        assert directory.find(BY_KEY) is None
 
 
 async def test_a_cell_that_is_frozen_holds_up_nobody_whom_another_cell_knows() -> None:
@@ -135,9 +135,9 @@ def test_the_directory_keeps_the_names_used_last() -> None:
     one, two, three = (Destination(By.BUSINESS, name) for name in "123")
     directory.keep(one, "PAY")
     directory.keep(two, "PAY")
-    assert directory.known(one) == "PAY"
+    assert directory.find(one) == "PAY"
     directory.keep(three, "PBX")
-    assert directory.known(two) is None
-    assert (directory.known(one), directory.known(three)) == ("PAY", "PBX")
+    assert directory.find(two) is None
+    assert (directory.find(one), directory.find(three)) == ("PAY", "PBX")
     directory.forget(one)
-    assert directory.known(one) is None
+    assert directory.find(one) is None

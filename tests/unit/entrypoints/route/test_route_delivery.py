@@ -10,7 +10,7 @@ import pytest
 from payagg.adapters.system import SystemEntropy
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.route.app import RouterApp
-from payagg.entrypoints.route.directory import ASK_AGAIN_SECONDS
+from payagg.entrypoints.route.directory import CHECK_AGAIN_SECONDS
 from payagg.entrypoints.route.messages import Incoming
 from payagg.entrypoints.route.places import By, Destination
 from payagg.entrypoints.route.proxy import CellProxy
@@ -100,12 +100,12 @@ async def test_a_key_that_its_cell_denies_is_looked_for(
     monkeypatch: pytest.MonkeyPatch, kept: Any, asked: int, other: int, expected: tuple[str, int]
 ) -> None:
     # As if what is kept had been asked long ago.
-    monkeypatch.setattr("payagg.entrypoints.route.directory.ASK_AGAIN_SECONDS", -ASK_AGAIN_SECONDS)
+    monkeypatch.setattr("payagg.entrypoints.route.directory.CHECK_AGAIN_SECONDS", -CHECK_AGAIN_SECONDS)
     proxy = proxy_of(PAY=FakeCell(answers=[kept], said=(asked, "")), PBX=FakeCell(answers=[OK], said=(other, "")))
     proxy.directory.keep(KEY, "PAY")
     assert await asked_of(proxy, a_request(), KEY) == expected
     if expected == ("PBX", 200):
-        assert proxy.directory.known(KEY) == "PBX"
+        assert proxy.directory.find(KEY) == "PBX"
 
 
 async def test_a_dead_cells_key_is_asked_about_now_and_then_alone() -> None:
@@ -119,7 +119,7 @@ async def test_a_dead_cells_key_is_asked_about_now_and_then_alone() -> None:
 async def test_a_frozen_cell_is_missing_in_a_users_list_and_does_not_hold_it_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("payagg.entrypoints.route.app.ASK_SECONDS", 0.01)
+    monkeypatch.setattr("payagg.entrypoints.route.app.CHECK_SECONDS", 0.01)
     cells = {"PAY": FakeCell(answers=[(200, LIST)]), "PBX": FakeCell(is_frozen=True)}
     app = RouterApp(SETTINGS, cells, SystemEntropy("PAY").hex)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://router") as client:

@@ -61,10 +61,10 @@ class PostgresDeliveryQueue:
             signers = await _signers(connection, leased) if leased else []
         return await self._sendable(leased, signers, now)
 
-    async def claim_suspect(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
+    async def claim_poison_message(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
         async with self.pool.transaction() as connection:
             rows = await connection.rows(CLAIM_SUSPECT, now=now, until=now + lease)
-            leased = [_leased(row) for row in rows if row[1] is not None]
+            leased = [_lease_of(row) for row in rows if row[1] is not None]
             signers = await _signers(connection, leased) if leased else []
         return next(iter(await self._sendable(leased, signers, now)), None)
 
@@ -103,14 +103,14 @@ class PostgresDeliveryQueue:
         limits = {"now": now, "until": now + lease, "per_partition": per_partition}
         rows = await connection.rows(CLAIM_DUE, **limits, limit=limit, failing=failing)
         if not rows[0][0]:
-            return [_leased(row) for row in rows if row[1] is not None]
+            return [_lease_of(row) for row in rows if row[1] is not None]
         is_round = not self._after
         for _ in range(STATEMENTS_PER_CLAIM):
             left = {"limit": limit - len(leased), "failing": failing - sum(one.is_failing for one in leased)}
             # One row at the least: it says where the next one goes on.
             rows = await connection.rows(CLAIM, **limits, **left, after=self._after)
             self._after = rows[0][0] or ""
-            leased += [_leased(row) for row in rows if row[1] is not None]
+            leased += [_lease_of(row) for row in rows if row[1] is not None]
             if len(leased) >= limit or (not self._after and is_round):
                 break
             is_round = is_round or not self._after
@@ -133,7 +133,7 @@ class PostgresDeliveryQueue:
             "gone": [result.deactivate for result in results],
             "tried": [tried and not result.lost for result in results],
             "lost": [result.lost for result in results],
-            "urls": ["" if result.blameless else result.claimed.url for result in results],
+            "urls": ["" if result.uncounted else result.claimed.url for result in results],
             "lanes": list({result.claimed.delivery.partition for result in results}),
             "hopeless": DEACTIVATE_AFTER,
             "well": ANSWERS_WELL // timedelta(milliseconds=1),
@@ -159,7 +159,7 @@ class PostgresDeliveryQueue:
         [(number,)] = await self.pool.read(DUE, now=now, limit=limit)
         return int(number)
 
-    async def deactivated(self) -> int:
+    async def count_deactivated(self) -> int:
         [(number,)] = await self.pool.read(DEACTIVATED)
         return int(number)
 
@@ -174,7 +174,7 @@ class PostgresDeliveryQueue:
         return int(deliveries) + int(events) + int(endpoints)
 
 
-def _leased(row: Any) -> _Leased:
+def _lease_of(row: Any) -> _Leased:
     _, *delivery, is_on, is_failing, is_lapsed, body = row
     return _Leased(DELIVERY.load(delivery), is_on, is_failing, is_lapsed, body)
 

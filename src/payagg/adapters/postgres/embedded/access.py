@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from payagg.adapters.postgres.embedded.os_account import Account, admitted
+from payagg.adapters.postgres.embedded.os_account import Account, allowed_accounts
 
 APPLICATION, SUPERUSER = "payagg", "postgres"  # database roles
 SOCKET = ".s.PGSQL.5432"
@@ -33,7 +33,7 @@ def socket_folder(state: Path) -> Path:
 
 def write_rules(state: Path, account: Account) -> dict[str, str]:
     """Who may connect, in files that the server reads and cannot write: whom the kernel says to be one of ours."""
-    ours = [f'payagg "{name}" {role}' for name in sorted(admitted(state)) for role in (APPLICATION, SUPERUSER)]
+    ours = [f'payagg "{name}" {role}' for name in sorted(allowed_accounts(state)) for role in (APPLICATION, SUPERUSER)]
     texts = {"hba_file": [f"local all {APPLICATION},{SUPERUSER} peer map=payagg"], "ident_file": ours}
     paths = {}
     for setting, lines in texts.items():
@@ -43,7 +43,7 @@ def write_rules(state: Path, account: Account) -> dict[str, str]:
                 os.fchown(file.fileno(), 0, account.gid)
                 os.fchmod(file.fileno(), 0o640)
             file.write("\n".join((*lines, "")))
-        paths[setting] = account.seen(path)
+        paths[setting] = account.visible_path(path)
     return paths
 
 

@@ -40,7 +40,7 @@ def make_data_folder(data: Path, account: Account, binaries: Path) -> None:
     fresh.mkdir(mode=0o700)
     if maker is not None:
         os.chown(fresh, maker, account.gid)
-    seen = account.seen(fresh)
+    seen = account.visible_path(fresh)
     # The built-in C.UTF-8 behaves alike on every machine, whatever locales it has.
     locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     login = [f"--username={SUPERUSER}", "--auth-local=peer", "--auth-host=reject"]

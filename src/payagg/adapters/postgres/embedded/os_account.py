@@ -30,7 +30,7 @@ class Account:
     gid: int = -1
     descriptors: list[int] = field(default_factory=list)
 
-    def seen(self, path: Path, otherwise: str = "") -> str:
+    def visible_path(self, path: Path, otherwise: str = "") -> str:
         """What leads the programs to `path`, which is there; `otherwise` where they need no descriptor."""
         if self.uid is None or not OPEN_FILES.exists():
             return otherwise or str(path)
@@ -58,7 +58,7 @@ class Account:
         of whoever else uses that account away from ours."""
         return next(map(_uid, filter(_has, NAMED)), self.uid) if self.uid in SPARE else self.uid
 
-    def started(self, uid: int | None = None) -> dict[str, Any]:
+    def process_options(self, uid: int | None = None) -> dict[str, Any]:
         """What subprocess is told to start a program under this account, or under `uid` in this account's group.
 
         Giving up root empties the sets of capabilities."""
@@ -70,7 +70,13 @@ class Account:
 
     def run(self, command: list[str], uid: int | None = None, said: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(  # noqa: S603 - programs of our own choice
-            command, check=False, capture_output=True, text=True, errors="replace", input=said, **self.started(uid)
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            input=said,
+            **self.process_options(uid),
         )
 
 
@@ -94,7 +100,7 @@ def choose_account(state: Path, data: Path) -> Account:
     return Account(spare, spare)
 
 
-def admitted(state: Path) -> set[str]:
+def allowed_accounts(state: Path) -> set[str]:
     """The accounts that may connect: ours, the state folder's, and root, which no rule could keep out."""
     return {_name(uid) for uid in (0, os.geteuid() or state.stat().st_uid)}
 

@@ -21,7 +21,7 @@ def programs(account: Account) -> Path:
 
     Below a folder that is closed to the server's account (a checkout under /root) a copy in CACHE takes its place.
     """
-    package = installed()
+    package = find_package()
     if account.uid is None or _runs(account, package):
         return _bin(package)
     copy = CACHE / f"postgres-{version(PACKAGE)}" / PACKAGE
@@ -35,7 +35,7 @@ def programs(account: Account) -> Path:
     return _bin(copy)
 
 
-def installed() -> Path:
+def find_package() -> Path:
     """The package's folder, found without importing the package: importing it has effects of its own."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:

@@ -203,16 +203,16 @@ class EmbeddedPostgres:
             left.unlink(missing_ok=True)
         settings = SETTINGS | ({} if self._durable else NOT_DURABLE) | write_rules(self._state, account)
         # By the second, which Postgres ignores, we recognise our server.
-        settings |= {"unix_socket_directories": account.seen(run, "../run"), "payagg.data": str(self._data)}
+        settings |= {"unix_socket_directories": account.visible_path(run, "../run"), "payagg.data": str(self._data)}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with open(self._log, "wb", opener=private) as log:
             self._child = subprocess.Popen(  # noqa: S603 - the packaged server
-                [*no_new_rights(), str(binaries / "postgres"), "-D", account.seen(self._data), *options],
+                [*no_new_rights(), str(binaries / "postgres"), "-D", account.visible_path(self._data), *options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C in our terminal is not for it
-                **account.started(),
+                **account.process_options(),
             )
 
     def _await(self, account: Account, binaries: Path) -> None:

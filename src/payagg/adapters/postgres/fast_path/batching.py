@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from payagg.application.deadline import is_request, shared, waiting
+from payagg.application.deadline import is_request, shared_context, waiting
 from payagg.application.ports.outside import Unavailable
 
 Q = TypeVar("Q")
@@ -37,7 +37,7 @@ class Batch(Generic[Q, A]):
         if self._busy < self._lanes:
             # The task begins after the callers of this very moment have asked, so that they share it.
             self._busy += 1
-            task = asyncio.create_task(self._run(), context=shared())
+            task = asyncio.create_task(self._run(), context=shared_context())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if not is_request():

@@ -15,13 +15,13 @@ from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBrok
 from payagg.adapters.postgres.fast_path.batching import Batch
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.businesses import API_KEY, BUSINESS
-from payagg.adapters.postgres.repositories.payment_rows import ADD, PAYMENT, encoded
+from payagg.adapters.postgres.repositories.payment_rows import ADD, PAYMENT, encode_row
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.ports.outside import Conflict, ReferenceTaken, StaleKey, Unavailable
+from payagg.application.ports.outside import Conflict, KeyStateChanged, ReferenceTaken, Unavailable
 from payagg.domain.api_key import LAST_USED_GRAIN
 from payagg.domain.business import Business
-from payagg.domain.checks import revised
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.domain.values import REFERENCE_SHAPE, Environment
@@ -30,7 +30,7 @@ BATCH_MAX = 64
 CONCURRENCY = 2  # one run's answer is read while the next one's commit is on its way
 
 _PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
-# One row for each question, by its place: how the remembered key stands now, and what there is of the payment. LIMIT
+# One row for each question, by its place: how the cached key stands now, and what there is of the payment. LIMIT
 # keeps the lookup of a key a lookup, however few keys there are.
 _STANDING = """LEFT JOIN LATERAL (
     SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
@@ -88,7 +88,7 @@ OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint")
 
 class _Row(NamedTuple):
     payment: Payment
-    remembered: KeyHolder | None
+    cached: KeyHolder | None
     encoded: bytes
 
 
@@ -98,14 +98,14 @@ class _Question(NamedTuple):
     business_id: str
     environment: str
     idempotency_key: str | None
-    remembered: KeyHolder | None
+    cached: KeyHolder | None
 
 
 class FastPath:
     def __init__(self, pool: StatementPool, *, dates_payments: bool = False) -> None:
         self._pool = pool
         self._dates_payments = dates_payments
-        self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._added, size=BATCH_MAX, concurrency=CONCURRENCY)
+        self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._add_batch, size=BATCH_MAX, concurrency=CONCURRENCY)
         self._payments: Batch[tuple[str, KeyHolder | None], Payment | None] = Batch(
             self._payments_of, size=BATCH_MAX, concurrency=CONCURRENCY
         )
@@ -121,21 +121,21 @@ class FastPath:
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._keys.ask(secret_hash)
 
-    async def find_payment(self, reference: str, remembered: KeyHolder | None = None) -> Payment | None:
+    async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         # Text that the database cannot even read is nobody's reference; it must not fail those who ask beside it.
         asked = reference if REFERENCE_SHAPE.fullmatch(reference) else ""
-        return await self._payments.ask((asked, remembered))
+        return await self._payments.ask((asked, cached))
 
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         return await self._checkouts.ask(reference) if REFERENCE_SHAPE.fullmatch(reference) else None
 
-    async def add_payment(self, payment: Payment, remembered: KeyHolder | None = None) -> tuple[Payment, bool]:
-        return await self._add.ask(_Row(payment, remembered, encoded(payment, remembered)))
+    async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
+        return await self._add.ask(_Row(payment, cached, encode_row(payment, cached)))
 
     async def find_original(
-        self, business_id: str, environment: Environment, key: str, remembered: KeyHolder | None = None
+        self, business_id: str, environment: Environment, key: str, cached: KeyHolder | None = None
     ) -> Payment | None:
-        return await self._originals.ask(_Question(business_id, environment.value, _storable(key), remembered))
+        return await self._originals.ask(_Question(business_id, environment.value, _storable(key), cached))
 
     async def touch_key(self, key_id: str, now: datetime) -> None:
         await self._touched.ask((key_id, now))
@@ -146,23 +146,23 @@ class FastPath:
 
     async def _payments_of(self, asked: list[tuple[str, KeyHolder | None]]) -> list[Payment | Exception | None]:
         questions = [
-            {"reference": reference, "key_id": remembered.key.id if remembered is not None else None}
-            for reference, remembered in asked
+            {"reference": reference, "key_id": cached.key.id if cached is not None else None}
+            for reference, cached in asked
         ]
         # One JSON document: the driver takes a microsecond for each item of an array.
         rows = await self._pool.read(PAYMENTS, asked=msgspec.json.encode(questions).decode())
-        return _proved(rows, [remembered for _, remembered in asked])
+        return _check_proofs(rows, [cached for _, cached in asked])
 
     async def _originals_of(self, asked: list[_Question]) -> list[Payment | Exception | None]:
-        remembered = [question.remembered for question in asked]
+        cached = [question.cached for question in asked]
         rows = await self._pool.read(
             ORIGINALS,
             businesses=[question.business_id for question in asked],
             environments=[question.environment for question in asked],
             keys=[question.idempotency_key for question in asked],
-            key_ids=[holder.key.id if holder is not None else None for holder in remembered],
+            key_ids=[holder.key.id if holder is not None else None for holder in cached],
         )
-        return _proved(rows, remembered)
+        return _check_proofs(rows, cached)
 
     async def _checkouts_of(self, references: list[str]) -> list[tuple[Payment, Business] | None]:
         width = len(PAYMENT.names)
@@ -185,7 +185,7 @@ class FastPath:
         await self._pool.read(TOUCH, ids=[key_id for key_id, _ in used], before=now - LAST_USED_GRAIN, now=now)
         return [None] * len(used)
 
-    async def _added(self, batch: list[_Row], repeat: bool = False) -> list[tuple[Payment, bool] | Exception]:
+    async def _add_batch(self, batch: list[_Row], repeat: bool = False) -> list[tuple[Payment, bool] | Exception]:
         """`repeat`: an earlier try ended without an answer, so a payment may be there already, by our own hand."""
         try:
             encoded = (b"[" + b",".join(row.encoded for row in batch) + b"]").decode()
@@ -194,14 +194,14 @@ class FastPath:
             if len(batch) > 1:
                 # One of them is at fault. Each half answers for itself, until the faulty one stands alone.
                 half = len(batch) // 2
-                return [*await self._added(batch[:half], repeat), *await self._added(batch[half:], repeat)]
+                return [*await self._add_batch(batch[:half], repeat), *await self._add_batch(batch[half:], repeat)]
             if isinstance(error, Taken):
-                return [await self._taken(batch[0].payment, repeat)]
+                return [await self._judge_collision(batch[0].payment, repeat)]
             if isinstance(error, Conflict) and not repeat:
-                return await self._added(batch, repeat=True)
+                return await self._add_batch(batch, repeat=True)
             return [error]
         except ConnectionLost:
-            return _unavailable(batch) if repeat else await self._added(batch, repeat=True)
+            return _unavailable(batch) if repeat else await self._add_batch(batch, repeat=True)
         except Unavailable:
             return _unavailable(batch)
         answers: dict[str, tuple[Payment, bool] | Exception] = {}
@@ -210,19 +210,21 @@ class FastPath:
             payment = by_reference[reference]
             is_taken = created_at is None
             answers[reference] = (
-                await self._taken(payment, repeat) if is_taken else (_dated(payment, created_at, expires_at), True)
+                await self._judge_collision(payment, repeat)
+                if is_taken
+                else (_with_dates(payment, created_at, expires_at), True)
             )
-        answers |= await self._replayed([row for row in batch if row.payment.reference not in answers], repeat)
+        answers |= await self._replays_of([row for row in batch if row.payment.reference not in answers], repeat)
         return [answers[row.payment.reference] for row in batch]
 
-    async def _replayed(self, losers: list[_Row], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
+    async def _replays_of(self, losers: list[_Row], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
         """By the loser's reference, the payment that holds its idempotency key. It is committed: the insert waited.
-        Who came with a key that no longer stands as remembered learns nothing."""
+        Who came with a key that no longer stands as cached learns nothing."""
         if not losers:
             return {}
         asked = [
-            _Question(payment.business_id, payment.environment.value, payment.idempotency_key, remembered)
-            for payment, remembered, _ in losers
+            _Question(payment.business_id, payment.environment.value, payment.idempotency_key, cached)
+            for payment, cached, _ in losers
         ]
         try:
             originals = await self._originals_of(asked)
@@ -234,10 +236,10 @@ class FastPath:
             if isinstance(original, Payment):
                 answers[reference] = (original, repeat and original.reference == reference)
             else:
-                answers[reference] = original or StaleKey()
+                answers[reference] = original or KeyStateChanged()
         return answers
 
-    async def _taken(self, payment: Payment, repeat: bool) -> tuple[Payment, bool] | Exception:
+    async def _judge_collision(self, payment: Payment, repeat: bool) -> tuple[Payment, bool] | Exception:
         """The reference exists: ours from a try whose answer was lost, or another's."""
         if repeat:
             try:
@@ -259,22 +261,22 @@ def _storable(text: str) -> str:
     return text
 
 
-def _proved(rows: Sequence[Any], remembered: Sequence[KeyHolder | None]) -> list[Payment | Exception | None]:
-    """The answer to each question, by its place; StaleKey where the remembered key stands otherwise now."""
-    answers: list[Payment | Exception | None] = [None] * len(remembered)
+def _check_proofs(rows: Sequence[Any], cached: Sequence[KeyHolder | None]) -> list[Payment | Exception | None]:
+    """The answer to each question, by its place; KeyStateChanged where the cached key stands otherwise now."""
+    answers: list[Payment | Exception | None] = [None] * len(cached)
     for place, key, business, kyc, *row in rows:
-        holder = remembered[place - 1]
-        if holder is not None and (key, business, kyc) != holder.standing:
-            answers[place - 1] = StaleKey()
+        holder = cached[place - 1]
+        if holder is not None and (key, business, kyc) != holder.key_state:
+            answers[place - 1] = KeyStateChanged()
         elif row[0] is not None:
             answers[place - 1] = PAYMENT.load(row)
     return answers
 
 
-def _dated(payment: Payment, created_at: datetime, expires_at: datetime) -> Payment:
+def _with_dates(payment: Payment, created_at: datetime, expires_at: datetime) -> Payment:
     if created_at == payment.created_at:
         return payment
-    return revised(payment, created_at=created_at, updated_at=created_at, expires_at=expires_at)
+    return with_changes(payment, created_at=created_at, updated_at=created_at, expires_at=expires_at)
 
 
 def _unavailable(batch: Sequence[_Row]) -> list[tuple[Payment, bool] | Exception]:

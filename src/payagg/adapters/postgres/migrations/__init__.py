@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import text
 
 from payagg.adapters.postgres.connections import sync_engine
-from payagg.adapters.postgres.errors import translated
+from payagg.adapters.postgres.errors import translate_errors
 
 HEAD = "0026"  # the newest migration that ships with this version
 # In our own schema: another cell's may be on the search path too.
@@ -21,6 +21,6 @@ def fits(versions: Sequence[str]) -> bool:
 
 def is_current(database_url: str) -> bool:
     """Whether this release may work on the database's schema. Raises Unavailable."""
-    with translated(), sync_engine(database_url) as engine, engine.connect() as connection:
+    with translate_errors(), sync_engine(database_url) as engine, engine.connect() as connection:
         is_migrated = bool(connection.execute(IS_MIGRATED).scalar())
         return is_migrated and fits(connection.execute(VERSIONS).scalars().all())

@@ -16,14 +16,14 @@ _LIMITS = ("lock_timeout", "statement_timeout")
 def create_index(name: str, definition: str) -> None:
     """`definition` begins with ON. No write waits. Outside any transaction, so it must stand alone in its migration;
     what a broken run left behind, which no query would use, is built anew."""
-    with _unhurried():
+    with _no_timeouts():
         _build(name, definition)
 
 
 def replace_index(name: str, definition: str) -> None:
     """As `create_index`, and the new index takes the place of the one of this name: one of the two is always there. A
     broken run is repeated whole."""
-    with _unhurried():
+    with _no_timeouts():
         _build(f"{name}_next", definition)
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
         op.execute(f"ALTER INDEX {name}_next RENAME TO {name}")
@@ -31,7 +31,7 @@ def replace_index(name: str, definition: str) -> None:
 
 def drop_index(name: str) -> None:
     """No statement waits."""
-    with _unhurried():
+    with _no_timeouts():
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
 
@@ -43,7 +43,7 @@ def _build(name: str, definition: str) -> None:
 
 
 @contextmanager
-def _unhurried() -> Iterator[None]:
+def _no_timeouts() -> Iterator[None]:
     with op.get_context().autocommit_block():
         for limit in _LIMITS:
             op.execute(f"SET {limit} = 0")

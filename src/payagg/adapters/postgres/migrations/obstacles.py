@@ -54,7 +54,7 @@ class ObstacleWatch:
                 looks += 1
                 blockers = connection.execute(BLOCKERS, [self._pid]).fetchall()
                 if blockers:
-                    self.found = "; ".join(described(*blocker) for blocker in blockers)
+                    self.found = "; ".join(describe_session(*blocker) for blocker in blockers)
                 if looks * LOOK_SECONDS >= TELL_SECONDS:
                     looks = 0
                     for phase, done, total in connection.execute(BUILDING, [self._pid]):
@@ -63,7 +63,9 @@ class ObstacleWatch:
                         self._tell(f"  waits for {self.found}")
 
 
-def described(pid: int, application: str | None, role: str | None, seconds: float | None, query: str | None) -> str:
+def describe_session(
+    pid: int, application: str | None, role: str | None, seconds: float | None, query: str | None
+) -> str:
     """`pid 4711 (psql as ada, for 312 s: SELECT ...)`; of another role's session Postgres shows little."""
     if not pid:
         return "a prepared transaction (see pg_prepared_xacts)"

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.exc import DBAPIError
 
 from payagg.adapters.postgres.connections import sync_connection, sync_engine
-from payagg.adapters.postgres.errors import translated
+from payagg.adapters.postgres.errors import translate_errors
 from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
 from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked, ObstacleWatch
 from payagg.adapters.postgres.own_schema import OWN_SCHEMA
@@ -50,12 +50,12 @@ def migrate(
     at once, and to be repeated after a failure. `tell` is called with lines of progress. A schema that is at `to` or
     beyond stays. Raises Unavailable, and MigrationBlocked after so many `tries` with pauses of `pause` seconds."""
     config = _config()
-    with translated(), sync_engine(database_url) as engine, _alone(engine, tell):
+    with translate_errors(), sync_engine(database_url) as engine, _alone(engine, tell):
         for step in _pending(engine, config, to):
             tell(f"{step.revision}: {_subject(step)}")
             began = time.monotonic()
             for number in range(1, tries + 1):
-                in_the_way = _tried(database_url, engine, config, step.revision, tell)
+                in_the_way = _try_migration(database_url, engine, config, step.revision, tell)
                 if in_the_way is None:
                     break
                 if number == tries:
@@ -68,10 +68,10 @@ def migrate(
             tell(f"  done in {time.monotonic() - began:.1f} s")
 
 
-def planned(database_url: str) -> list[tuple[str, str, str]]:
+def plan_migrations(database_url: str) -> list[tuple[str, str, str]]:
     """Revision, subject and SQL of each migration that `migrate` would run. Raises Unavailable."""
     config = _config()
-    with translated(), sync_engine(database_url) as engine:
+    with translate_errors(), sync_engine(database_url) as engine:
         steps = list(_pending(engine, config, HEAD))
     plans = []
     for step in steps:
@@ -102,7 +102,9 @@ def _subject(step: Script) -> str:
     return " ".join(step.doc.split()).rstrip(".")
 
 
-def _tried(database_url: str, engine: Engine, config: Config, revision: str, tell: Callable[[str], None]) -> str | None:
+def _try_migration(
+    database_url: str, engine: Engine, config: Config, revision: str, tell: Callable[[str], None]
+) -> str | None:
     """None when the migration is done; who was in the way when it got no lock and was rolled back."""
     with engine.connect() as connection:
         pid = connection.connection.driver_connection.info.backend_pid  # type: ignore[union-attr]

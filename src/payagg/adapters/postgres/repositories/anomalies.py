@@ -8,7 +8,7 @@ from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, text, true, u
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, to_column
 from payagg.adapters.postgres.schema.tables import anomalies
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AnomalyFilter
@@ -97,10 +97,10 @@ class PostgresAnomalies:
         return ANOMALY.all(await self._connection.rows(OF_PAYMENTS, references=list(references)))
 
     async def lock(self, anomaly_id: str) -> Anomaly | None:
-        return ANOMALY.loaded(await self._connection.row(LOCK, id=anomaly_id))
+        return ANOMALY.from_row(await self._connection.row(LOCK, id=anomaly_id))
 
     async def save(self, anomaly: Anomaly) -> None:
-        values = {name: stored(getattr(anomaly, name)) for name in MOVING}
+        values = {name: to_column(getattr(anomaly, name)) for name in MOVING}
         values["notes"] = [dict(note) for note in anomaly.notes]
         self._connection.send(SAVE, id=anomaly.id, **values)
 
@@ -114,5 +114,5 @@ class PostgresAnomalies:
         page = _page(wanted.status, *(value is not None for value in values.values()))
         return ANOMALY.all(await self._connection.rows(page, limit=limit, **values))
 
-    async def unclosed(self) -> dict[AnomalyKind, int]:
+    async def count_open(self) -> dict[AnomalyKind, int]:
         return {AnomalyKind(kind): count for kind, count in await self._connection.rows(COUNT_UNCLOSED)}

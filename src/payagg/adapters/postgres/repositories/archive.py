@@ -126,7 +126,7 @@ class PostgresArchive:
             REMOVE_CALLS, references=[reference for reference, _ in calls], ids=[own for _, own in calls]
         )
 
-    async def archived(self, references: Sequence[str]) -> set[str]:
+    async def find_archived(self, references: Sequence[str]) -> set[str]:
         return {reference for (reference,) in await self._connection.rows(ARCHIVED, references=list(references))}
 
     async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:

@@ -29,8 +29,8 @@ from payagg.adapters.postgres.schema.tables import (
 )
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
-from payagg.domain.attempt import FIRST_ASK_MAX, HASTEN_PAID, Attempt, AttemptState, HandOff, HandOffKind
-from payagg.domain.checks import restored
+from payagg.domain.attempt import FIRST_CHECK_MAX, HASTEN_PAID, Attempt, AttemptState, HandOff, HandOffKind
+from payagg.domain.checks import restore
 from payagg.domain.rate_limit import EPOCH
 from payagg.domain.values import CLOCK_SLACK, Environment
 
@@ -40,7 +40,7 @@ _ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.numbe
 _AT = attempts.c.last_ask_at.type
 _OWNED = select(payments.c.environment).where(payments.c.reference == bindparam("reference")).scalar_subquery()
 ADD_ATTEMPT = Statement(insert(attempts).values(parameters(*_COLUMNS) | {"environment": func.coalesce(_OWNED, "LIVE")}))
-# `begin_ask` may have moved `last_ask_at` on since the attempt was read; it never goes back.
+# `begin_check` may have moved `last_ask_at` on since the attempt was read; it never goes back.
 _SAVED = (
     update(attempts)
     .where(_ATTEMPT, attempts.c.token == bindparam("was"))
@@ -87,7 +87,7 @@ SELECT * FROM held ORDER BY next_ask_at, reference
 """)  # noqa: S608 - our own words
 
 
-DUE_ASKS = _asks(":now", "(a.held_until IS NULL OR a.held_until <= :now OR a.held_until > :longest)")
+DUE_CHECKS = _asks(":now", "(a.held_until IS NULL OR a.held_until <= :now OR a.held_until > :longest)")
 # Sent to a provider before `since`, and neither asked about nor held by a worker since.
 ASKS_IN_THE_AIR = _asks(
     ":due",
@@ -95,7 +95,7 @@ ASKS_IN_THE_AIR = _asks(
     "AND (a.held_until IS NULL OR a.held_until < :held_since)",
 )
 # A number and no parameter: not knowing how few, the server would join all of the table.
-HASTEN_ASKS = Statement(f"""
+HASTEN_CHECKS = Statement(f"""
 WITH later AS (
     SELECT a.reference, a.number FROM attempts a
     WHERE a.gateway = :gateway AND a.environment = :environment AND a.next_ask_at > :now
@@ -107,13 +107,13 @@ WITH later AS (
 )
 SELECT count(*) FROM hastened
 """)  # noqa: S608 - our own number
-END_ASKS = Statement(
+END_CHECKS = Statement(
     update(attempts)
     .where(attempts.c.reference == bindparam("reference"), attempts.c.next_ask_at.is_not(None))
     .values(next_ask_at=null(), held_until=null())
 )
 # The first entry of each provider and environment, and no more.
-OLDEST_ASK = Statement(
+OLDEST_CHECK = Statement(
     """
 SELECT min(first.next_ask_at) FROM unnest(CAST(:gateways AS text[])) AS provider(slug)
 CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)
@@ -137,7 +137,7 @@ OPEN_ATTEMPT = Statement(_OPEN_ATTEMPTS.limit(in_text(1)))
 COUNT_OPEN_ATTEMPTS = Statement(
     select(func.count()).select_from(_OPEN_ATTEMPTS.where(_IS_OTHER).limit(bindparam("most", type_=Integer)).subquery())
 )
-BEGIN_ASK = Statement(
+BEGIN_CHECK = Statement(
     update(attempts)
     .where(
         _ATTEMPT,
@@ -158,7 +158,7 @@ def attempt_of(row: Any) -> Attempt:
     kind, url = values.pop("hand_off_kind"), values.pop("hand_off_url")
     values["state"] = AttemptState(values["state"])
     fields = {"kind": HandOffKind(kind), "checkout_url": url} if url is not None else None
-    return restored(Attempt, {**values, "hand_off": restored(HandOff, fields) if fields else None})
+    return restore(Attempt, {**values, "hand_off": restore(HandOff, fields) if fields else None})
 
 
 def _attempt_values(attempt: Attempt) -> dict[str, Any]:
@@ -187,7 +187,7 @@ class PostgresAttempts:
         taken_over = Conflict("the attempt was taken over by another transaction")
         self._connection.send(SAVE_ATTEMPT, or_else=taken_over, was=token, **_attempt_values(attempt))
 
-    async def due_asks(
+    async def due_checks(
         self,
         gateway: str,
         environment: Environment,
@@ -197,24 +197,24 @@ class PostgresAttempts:
         since: datetime = EPOCH,
     ) -> list[Attempt]:
         values = {"gateway": gateway, "environment": environment.value, "now": now, "until": now + hold, "limit": limit}
-        rows = await self._connection.rows(DUE_ASKS, **values, longest=now + hold + CLOCK_SLACK)
-        due = since + FIRST_ASK_MAX
+        rows = await self._connection.rows(DUE_CHECKS, **values, longest=now + hold + CLOCK_SLACK)
+        due = since + FIRST_CHECK_MAX
         if len(rows) < limit and now < due:
             del values["now"]
             values |= {"since": since, "due": due, "held_since": since + hold, "limit": limit - len(rows)}
             rows += await self._connection.rows(ASKS_IN_THE_AIR, **values)
         return [attempt_of(row) for row in rows]
 
-    async def hasten_asks(self, gateway: str, environment: Environment, now: datetime) -> int:
+    async def hasten_checks(self, gateway: str, environment: Environment, now: datetime) -> int:
         paid_since = now - HASTEN_PAID
         values = {"gateway": gateway, "environment": environment.value, "now": now, "paid_since": paid_since}
-        return await self._connection.value(HASTEN_ASKS, **values) or 0
+        return await self._connection.value(HASTEN_CHECKS, **values) or 0
 
-    async def end_asks(self, reference: str) -> None:
-        self._connection.send(END_ASKS, reference=reference)
+    async def end_checks(self, reference: str) -> None:
+        self._connection.send(END_CHECKS, reference=reference)
 
-    async def oldest_ask(self, gateways: Collection[str], now: datetime) -> datetime | None:
-        return await self._connection.value(OLDEST_ASK, gateways=list(gateways), now=now)
+    async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
+        return await self._connection.value(OLDEST_CHECK, gateways=list(gateways), now=now)
 
     async def has_open(self, gateway_id: str) -> bool:
         return await self._connection.row(OPEN_ATTEMPT, gateway_id=gateway_id) is not None

@@ -21,7 +21,7 @@ ADD = Statement(insert(audit).values(parameters(*ENTRY.names)))
 
 
 @cache
-def _listed(filters: tuple[str, ...], is_since: bool, is_until: bool) -> Statement:
+def _list_statement(filters: tuple[str, ...], is_since: bool, is_until: bool) -> Statement:
     own = audit.c
     low, high = bindparam("low", type_=Text), bindparam("high", type_=Text)
     query = select(*ENTRY.columns).limit(bindparam("limit"))
@@ -49,12 +49,12 @@ class PostgresAudit:
     async def add(self, entry: AuditEntry) -> None:
         self._connection.send(ADD, **ENTRY.values(entry))
 
-    async def listed(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
+    async def list_entries(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
         # An id begins with its instant, so that one index serves order, cursor and times; `at` is exact.
         low = id_at("aud", wanted.since) if wanted.since else FIRST
         high = min(after or LAST, id_at("aud", wanted.until + TICK) if wanted.until else LAST)
         given = {name: getattr(wanted, name) for name in _BY_SELECTIVITY if getattr(wanted, name) is not None}
-        listed = _listed(tuple(given), wanted.since is not None, wanted.until is not None)
+        listed = _list_statement(tuple(given), wanted.since is not None, wanted.until is not None)
         rows = await self._connection.rows(
             listed, low=low, high=high, limit=limit, since=wanted.since, until=wanted.until, **given
         )

@@ -7,7 +7,7 @@ from sqlalchemy import ARRAY, Select, Text, any_, bindparam, func, select, true,
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, stored
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, to_column
 from payagg.adapters.postgres.schema.tables import api_keys, businesses
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
@@ -31,17 +31,17 @@ NAMES = Statement(
 COUNT = Statement(select(func.count()).select_from(businesses))
 ADD = Statement(insert(businesses).values(parameters(*BUSINESS.names, "updated_at")))
 SAVE = Statement(update(businesses).where(_BY_ID).values(parameters(*MOVING) | {"updated_at": func.clock_timestamp()}))
-# The parameter is what `escaped` makes of the text.
+# The parameter is what `escape_like` makes of the text.
 SEARCHED = businesses.c.name.icontains(bindparam("search", type_=Text), escape="/")
 
 
-def escaped(search: str) -> str:
+def escape_like(search: str) -> str:
     """The text as LIKE finds it literally."""
     return search.replace("/", "//").replace("%", "/%").replace("_", "/_")
 
 
 @cache
-def _listed(is_searched: bool, is_after: bool) -> Statement:
+def _list_statement(is_searched: bool, is_after: bool) -> Statement:
     return Statement(
         select(*BUSINESS.columns)
         .where(SEARCHED if is_searched else true())
@@ -86,10 +86,10 @@ class PostgresBusinesses:
         self._connection = connection
 
     async def get(self, business_id: str) -> Business | None:
-        return BUSINESS.loaded(await self._connection.row(GET, id=business_id))
+        return BUSINESS.from_row(await self._connection.row(GET, id=business_id))
 
     async def lock(self, business_id: str) -> Business | None:
-        return BUSINESS.loaded(await self._connection.row(LOCK, id=business_id))
+        return BUSINESS.from_row(await self._connection.row(LOCK, id=business_id))
 
     async def names(self, business_ids: Collection[str]) -> dict[str, str]:
         return dict(await self._connection.rows(NAMES, ids=list(business_ids)))
@@ -98,15 +98,15 @@ class PostgresBusinesses:
         self._connection.send(ADD, updated_at=business.created_at, **BUSINESS.values(business))
 
     async def save(self, business: Business) -> None:
-        values = {name: stored(getattr(business, name)) for name in MOVING}
+        values = {name: to_column(getattr(business, name)) for name in MOVING}
         self._connection.send(SAVE, id=business.id, **values)
 
     async def count(self) -> int:
         return int(await self._connection.value(COUNT) or 0)
 
-    async def listed(self, search: str | None, after: str | None, limit: int) -> list[Business]:
-        listed = _listed(search is not None, after is not None)
-        rows = await self._connection.rows(listed, search=escaped(search or ""), after=after, limit=limit)
+    async def list_businesses(self, search: str | None, after: str | None, limit: int) -> list[Business]:
+        listed = _list_statement(search is not None, after is not None)
+        rows = await self._connection.rows(listed, search=escape_like(search or ""), after=after, limit=limit)
         return BUSINESS.all(rows)
 
 
@@ -115,9 +115,9 @@ class PostgresApiKeys:
         self._connection = connection
 
     async def get(self, business_id: str, key_id: str) -> ApiKey | None:
-        return API_KEY.loaded(await self._connection.row(GET_KEY, business_id=business_id, id=key_id))
+        return API_KEY.from_row(await self._connection.row(GET_KEY, business_id=business_id, id=key_id))
 
-    async def listed(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
+    async def list_keys(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
         of = {"business_id": business_id, "environment": environment.value}
         active = await self._connection.rows(ACTIVE_KEYS, **of)
         revoked = await self._connection.rows(REVOKED_KEYS, limit=revoked_max, **of)
@@ -131,5 +131,5 @@ class PostgresApiKeys:
         self._connection.send(ADD_KEY, **API_KEY.values(key))
 
     async def save(self, key: ApiKey) -> None:
-        values = {name: stored(getattr(key, name)) for name in KEY_MOVING}
+        values = {name: to_column(getattr(key, name)) for name in KEY_MOVING}
         self._connection.send(SAVE_KEY, id=key.id, **values)

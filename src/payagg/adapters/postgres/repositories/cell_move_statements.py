@@ -190,7 +190,7 @@ def _rows(table: str, source: str) -> str:
     return f"jsonb_populate_recordset(CAST(NULL AS {table}), {source})"
 
 
-def _altered(source: str, change: str) -> str:
+def _alter_objects(source: str, change: str) -> str:
     """The array of JSON objects with another object laid over each, `one`."""
     return f"(SELECT coalesce(jsonb_agg(one || {change}), '[]') FROM jsonb_array_elements({source}) AS one)"
 
@@ -201,7 +201,7 @@ ARRIVE = Statement("""
 INSERT INTO moved_businesses (business_id, cell, state, at) VALUES (:business_id, :cell, 'ARRIVING', :at)
 ON CONFLICT (business_id) DO UPDATE SET cell = excluded.cell, state = excluded.state, at = excluded.at, rows = NULL
 """)
-_SETTINGS = _altered(f"{_PROFILE} -> 'business_gateways'", f"jsonb_build_object('gateway_id', {_HERE})")
+_SETTINGS = _alter_objects(f"{_PROFILE} -> 'business_gateways'", f"jsonb_build_object('gateway_id', {_HERE})")
 PREPARE_BUSINESS = Statement(
     "INSERT INTO businesses SELECT * FROM "
     f"jsonb_populate_record(CAST(NULL AS businesses), {_PROFILE} -> 'business') ON CONFLICT DO NOTHING RETURNING id"
@@ -219,10 +219,10 @@ _CHANGES = {
 }
 
 
-def _owned(table: str) -> str:
+def _rows_of_business(table: str) -> str:
     source = f"packed -> '{table}'"
     if table in _CHANGES:
-        source = _altered(source, _CHANGES[table])
+        source = _alter_objects(source, _CHANGES[table])
     # A call to a provider may have stayed when its payment left, and is met again when that comes back.
     return (
         f"{table}_in AS (INSERT INTO {table} SELECT t.* FROM new, {_rows(table, source)} AS t ON CONFLICT DO NOTHING)"
@@ -239,7 +239,7 @@ WITH sent AS MATERIALIZED (
     ORDER BY p.reference ON CONFLICT (reference) DO NOTHING RETURNING reference
 ), new AS MATERIALIZED (
     SELECT packed FROM sent JOIN added ON added.reference = packed -> 'payment' ->> 'reference'
-), {", ".join(_owned(table) for table in ("idempotency_keys", *OWNED))}
+), {", ".join(_rows_of_business(table) for table in ("idempotency_keys", *OWNED))}
 SELECT packed -> 'payment' ->> 'reference', CAST(packed -> 'payment' AS text), CAST(packed -> 'anomalies' AS text),
     CAST(packed -> 'archived' AS text)
 FROM new
@@ -277,7 +277,7 @@ _BELONGINGS = "CAST(:belongings AS jsonb)"
 OPEN = Statement(
     "DELETE FROM moved_businesses WHERE business_id = :business_id AND state = 'ARRIVING' RETURNING business_id"
 )
-_ACTIVE = _altered(f"{_BELONGINGS} -> 'api_keys'", _constant(status="ACTIVE", revoked_at=None))
+_ACTIVE = _alter_objects(f"{_BELONGINGS} -> 'api_keys'", _constant(status="ACTIVE", revoked_at=None))
 _KEYS = _rows("api_keys", f"{_BELONGINGS} -> 'api_keys'")
 _COUNTED = _rows("webhook_endpoints", f"{_BELONGINGS} -> 'webhook_endpoints'")
 MOVE_IN = tuple(

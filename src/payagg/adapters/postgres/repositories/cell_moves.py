@@ -1,4 +1,4 @@
-"""Moves between cells as rows: the outbox that they go through, and the signposts that stay."""
+"""Moves between cells as rows: the outbox that they go through, and the forwarding records that stay."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from payagg.adapters.postgres.schema.tables import audit
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.cells import MovingPayment
 from payagg.domain.audit import AuditEntry
-from payagg.domain.cell_move import BusinessMove, MoveState, Signpost
+from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 
@@ -30,13 +30,13 @@ class PostgresCellMoves:
         row = await self._connection.row(sql.OF_BUSINESS, business_id=business_id)
         return None if row is None else BusinessMove(row[0], row[1], MoveState(row[2]), row[3])
 
-    async def signpost_of_payment(self, reference: str) -> Signpost | None:
+    async def forwarding_record_of_payment(self, reference: str) -> ForwardingRecord | None:
         row = await self._connection.row(sql.OF_PAYMENT, reference=reference)
-        return None if row is None else Signpost(*row)
+        return None if row is None else ForwardingRecord(*row)
 
-    async def signpost_of_key(self, secret_hash: bytes) -> Signpost | None:
+    async def forwarding_record_of_key(self, secret_hash: bytes) -> ForwardingRecord | None:
         row = await self._connection.row(sql.OF_KEY, secret_hash=secret_hash)
-        return None if row is None else Signpost(*row)
+        return None if row is None else ForwardingRecord(*row)
 
     async def schema(self) -> str:
         return str(await self._connection.value(sql.SCHEMA))
@@ -50,7 +50,7 @@ class PostgresCellMoves:
     async def environments(self, business_id: str) -> set[Environment]:
         return {Environment(row[0]) for row in await self._connection.rows(sql.ENVIRONMENTS, business_id=business_id)}
 
-    async def sealed(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
+    async def signing_secrets(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
         rows = await self._connection.rows(sql.SEALED, business_id=business_id, limit=limit)
         return [(secret_context(endpoint_id), secret) for endpoint_id, secret in rows]
 
@@ -91,7 +91,7 @@ class PostgresCellMoves:
         rows = await self._connection.rows(sql.UNDER_WAY, business_id=business_id, limit=limit)
         return [MovingPayment(*row) for row in rows]
 
-    async def arrived(self, references: Sequence[str]) -> None:
+    async def forget_arrivals(self, references: Sequence[str]) -> None:
         self._connection.send(sql.ARRIVED, references=list(references))
 
     async def belongings(self, business_id: str) -> Any:

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import ARRAY, BigInteger, Text, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.fast_path.notes import SharedNotes
+from payagg.adapters.postgres.fast_path.batched_writes import BatchedWrites
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.rows import in_text
 from payagg.adapters.postgres.schema.tables import rate_hits, tallies
@@ -82,7 +82,7 @@ async def all_counts(pool: StatementPool) -> dict[tuple[str, ...], int]:
     return {tuple(msgspec.json.decode(key, type=list[str])): value for key, value in rows}
 
 
-async def count_hit(notes: SharedNotes, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
+async def count_hit(notes: BatchedWrites, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
     """One that is counted twice, as its first answer was lost, errs on the side of the limit."""
     mark = limit.mark(now)
     values = {"mark": str(mark), "oldest": limit.oldest(now), "most": limit.most, "ends_at": limit.end_of(mark)}

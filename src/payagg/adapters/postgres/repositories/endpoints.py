@@ -123,10 +123,10 @@ class PostgresEndpoints:
         return {owner: endpoints for owner, endpoints in found.items() if owner in owners}
 
     async def lock(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        return ENDPOINT.loaded(await self._connection.row(LOCK_ENDPOINT, business_id=business_id, id=endpoint_id))
+        return ENDPOINT.from_row(await self._connection.row(LOCK_ENDPOINT, business_id=business_id, id=endpoint_id))
 
     async def get(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        return ENDPOINT.loaded(await self._connection.row(FIND_ENDPOINT, business_id=business_id, id=endpoint_id))
+        return ENDPOINT.from_row(await self._connection.row(FIND_ENDPOINT, business_id=business_id, id=endpoint_id))
 
     async def add(self, endpoint: WebhookEndpoint) -> None:
         self._connection.send(ADD_ENDPOINT, **ENDPOINT.values(endpoint))

@@ -9,15 +9,15 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.schema.tables import IS_UNSETTLED
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import LONGEST_RETRY
-from payagg.domain.attempt import LONGEST_ASK
+from payagg.domain.attempt import LONGEST_CHECK
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import LONGEST_DELAY
 
 AT_ONCE = 500  # a number and no parameter: not knowing how few, the server would join all of the table
 # Of what waits: its past lies ahead, or its end further ahead than a rule puts it. `last` is the greatest instant that
 # may be past.
-IS_ASK_AHEAD = """next_ask_at > :last
-    AND (greatest(created_at, handed_off_at, last_ask_at) > :last OR next_ask_at > :furthest_ask)"""
+IS_CHECK_AHEAD = """next_ask_at > :last
+    AND (greatest(created_at, handed_off_at, last_ask_at) > :last OR next_ask_at > :furthest_check)"""
 IS_DELIVERY_AHEAD = """next_attempt_at > :last
     AND (greatest(created_at, last_attempt_at) > :last OR next_attempt_at > :furthest_delivery)"""
 IS_EVENT_AHEAD = "next_attempt_at > :last AND (received_at > :last OR next_attempt_at > :furthest_event)"
@@ -27,7 +27,7 @@ def bounds(now: datetime) -> dict[str, Any]:
     last = now + CLOCK_SLACK
     return {
         "last": last,
-        "furthest_ask": last + LONGEST_ASK,
+        "furthest_check": last + LONGEST_CHECK,
         "furthest_delivery": last + LONGEST_DELAY,
         "furthest_event": last + LONGEST_RETRY,
     }
@@ -37,7 +37,7 @@ def bounds(now: datetime) -> dict[str, Any]:
 # those about charges that were paid keep their dates: nobody waits for them.
 ASKS_BACK = Statement(f"""
 WITH step AS (
-    SELECT reference, number, gateway_id, {IS_ASK_AHEAD} AS is_ahead FROM attempts
+    SELECT reference, number, gateway_id, {IS_CHECK_AHEAD} AS is_ahead FROM attempts
     WHERE {IS_UNSETTLED} AND (gateway_id, reference) > (:gateway_id, :reference)
     ORDER BY gateway_id, reference LIMIT {AT_ONCE}
 ), pulled AS (

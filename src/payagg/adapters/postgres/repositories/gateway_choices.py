@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, false, func, select, true
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.businesses import BUSINESS, SEARCHED, escaped
+from payagg.adapters.postgres.repositories.businesses import BUSINESS, SEARCHED, escape_like
 from payagg.adapters.postgres.repositories.gateways import ALL, GATEWAY
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
@@ -43,7 +43,7 @@ def _opt_outs(of_gateway: bool) -> Statement:
     )
 
 
-def _wanted(is_searched: bool) -> ColumnElement[bool]:
+def _choice_filter(is_searched: bool) -> ColumnElement[bool]:
     return and_(_IS_ACTIVE, SEARCHED) if is_searched else _IS_ACTIVE
 
 
@@ -52,7 +52,7 @@ def _merchants(is_searched: bool) -> Statement:
     own = and_(business_gateways.c.business_id == businesses.c.id, _OF_GATEWAY)
     return Statement(
         _MERCHANTS.select_from(businesses.outerjoin(business_gateways, own))
-        .where(_wanted(is_searched))
+        .where(_choice_filter(is_searched))
         .order_by(*_BY_NAME)
         .offset(bindparam("offset"))
         .limit(bindparam("limit"))
@@ -61,7 +61,7 @@ def _merchants(is_searched: bool) -> Statement:
 
 @cache
 def _merchants_count(is_searched: bool) -> Statement:
-    return Statement(select(func.count()).select_from(businesses).where(_wanted(is_searched)))
+    return Statement(select(func.count()).select_from(businesses).where(_choice_filter(is_searched)))
 
 
 OF_BUSINESS = Statement(select(*SETTINGS.columns).where(business_gateways.c.business_id == bindparam("business_id")))
@@ -118,7 +118,7 @@ class PostgresGatewayChoices:
     async def merchants(
         self, gateway_id: str, search: str | None, offset: int, limit: int
     ) -> tuple[list[GatewayMerchant], int]:
-        is_searched, searched = search is not None, escaped(search or "")
+        is_searched, searched = search is not None, escape_like(search or "")
         rows = await self._connection.rows(
             _merchants(is_searched), gateway_id=gateway_id, search=searched, offset=offset, limit=limit
         )

@@ -62,16 +62,16 @@ class PostgresGateways:
         return GATEWAY.all(await self._connection.rows(ALL))
 
     async def get(self, gateway_id: str) -> Gateway | None:
-        return GATEWAY.loaded(await self._connection.row(GET, id=gateway_id))
+        return GATEWAY.from_row(await self._connection.row(GET, id=gateway_id))
 
     async def lock(self, gateway_id: str) -> Gateway | None:
-        return GATEWAY.loaded(await self._connection.row(LOCK, id=gateway_id))
+        return GATEWAY.from_row(await self._connection.row(LOCK, id=gateway_id))
 
     async def by_slug(self, slug: str) -> Gateway | None:
-        return GATEWAY.loaded(await self._connection.row(OF_SLUG, slug=slug))
+        return GATEWAY.from_row(await self._connection.row(OF_SLUG, slug=slug))
 
     async def get_any(self, gateway_id: str) -> Gateway | None:
-        return GATEWAY.loaded(await self._connection.row(GET_ANY, id=gateway_id))
+        return GATEWAY.from_row(await self._connection.row(GET_ANY, id=gateway_id))
 
     async def everything(self) -> list[Gateway]:
         return GATEWAY.all(await self._connection.rows(EVERYTHING))

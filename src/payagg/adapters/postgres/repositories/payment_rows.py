@@ -21,7 +21,7 @@ _TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint", "is_t
 # What a new payment says; the rest is learned later.
 _NEW = tuple(name for name in PAYMENT.names if name not in NOTED or name == "sequence")
 _GIVEN = ", ".join(f"{name} {'timestamptz' if name.endswith('_at') else _TYPES.get(name, 'text')}" for name in _NEW)
-_REMEMBERED = ("key_id", "key_status", "business_status", "kyc_status")
+_CACHED = ("key_id", "key_status", "business_status", "kyc_status")
 _NAMES = ", ".join(_NEW)
 _STORED = {"fingerprint": "decode(fingerprint, 'base64')"} | {
     name: f"{name} + waited" for name in ("created_at", "updated_at", "expires_at")
@@ -33,7 +33,7 @@ AMOUNT_DIGEST = "substr(sha256(convert_to(reference || ' ' || amount, 'UTF8')), 
 # Who won comes back with its dates, a reference that exists already without: no idempotency key may stay behind without
 # its payment, so such a row is left out from the start. One that another transaction adds at this moment breaks the
 # whole statement instead. Rows go in by key, so that two processes never wait for each other in a circle. What a caller
-# remembered of its key is compared and never judged here: the rule is the domain's alone.
+# cached of its key is compared and never judged here: the rule is the domain's alone.
 #
 # `dates`: the clock of those who initiate is the database's, and the database has the last word: the payment is dated
 # as it is stored, after its transaction got a number, by which lists see that something earlier may still come (see
@@ -41,7 +41,7 @@ AMOUNT_DIGEST = "substr(sha256(convert_to(reference || ' ' || amount, 'UTF8')), 
 ADD = Statement(f"""
 WITH asked AS MATERIALIZED (
     SELECT *, CASE WHEN CAST(:dates AS boolean) THEN clock_timestamp() - created_at ELSE interval '0' END AS waited
-    FROM json_to_recordset(CAST(:rows AS json)) AS row ({_GIVEN}, {" text, ".join(_REMEMBERED)} text)
+    FROM json_to_recordset(CAST(:rows AS json)) AS row ({_GIVEN}, {" text, ".join(_CACHED)} text)
     LEFT JOIN LATERAL (
         SELECT true AS is_taken FROM payments p WHERE p.reference = row.reference LIMIT 1
     ) AS known ON true
@@ -69,13 +69,13 @@ UNION ALL SELECT reference, NULL, NULL FROM asked WHERE is_taken
 """)
 
 
-def encoded(payment: Payment, remembered: KeyHolder | None = None) -> bytes:
+def encode_row(payment: Payment, cached: KeyHolder | None = None) -> bytes:
     """The row of `given` as a JSON object; raises VALIDATION_ERROR for text that is not Unicode."""
     try:
         row = msgspec.json.encode(payment)
     except (UnicodeEncodeError, OverflowError):
         raise Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE) from None
-    if remembered is None:
+    if cached is None:
         return row
-    standing = msgspec.json.encode(dict(zip(_REMEMBERED, (remembered.key.id, *remembered.standing), strict=True)))
+    standing = msgspec.json.encode(dict(zip(_CACHED, (cached.key.id, *cached.key_state), strict=True)))
     return row[:-1] + b"," + standing[1:]

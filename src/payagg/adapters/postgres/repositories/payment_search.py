@@ -138,7 +138,7 @@ def _page(shape: _Shape) -> Statement:
     return Statement(query.order_by(whole.c.created_at.desc(), whole.c.reference.desc()), reads=True)
 
 
-def _unfolded(word: str) -> ScalarSelect[str]:
+def _opaque_value(word: str) -> ScalarSelect[str]:
     """A value hidden from the planner: with the status INITIATED in the statement, it would take the index
     of what is to expire for the right one where its statistics are of a quiet time, and read all of that."""
     return select(in_text(word)).scalar_subquery()
@@ -160,7 +160,7 @@ def _ranges(shape: _Shape, each: CTE | None) -> Iterator[Conditions]:
     environments: list[ColumnElement[str]] = [in_text(environment.value) for environment in Environment]
     for environment in [bindparam("environment")] if shape.has_environment else environments:
         for status in Status:
-            conditions = [*fixed, own.environment == environment, own.status == _unfolded(status.value)]
+            conditions = [*fixed, own.environment == environment, own.status == _opaque_value(status.value)]
             if status is Status.INITIATED and shape.status is Status.FAILED:
                 yield [*conditions, is_past]
             elif status is Status.INITIATED and shape.status is status:
@@ -186,7 +186,7 @@ class PostgresPaymentSearch:
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
     ) -> tuple[list[Payment], bool]:
         if wanted.reference is None and wanted.idempotency_key is None:
-            return await self._merged(wanted, now, after, limit)
+            return await self._merge_pages(wanted, now, after, limit)
         found = [payment for payment in await self._looked_up(wanted) if wanted.matches(payment, now)]
         older = [payment for payment in found if after is None or PaymentCursor.of(payment) < after]
         return sorted(older, key=PaymentCursor.of, reverse=True)[:limit], len(older) > limit
@@ -213,7 +213,7 @@ class PostgresPaymentSearch:
         values = {"business_id": wanted.business_id, "key": wanted.idempotency_key}
         return PAYMENT.all(await self._connection.rows(OF_KEY, environments=_environments(wanted), **values))
 
-    async def _merged(
+    async def _merge_pages(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
     ) -> tuple[list[Payment], bool]:
         # First the horizon, then a younger snapshot: what is older than the horizon is visible in it.

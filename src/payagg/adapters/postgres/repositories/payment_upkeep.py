@@ -102,10 +102,10 @@ class PostgresPaymentUpkeep:
     def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
-    async def expired(self, now: datetime, limit: int) -> list[Payment]:
+    async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
         return PAYMENT.all(await self._connection.rows(EXPIRED, now=now, limit=limit))
 
-    async def initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
+    async def list_initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
         return PAYMENT.all(await self._connection.rows(INITIATED, until=until, reference=reference, limit=limit))
 
     async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:

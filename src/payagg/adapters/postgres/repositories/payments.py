@@ -14,8 +14,8 @@ from payagg.adapters.postgres.repositories.anomalies import OF_PAYMENT as ANOMAL
 from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
 from payagg.adapters.postgres.repositories.businesses import BUSINESS
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
-from payagg.adapters.postgres.repositories.payment_rows import ADD, NOTED, PAYMENT, encoded
-from payagg.adapters.postgres.repositories.rows import RowMap, parameters, stored
+from payagg.adapters.postgres.repositories.payment_rows import ADD, NOTED, PAYMENT, encode_row
+from payagg.adapters.postgres.repositories.rows import RowMap, parameters, to_column
 from payagg.adapters.postgres.repositories.webhook_events import LAST_EVENT_BESIDE, PostgresWebhookEvents
 from payagg.adapters.postgres.schema.tables import (
     businesses,
@@ -24,7 +24,7 @@ from payagg.adapters.postgres.schema.tables import (
 )
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict, ReferenceTaken
-from payagg.application.ports.payments import PaymentAggregate, PaymentToSettle
+from payagg.application.ports.payments import LockedPayment, PaymentAggregate
 from payagg.domain.payment import Payment, Status, Transition, Trigger
 
 TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
@@ -71,10 +71,10 @@ class PostgresPayments:
         self._events = events
 
     async def get(self, reference: str) -> Payment | None:
-        return PAYMENT.loaded(await self._connection.row(GET, reference=reference))
+        return PAYMENT.from_row(await self._connection.row(GET, reference=reference))
 
     async def lock(self, reference: str) -> Payment | None:
-        return PAYMENT.loaded(await self._connection.row(LOCK, reference=reference))
+        return PAYMENT.from_row(await self._connection.row(LOCK, reference=reference))
 
     async def aggregate(self, reference: str) -> PaymentAggregate | None:
         return await self._aggregate(GET, reference)
@@ -91,7 +91,7 @@ class PostgresPayments:
         business = BUSINESS.load(owner[0]) if owner else None
         return PaymentAggregate(PAYMENT.load(found[0]), business, [attempt_of(row) for row in numbered])
 
-    async def lock_to_settle(self, reference: str) -> PaymentToSettle | None:
+    async def lock_for_status(self, reference: str) -> LockedPayment | None:
         own = {"reference": reference}
         # What the change will want is read in the same round trip.
         asked = ((statement, own) for statement in (LOCK, ATTEMPTS, SUBSCRIBERS_TO, ANOMALIES_OF, LAST_EVENT_BESIDE))
@@ -101,11 +101,11 @@ class PostgresPayments:
         payment = PAYMENT.load(found[0])
         self._events.last_ids[payment.business_id, payment.environment] = last[0][0] if last else None
         attempts = [attempt_of(row) for row in numbered]
-        return PaymentToSettle(payment, attempts, ENDPOINT.all(endpoints), ANOMALY.all(anomalies))
+        return LockedPayment(payment, attempts, ENDPOINT.all(endpoints), ANOMALY.all(anomalies))
 
     async def add(self, payment: Payment) -> bool:
         try:
-            added = await self._connection.row(ADD, rows=f"[{encoded(payment).decode()}]", dates=False)
+            added = await self._connection.row(ADD, rows=f"[{encode_row(payment).decode()}]", dates=False)
         except Taken:
             raise ReferenceTaken(payment.reference) from None
         if added is not None and added[1] is None:
@@ -113,7 +113,7 @@ class PostgresPayments:
         return added is not None
 
     async def save(self, payment: Payment, transition: Transition) -> None:
-        moved = {name: stored(getattr(payment, name)) for name in MOVING}
+        moved = {name: to_column(getattr(payment, name)) for name in MOVING}
         own = {f"own_{name}": value for name, value in TRANSITION.values(transition).items()}
         stood = {"from_status": transition.from_status.value, "before": transition.sequence - 1}
         stale = Conflict("the payment was moved by another transaction")

@@ -35,4 +35,4 @@ class PostgresProviderCalls:
         return CALL.all(await self._connection.rows(CALLS, reference=reference))
 
     async def last_answer(self, reference: str) -> ProviderCall | None:
-        return CALL.loaded(await self._connection.row(LAST_ANSWER, reference=reference))
+        return CALL.from_row(await self._connection.row(LAST_ANSWER, reference=reference))

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.fast_path.notes import SharedNotes
+from payagg.adapters.postgres.fast_path.batched_writes import BatchedWrites
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.repositories.webhook_events import id_at
@@ -110,7 +110,7 @@ SAVE_HEALTH = Statement(
 )
 
 
-async def keep_refused(notes: SharedNotes, event: RefusedEvent) -> None:
+async def keep_refused(notes: BatchedWrites, event: RefusedEvent) -> None:
     row = f"refused {event.provider} {event.environment.value} {event.fault.value} {event.slot}"
     await notes.keep(row, KEEP_REFUSED, **REFUSED.values(event) | {"headers": dict(event.headers)})
 
@@ -132,7 +132,7 @@ class PostgresProviderEvents:
     async def save(self, event: ProviderEvent) -> None:
         self._connection.send(SAVE, event_id=event.id, **EVENT.values(event))
 
-    async def refused(self) -> list[RefusedEvent]:
+    async def list_refused(self) -> list[RefusedEvent]:
         return REFUSED.all(await self._connection.rows(ALL_REFUSED))
 
     async def purge_refused(self, before: datetime) -> int:

@@ -106,7 +106,7 @@ class PostgresReconciliations:
         return await self._connection.value(CLAIM, stale=stale, **_values(run))
 
     async def get(self, run_id: str) -> ReconciliationRun | None:
-        return RUN.loaded(await self._connection.row(GET, id=run_id))
+        return RUN.from_row(await self._connection.row(GET, id=run_id))
 
     async def end(self, run: ReconciliationRun, findings: Sequence[ReconciliationFinding]) -> None:
         already = Conflict("the reconciliation was ended by another")
@@ -135,13 +135,13 @@ class PostgresReconciliations:
             after=after,
             limit=limit,
         )
-        return [(at, _compared(row)) for at, *row in rows]
+        return [(at, _our_payment(row)) for at, *row in rows]
 
     async def of_gateway(self, gateway: str, environment: Environment, references: Collection[str]) -> list[OurPayment]:
         rows = await self._connection.rows(
             OF_GATEWAY, references=list(references), gateway=gateway, environment=environment.value
         )
-        return [_compared(row) for row in rows]
+        return [_our_payment(row) for row in rows]
 
     async def unknown(self, provider_references: Collection[str]) -> list[Anomaly]:
         return ANOMALY.all(await self._connection.rows(UNKNOWN, references=list(provider_references)))
@@ -151,6 +151,6 @@ def _values(run: ReconciliationRun) -> dict[str, Any]:
     return {**RUN.values(run), "totals": dict(run.totals)}
 
 
-def _compared(row: Sequence[Any]) -> OurPayment:
+def _our_payment(row: Sequence[Any]) -> OurPayment:
     reference, amount, status, environment = row
     return OurPayment(reference, amount, Status(status), Environment(environment))

@@ -32,7 +32,7 @@ class PostgresResolutions:
         self._connection.send(ADD, **RESOLUTION.values(resolution))
 
     async def latest(self, reference: str) -> Resolution | None:
-        return RESOLUTION.loaded(await self._connection.row(LATEST, reference=reference))
+        return RESOLUTION.from_row(await self._connection.row(LATEST, reference=reference))
 
     async def of_payment(self, reference: str) -> list[Resolution]:
         return RESOLUTION.all(await self._connection.rows(OF_PAYMENT, reference=reference))

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy import BindParameter, Column, ColumnClause, Table, bindparam, literal, literal_column
 
-from payagg.domain.checks import restored
+from payagg.domain.checks import restore
 
 T = TypeVar("T")
 
@@ -35,9 +35,9 @@ class RowMap(Generic[T]):
         for position, words in self._words:
             if values[position] is not None:
                 values[position] = words[values[position]]
-        return restored(self._cls, dict(zip(self._fields, values, strict=True)))
+        return restore(self._cls, dict(zip(self._fields, values, strict=True)))
 
-    def loaded(self, row: Any | None) -> T | None:
+    def from_row(self, row: Any | None) -> T | None:
         return None if row is None else self.load(row)
 
     def all(self, rows: Iterable[Any]) -> list[T]:
@@ -45,10 +45,10 @@ class RowMap(Generic[T]):
 
     def values(self, item: T) -> dict[str, Any]:
         """Column values; an enumeration becomes its word."""
-        return {name: stored(getattr(item, field)) for name, field in zip(self.names, self._fields, strict=True)}
+        return {name: to_column(getattr(item, field)) for name, field in zip(self.names, self._fields, strict=True)}
 
 
-def stored(value: Any) -> Any:
+def to_column(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 

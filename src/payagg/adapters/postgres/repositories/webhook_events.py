@@ -200,10 +200,10 @@ class PostgresWebhookEvents:
         return DELIVERY.all(await self._connection.rows(_log(after is not None), **values)), total
 
     async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
-        return DELIVERY.loaded(await self._connection.row(LOCK_DELIVERY, endpoint_id=endpoint_id, id=delivery_id))
+        return DELIVERY.from_row(await self._connection.row(LOCK_DELIVERY, endpoint_id=endpoint_id, id=delivery_id))
 
     async def own_delivery(self, reference: str, delivery_id: str) -> Delivery | None:
-        return DELIVERY.loaded(await self._connection.row(LOCK_OWN_DELIVERY, reference=reference, id=delivery_id))
+        return DELIVERY.from_row(await self._connection.row(LOCK_OWN_DELIVERY, reference=reference, id=delivery_id))
 
     async def redeliver(self, delivery: Delivery, now: datetime) -> None:
         if delivery.lease_until is not None and delivery.lease_until > now:

@@ -11,7 +11,7 @@ from payagg.adapters.providers.payer import email_of
 from payagg.adapters.providers.provider_a.status_map import BASE_URL, PaystackTransaction, report_of
 from payagg.adapters.providers.provider_a.webhook import READ, is_signed, read_event
 from payagg.adapters.providers.references import ours
-from payagg.adapters.providers.transport import decoded
+from payagg.adapters.providers.transport import decode_body
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
@@ -59,9 +59,9 @@ class Paystack(ProviderAdapter):
             "metadata": {"cancel_action": charge.checkout_url},
         }
         status, envelope = await self._send(charge, "POST", "/transaction/initialize", body)
-        if not _worked(status, envelope):
+        if not _is_success(status, envelope):
             raise fault_of(status, envelope)
-        page = decoded(envelope.data, _Page)
+        page = decode_body(envelope.data, _Page)
         # The payer's browser is sent there, so the address is held to the rules of any address we call ourselves.
         if page.reference != charge.reference or not self._transport.is_page(page.authorization_url):
             raise ProviderFault(FaultKind.MALFORMED, "not the page of this charge")
@@ -71,11 +71,11 @@ class Paystack(ProviderAdapter):
         """What became of the charge; UNPAID when Paystack has no such reference."""
         path = f"/transaction/verify/{quote(charge.reference, safe='')}"
         status, envelope = await self._send(charge, "GET", path)
-        if not _worked(status, envelope):
+        if not _is_success(status, envelope):
             if _is_unknown_reference(status, envelope):
                 return ProviderReport(charge.reference, Outcome.UNPAID, NO_CHARGE)
             raise fault_of(status, envelope)
-        transaction = decoded(envelope.data, PaystackTransaction)
+        transaction = decode_body(envelope.data, PaystackTransaction)
         reference = ours(transaction.reference)
         if reference is None:
             raise ProviderFault(FaultKind.MALFORMED, "the answer names no reference")
@@ -86,14 +86,14 @@ class Paystack(ProviderAdapter):
     ) -> tuple[int, PaystackEnvelope]:
         content = msgspec.json.encode(body) if body is not None else None
         answer = await self.send(charge.credentials, charge.environment, method, path, content)
-        return answer.status, decoded(answer.body, PaystackEnvelope)
+        return answer.status, decode_body(answer.body, PaystackEnvelope)
 
     def _secret(self, credentials: Mapping[str, str], environment: Environment) -> str:
         """Paystack itself signs with the API secret key; a webhook secret of its own is for gateways in front of it."""
         return super()._secret(credentials, environment) or value(credentials, environment, "SecretKey")
 
 
-def _worked(status: int, envelope: PaystackEnvelope) -> bool:
+def _is_success(status: int, envelope: PaystackEnvelope) -> bool:
     return status in (200, 201) and envelope.status is True
 
 

@@ -16,7 +16,7 @@ from payagg.adapters.providers.provider_a.client import PaystackEnvelope, fault_
 from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
 from payagg.adapters.providers.provider_a.webhook import DISPUTE_RESOLVED, REFUNDED, read_event
 from payagg.adapters.providers.references import ours, word
-from payagg.adapters.providers.transport import decoded
+from payagg.adapters.providers.transport import decode_body
 from payagg.application.ports.providers import LinePage
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
@@ -95,7 +95,7 @@ class PaystackLists:
         while has_more:
             wanted = urlencode({"from": first, "to": last, "perPage": PAGE, "page": number})
             envelope = await reading.get(f"{PATHS[kind]}?{wanted}")
-            items = decoded(envelope.data, list[msgspec.Raw])
+            items = decode_body(envelope.data, list[msgspec.Raw])
             references = await reading.references(items) if kind is LineKind.REFUND else {}
             where = f"{kind.value.lower()} list, page {number}"
             page = page_of(items, where, lambda item, known=references: _line(kind, item, known))  # type: ignore[misc]
@@ -138,7 +138,7 @@ class _Reading:
 
         async def call() -> PaystackEnvelope:
             answer = await self.provider.send(self.credentials, self.environment, "GET", path, body_max=PAGE_BYTES)
-            envelope = decoded(answer.body, PaystackEnvelope)
+            envelope = decode_body(answer.body, PaystackEnvelope)
             if answer.status != 200 or envelope.status is not True:
                 raise fault_of(answer.status, envelope)
             return envelope
@@ -150,14 +150,14 @@ class _Reading:
         found: dict[int, str] = {}
         for item in items:
             try:
-                refund = decoded(item, _ListedRefund)
+                refund = decode_body(item, _ListedRefund)
             except ProviderFault:
                 continue  # named as unreadable where it is read
             number = refund.transaction
             if type(number) is not int or number in found or isinstance(refund.transaction_reference, str):
                 continue
             try:
-                transaction = decoded((await self.get(f"/transaction/{number}")).data, _ListedTransaction)
+                transaction = decode_body((await self.get(f"/transaction/{number}")).data, _ListedTransaction)
             except ProviderFault as fault:
                 if fault.kind not in (FaultKind.REJECTED, FaultKind.MALFORMED):
                     raise
@@ -168,7 +168,7 @@ class _Reading:
 
 def _line(kind: LineKind, item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | None:
     if kind is LineKind.CHARGE:
-        told = decoded(item, _ListedTransaction)
+        told = decode_body(item, _ListedTransaction)
         return _charge(told, told.id, told.created_at or told.createdAt)
     return _refund(item, references) if kind is LineKind.REFUND else _dispute(item)
 
@@ -181,7 +181,7 @@ def _charge(told: PaystackTransaction, id: object, at: object) -> ProviderLine |
 
 def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | None:
     """Read as the event of it would be, so that both are one fact; nothing moved before it was processed."""
-    refund = decoded(item, _ListedRefund)
+    refund = decode_body(item, _ListedRefund)
     amount = kobo_of(refund.amount, UNIT)
     reference = refund.transaction_reference
     if not isinstance(reference, str):
@@ -196,7 +196,7 @@ def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | 
 
 
 def _dispute(item: msgspec.Raw) -> ProviderLine | None:
-    dispute = decoded(item, _ListedDispute)
+    dispute = decode_body(item, _ListedDispute)
     reference = dispute.transaction.reference
     name = DISPUTE_RESOLVED if dispute.status == RESOLVED else DISPUTED
     report = _as_event(name, item, None) or foreign(reference, Outcome.DISPUTED, dispute.status)
@@ -207,7 +207,7 @@ def _dispute(item: msgspec.Raw) -> ProviderLine | None:
 
 
 def _as_event(name: str, item: msgspec.Raw, reference: str | None) -> ProviderReport | None:
-    data = decoded(item, dict[str, msgspec.Raw])
+    data = decode_body(item, dict[str, msgspec.Raw])
     if reference is not None:
         data["transaction_reference"] = msgspec.Raw(msgspec.json.encode(reference))
     return read_event(msgspec.json.encode({"event": name, "data": data}))

@@ -58,7 +58,7 @@ def report_of(transaction: PaystackTransaction, reference: str) -> ProviderRepor
         currency=word(transaction.currency),
         environment=environment,
         reason=reason_of(transaction.gateway_response, transaction.message) if outcome is Outcome.FAILED else None,
-        is_known_word=isinstance(said, str) and (said in OUTCOMES or said in IN_FLIGHT),
+        is_known_status=isinstance(said, str) and (said in OUTCOMES or said in IN_FLIGHT),
         facts=ChargeFacts(
             provider_id=identity(transaction.id),
             channel=word(transaction.channel) or None,

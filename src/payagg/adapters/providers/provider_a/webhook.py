@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from payagg.adapters.providers.amounts import kobo_of
+from payagg.adapters.providers.body_redaction import names_in
 from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
-from payagg.adapters.providers.reduction import names_in
 from payagg.adapters.providers.references import identity, instant, ours, word
-from payagg.adapters.providers.transport import decoded
+from payagg.adapters.providers.transport import decode_body
 from payagg.domain.report import Outcome, ProviderReport
 
 DIGEST = "sha512"  # lower-case hex of HMAC-SHA512
@@ -61,13 +61,13 @@ def is_signed(body: bytes, signature: str, secret: str) -> bool:
 
 def read_event(body: bytes) -> ProviderReport | None:
     """The report in a signed event, None for one that is not about a charge of ours; raises MALFORMED."""
-    event = decoded(body, _PaystackEvent)
+    event = decode_body(body, _PaystackEvent)
     if event.event in CHARGES:
-        return _charge(decoded(event.data, PaystackTransaction))
+        return _charge(decode_body(event.data, PaystackTransaction))
     if event.event == REFUNDED:
-        return _refund(decoded(event.data, _Refund))
+        return _refund(decode_body(event.data, _Refund))
     if event.event in DISPUTES:
-        return _dispute(event.event, decoded(event.data, _Dispute))
+        return _dispute(event.event, decode_body(event.data, _Dispute))
     return None
 
 

@@ -8,11 +8,18 @@ import msgspec
 
 from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter
 from payagg.adapters.providers.provider_b.launch import launch_url
-from payagg.adapters.providers.provider_b.status_map import ABSENT, BASE_URL, OUTCOMES, facts_of, is_known, received
+from payagg.adapters.providers.provider_b.status_map import (
+    ABSENT,
+    BASE_URL,
+    OUTCOMES,
+    amounts_received,
+    facts_of,
+    is_known,
+)
 from payagg.adapters.providers.provider_b.webhook import READ, is_signed, read_event
 from payagg.adapters.providers.reasons import reason_of
 from payagg.adapters.providers.references import ours, word
-from payagg.adapters.providers.transport import decoded
+from payagg.adapters.providers.transport import decode_body
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
@@ -64,12 +71,12 @@ class Payaza(ProviderAdapter):
         """What became of the charge; UNPAID when Payaza has no such reference: the popup was never opened."""
         path = f"{QUERY}?merchant_reference={quote(charge.reference, safe='')}"
         answer = await self.send(charge.credentials, charge.environment, "GET", path)
-        status, envelope = answer.status, decoded(answer.body, PayazaEnvelope)
+        status, envelope = answer.status, decode_body(answer.body, PayazaEnvelope)
         if not (status == 200 and envelope.success is True):
             if _is_unknown_reference(envelope):
                 return ProviderReport(charge.reference, Outcome.UNPAID, NO_CHARGE)
             raise fault_of(status, envelope)
-        transaction = decoded(envelope.data, _PayazaTransaction)
+        transaction = decode_body(envelope.data, _PayazaTransaction)
         reference = ours(transaction.merchant_transaction_reference)
         if reference is None:
             raise ProviderFault(FaultKind.MALFORMED, "the answer names no reference")
@@ -79,10 +86,10 @@ class Payaza(ProviderAdapter):
             provider_reference=reference,
             outcome=outcome,
             word=word(said),
-            amounts=received(transaction.amount_received, transaction.transaction_fee),
+            amounts=amounts_received(transaction.amount_received, transaction.transaction_fee),
             currency=word(transaction.currency),
             reason=reason_of(transaction.status_reason) if outcome is Outcome.FAILED else None,
-            is_known_word=is_known(said),
+            is_known_status=is_known(said),
             facts=facts_of(
                 transaction.transaction_reference,
                 transaction.amount_received,
@@ -96,17 +103,17 @@ class Payaza(ProviderAdapter):
         return {"Authorization": f"Payaza {base64.b64encode(key.encode()).decode()}"}
 
 
-def _said(envelope: PayazaEnvelope) -> str:
+def _message_of(envelope: PayazaEnvelope) -> str:
     return " ".join(text.lower() for text in (envelope.message, envelope.response_message) if isinstance(text, str))
 
 
 def _is_unknown_reference(envelope: PayazaEnvelope) -> bool:
     """The HTTP status of this answer is not documented, so only the body's words decide."""
-    return "transaction not found" in _said(envelope)
+    return "transaction not found" in _message_of(envelope)
 
 
 def fault_of(status: int, envelope: PayazaEnvelope) -> ProviderFault:
-    if status in (401, 403) or "authentication failed" in _said(envelope):
+    if status in (401, 403) or "authentication failed" in _message_of(envelope):
         return ProviderFault(FaultKind.BAD_CREDENTIALS)
     if isinstance(envelope.response_code, int) and envelope.response_code >= 500:
         return ProviderFault(FaultKind.SERVER_ERROR, "an error inside a good status")

@@ -19,7 +19,7 @@ from payagg.adapters.providers.listing import PAGE, PAGE_BYTES, Pace, line, page
 from payagg.adapters.providers.provider_b.client import PayazaEnvelope, fault_of
 from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, is_known
 from payagg.adapters.providers.references import ours, word
-from payagg.adapters.providers.transport import decoded
+from payagg.adapters.providers.transport import decode_body
 from payagg.application.ports.providers import LinePage
 from payagg.domain.adjustment import OPENED
 from payagg.domain.attempt import NO_FACTS, ChargeFacts
@@ -110,12 +110,12 @@ class PayazaLists:
 
             async def call(path: str = path) -> list[msgspec.Raw]:
                 answer = await self.provider.send(credentials, environment, "GET", path, body_max=PAGE_BYTES)
-                envelope = decoded(answer.body, PayazaEnvelope)
+                envelope = decode_body(answer.body, PayazaEnvelope)
                 if not (answer.status == 200 and envelope.success is True):
                     raise fault_of(answer.status, envelope)
                 is_list = bytes(envelope.data).lstrip()[:1] == b"["
                 data = envelope.data
-                return decoded(data, list[msgspec.Raw]) if is_list else decoded(data, _Content).content
+                return decode_body(data, list[msgspec.Raw]) if is_list else decode_body(data, _Content).content
 
             items = await pace.ask(call)
             yield page_of(items, f"{kind.value.lower()} list, page {number + 1}", lambda item: _line(kind, item))
@@ -138,14 +138,14 @@ def _charge(row: Mapping[str, str], amount: int | None, fee: int | None) -> Prov
         word=word(row["status"]),
         amounts=frozenset(proven),
         currency=word(row["currency"]),
-        is_known_word=is_known(row["status"]),
+        is_known_status=is_known(row["status"]),
         facts=ChargeFacts(fee=fee, received=amount) if is_paid else NO_FACTS,
     )
     return line(LineKind.CHARGE, row.get("id") or f"of {told}", proven, None, report)
 
 
 def _line(kind: LineKind, item: msgspec.Raw) -> ProviderLine | None:
-    told = decoded(item, _ListedReturn)
+    told = decode_body(item, _ListedReturn)
     is_refund = kind is LineKind.REFUND
     named = (told.merchant_reference, told.merchant_transaction_reference, told.transaction_reference)
     reference = next((known for known in map(ours, named) if known is not None), None)

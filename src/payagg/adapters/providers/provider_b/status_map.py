@@ -34,7 +34,7 @@ def facts_of(
     )
 
 
-def received(amount: msgspec.Raw, fee: msgspec.Raw) -> frozenset[int]:
+def amounts_received(amount: msgspec.Raw, fee: msgspec.Raw) -> frozenset[int]:
     """The kobo figures a received amount proves: itself, and itself less a fee that was put on top."""
     paid = kobo_of(amount, UNIT)
     if paid is None:

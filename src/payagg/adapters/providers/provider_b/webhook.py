@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from payagg.adapters.providers.amounts import kobo_of
-from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, facts_of, is_known, received
+from payagg.adapters.providers.body_redaction import names_in
+from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, amounts_received, facts_of, is_known
 from payagg.adapters.providers.reasons import reason_of
-from payagg.adapters.providers.reduction import names_in
 from payagg.adapters.providers.references import ours, word
-from payagg.adapters.providers.transport import decoded
+from payagg.adapters.providers.transport import decode_body
 from payagg.domain.report import Outcome, ProviderReport
 
 DIGEST = "sha512"  # standard base64 of HMAC-SHA512; hex is accepted as well
@@ -49,7 +49,7 @@ def is_signed(body: bytes, signature: str, secret: str) -> bool:
 
 def read_event(body: bytes) -> ProviderReport | None:
     """The report in a signed event, None for payouts and for references that are not ours; raises MALFORMED."""
-    event = decoded(body, _PayazaEvent)
+    event = decode_body(body, _PayazaEvent)
     said = event.transaction_status if isinstance(event.transaction_status, str) else ""
     if event.transaction_type == PAYOUT or said.startswith(PAYOUT_PREFIX):
         return None
@@ -67,7 +67,7 @@ def read_event(body: bytes) -> ProviderReport | None:
         amounts=_amounts(event),
         currency=word(event.currency_code),
         reason=reason_of(event.status_reason) if outcome is Outcome.FAILED else None,
-        is_known_word=is_known(event.status),
+        is_known_status=is_known(event.status),
         facts=facts_of(
             event.transaction_reference, event.amount_received, event.transaction_fee, event.channel, outcome
         ),
@@ -78,7 +78,7 @@ def _amounts(event: _PayazaEvent) -> frozenset[int]:
     """Figures that prove the payment in full; what Payaza itself calls an underpayment proves nothing."""
     if event.amount_validation == "UNDERPAYMENT":
         return frozenset()
-    proven = received(event.amount_received, event.transaction_fee)
+    proven = amounts_received(event.amount_received, event.transaction_fee)
     paid, requested = kobo_of(event.amount_received, UNIT), kobo_of(event.request_amount, UNIT)
     # EXACT stands on failures too, so it counts for nothing without the paid status that the outcome carries.
     # A card sample has no amount_received; one that is there and cannot be read proves nothing.

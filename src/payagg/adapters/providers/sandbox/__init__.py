@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from payagg.adapters.providers.reduction import NOTHING
+from payagg.adapters.providers.body_redaction import NOTHING
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.gateway import SANDBOX_SLUG, simulator_allowed
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
-from payagg.domain.simulator import elapsed, outcome_of
+from payagg.domain.simulator import outcome_of, time_since_hand_off
 from payagg.domain.values import Environment
 
 
@@ -42,7 +42,7 @@ class Simulator:
         if charge.handed_off_at is None:
             outcome, reason = Outcome.UNPAID, None  # nobody was sent here, so no card can have paid
         else:
-            outcome, reason = outcome_of(charge.scenario or "", elapsed(charge.handed_off_at, charge.now))
+            outcome, reason = outcome_of(charge.scenario or "", time_since_hand_off(charge.handed_off_at, charge.now))
         return ProviderReport(
             provider_reference=charge.reference,
             outcome=outcome,
@@ -64,5 +64,5 @@ class Simulator:
     def read_event(self, body: bytes) -> ProviderReport | None:
         raise ProviderFault(FaultKind.MALFORMED, "the simulator sends no events")
 
-    def reduced_event(self, body: bytes) -> bytes:
+    def redact_event(self, body: bytes) -> bytes:
         return NOTHING

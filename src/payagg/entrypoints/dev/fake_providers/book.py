@@ -107,7 +107,7 @@ class Book:
         """How many calls of that name came, about `reference` or at all."""
         return sum(1 for name, about in self.calls if name == operation and reference in (None, about))
 
-    def paid(self, reference: str) -> int:
+    def count_paid(self, reference: str) -> int:
         """How often a payer paid for a payment, over all of its attempts' references."""
         return sum(charge.paid for charge in self.charges.values() if charge.reference.partition(".")[0] == reference)
 
@@ -116,7 +116,7 @@ class Book:
         known = {name: value for name, value in self.alter.items() if name in FakeCharge.__dataclass_fields__}
         return FakeCharge(**{**charge.__dict__, **known})
 
-    def listed(self, mode: str, since: str, until: str) -> list[FakeCharge]:
+    def list_charges(self, mode: str, since: str, until: str) -> list[FakeCharge]:
         """The charges of its list, newest first, from and to an instant."""
         told = [charge for charge in self.charges.values() if charge.reference not in self.hidden]
         told = [replace(one, amount=self.listed_amounts.get(one.reference, one.amount)) for one in told]
@@ -124,7 +124,7 @@ class Book:
         found = [one for one in (*told, *self.extra) if one.mode == mode and first <= one.created_at < last]
         return sorted(found, key=lambda charge: charge.id, reverse=True)
 
-    def returned(self, mode: str, *, is_dispute: bool, since: str, until: str) -> list[FakeReturn]:
+    def list_returns(self, mode: str, *, is_dispute: bool, since: str, until: str) -> list[FakeReturn]:
         """The refunds or disputes of its list, newest first, from and to an instant."""
         first, last = datetime.fromisoformat(since), datetime.fromisoformat(until)
         own = [one for one in self.returns if one.is_dispute is is_dispute and one.charge.mode == mode]
@@ -152,7 +152,7 @@ class Book:
             for _ in range(times):
                 await self._deliver(event, 0.0)
 
-    async def settled(self) -> None:
+    async def wait_for_deliveries(self) -> None:
         """Returns once no delivery is under way."""
         while self.tasks:
             await asyncio.gather(*self.tasks)

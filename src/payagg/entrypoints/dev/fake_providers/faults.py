@@ -41,11 +41,11 @@ class Faulty:
             said: list[Message] = []
             await self._app(scope, receive, _into(said))
             if fault is Fault.LOST_REPLY:
-                await _gone(receive)
+                await _wait_for_disconnect(receive)
             else:
                 await _half(said, send)
         elif fault is Fault.HANG:
-            await _gone(receive)
+            await _wait_for_disconnect(receive)
         elif fault is Fault.HUGE:
             await send(_start(200, b"application/json"))
             for _ in range(HUGE_CHUNKS):
@@ -76,7 +76,7 @@ def _into(said: list[Message]) -> Send:
     return keep
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     """Waits until the caller has given up."""
     while (await receive())["type"] != "http.disconnect":
         pass

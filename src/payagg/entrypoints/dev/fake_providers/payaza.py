@@ -109,7 +109,7 @@ class FakePayaza:
         charge = self.book.charges[reference]
         self.book.returns.append(FakeReturn(self.book.ids(), charge, charge.amount, status, True, self.book.now()))
 
-    def returned(self, one: FakeReturn) -> dict[str, Any]:
+    def return_row(self, one: FakeReturn) -> dict[str, Any]:
         name = "chargeback" if one.is_dispute else "refund"
         return {
             f"{name}_reference": f"P-R-{one.id}",
@@ -179,12 +179,12 @@ def fake_payaza(fake: FakePayaza) -> ASGIApp:
         return page("Pay (fake Payaza)", content, script="popup.js", ancestors="*")
 
     @post("/popup/open", status_code=200)
-    async def opened(request: Request[Any, Any, Any]) -> Response[bytes]:
+    async def open_popup(request: Request[Any, Any, Any]) -> Response[bytes]:
         trouble = fake.open(await request.body())
         return json({"message": trouble}, 400) if trouble else json({"message": "ok"})
 
     @post("/popup/{action:str}/{reference:str}", status_code=200)
-    async def acted(action: FromPath[str], reference: FromPath[str]) -> Response[bytes]:
+    async def act_in_popup(action: FromPath[str], reference: FromPath[str]) -> Response[bytes]:
         if reference not in book.charges or action not in ("pay", "decline"):
             return json({"message": "Transaction not found"}, 404)
         (fake.pay if action == "pay" else fake.decline)(reference)
@@ -205,19 +205,19 @@ def fake_payaza(fake: FakePayaza) -> ASGIApp:
         return Response(_number.encode(body), media_type="application/json")
 
     @get(list(RETURNS))
-    async def returned(request: Request[Any, Any, Any]) -> Response[bytes]:
+    async def list_returns(request: Request[Any, Any, Any]) -> Response[bytes]:
         key, wanted = _key(request), request.query_params
         if key is None:
             return Response(REFUSED_KEY[1], status_code=REFUSED_KEY[0], media_type="application/json")
         mode = "live" if "PKLIVE" in key else "test"
         days = {"since": f"{wanted['from']}T00:00:00Z", "until": f"{wanted['to']}T23:59:59Z"}
-        found = book.returned(mode, is_dispute=RETURNS[request.url.path], **days)
+        found = book.list_returns(mode, is_dispute=RETURNS[request.url.path], **days)
         first = int(wanted["page"]) * int(wanted["size"])
-        items = [fake.returned(one) for one in found[first : first + int(wanted["size"])]]
+        items = [fake.return_row(one) for one in found[first : first + int(wanted["size"])]]
         body = {"message": "fetched", "success": True, "data": {"content": items, "totalElements": len(found)}}
         return Response(_number.encode(body), media_type="application/json")
 
-    app: Litestar = application(book, [bundle, popup, opened, acted, query, returned])
+    app: Litestar = application(book, [bundle, popup, open_popup, act_in_popup, query, list_returns])
     return Faulty(app, book, lambda path: path.startswith("/live/"), REFUSED_KEY)
 
 

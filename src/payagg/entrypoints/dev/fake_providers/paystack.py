@@ -68,7 +68,7 @@ class FakePaystack:
             "domain": view.mode,
         }
         if not silently:
-            self.book.emit(self._signed("refund.processed", data, charge))
+            self.book.emit(self._sign("refund.processed", data, charge))
 
     def dispute(self, reference: str, *, silently: bool = False) -> None:
         """The payer asks the bank for the money back; it tells nobody where `silently`."""
@@ -76,7 +76,7 @@ class FakePaystack:
         opened = FakeReturn(self.book.ids(), charge, charge.amount, "awaiting-merchant-feedback", True, self.book.now())
         self.book.returns.append(opened)
         if not silently:
-            self.book.emit(self._signed("charge.dispute.create", self.returned(opened), charge))
+            self.book.emit(self._sign("charge.dispute.create", self.return_row(opened), charge))
 
     # --- what it tells -----------------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class FakePaystack:
             "subaccount": {},
         }
 
-    def returned(self, one: FakeReturn) -> dict[str, Any]:
+    def return_row(self, one: FakeReturn) -> dict[str, Any]:
         """A refund or dispute as its list has it. A refund names its transaction by number alone."""
         facts = {
             "id": one.id,
@@ -132,9 +132,9 @@ class FakePaystack:
 
     def event(self, charge: FakeCharge, name: str = "charge.success") -> Outgoing:
         """A charge event as it goes out, about the charge as it stands."""
-        return self._signed(name, self.transaction(charge), charge)
+        return self._sign(name, self.transaction(charge), charge)
 
-    def _signed(self, event: str, data: dict[str, Any], charge: FakeCharge) -> Outgoing:
+    def _sign(self, event: str, data: dict[str, Any], charge: FakeCharge) -> Outgoing:
         body = msgspec.json.encode({"event": event, "data": data})
         headers = {"Content-Type": "application/json", self.header: self.signature(body, charge.key)}
         return Outgoing(charge.mode, body, headers)
@@ -148,24 +148,24 @@ def fake_paystack(fake: FakePaystack) -> ASGIApp:
     async def initialize(request: Request[Any, Any, Any]) -> Response[bytes]:
         key = _key(request)
         if key is None:
-            return _refused(401, "Invalid key")
+            return _refusal(401, "Invalid key")
         try:
             wish = msgspec.json.decode(await request.body(), type=dict[str, Any])
         except msgspec.MsgspecError:
-            return _refused(400, "Invalid JSON", "invalid_params")
+            return _refusal(400, "Invalid JSON", "invalid_params")
         reference, email = wish.get("reference") or f"fake{book.ids()}", wish.get("email")
         book.calls.append(("initialize", str(reference)))
         if not isinstance(email, str) or "@" not in email:
-            return _refused(400, "Invalid Email Address Passed", "missing_params")
+            return _refusal(400, "Invalid Email Address Passed", "missing_params")
         amount = int(wish["amount"]) if re.fullmatch(r"[1-9][0-9]{0,15}", str(wish.get("amount"))) else 0
         if amount < fake.min_amount:
-            return _refused(400, "Invalid Amount Sent", "invalid_amount")
+            return _refusal(400, "Invalid Amount Sent", "invalid_amount")
         if not isinstance(reference, str) or not REFERENCE.fullmatch(reference):
-            return _refused(400, "Invalid characters in transaction reference", "invalid_params")
+            return _refusal(400, "Invalid characters in transaction reference", "invalid_params")
         known = book.charges.get(reference)
         if known is not None:
             known.opened += 1
-            return _refused(400, "Duplicate Transaction Reference", "duplicate_reference")
+            return _refusal(400, "Duplicate Transaction Reference", "duplicate_reference")
         metadata = wish.get("metadata")
         book.charges[reference] = FakeCharge(
             reference=reference,
@@ -188,37 +188,37 @@ def fake_paystack(fake: FakePaystack) -> ASGIApp:
     async def verify(request: Request[Any, Any, Any], reference: FromPath[str]) -> Response[bytes]:
         key = _key(request)
         if key is None:
-            return _refused(401, "Invalid key")
+            return _refusal(401, "Invalid key")
         book.calls.append(("verify", reference))
         charge = book.charges.get(reference)
         if charge is None or charge.key != key:
-            return _refused(404, "Transaction reference not found.", "transaction_not_found")
+            return _refusal(404, "Transaction reference not found.", "transaction_not_found")
         return json({"status": True, "message": "Verification successful", "data": fake.transaction(charge)})
 
     @get(["/transaction", "/refund", "/dispute"])
-    async def listed(request: Request[Any, Any, Any]) -> Response[bytes]:
+    async def list_items(request: Request[Any, Any, Any]) -> Response[bytes]:
         key, kind = _key(request), request.url.path.strip("/")
         if key is None:
-            return _refused(401, "Invalid key")
+            return _refusal(401, "Invalid key")
         book.calls.append((f"list {kind}", ""))
         wanted = request.query_params
         mode, days = _mode(key), {"since": wanted["from"], "until": wanted["to"]}
         if kind == "transaction":
-            items = [fake.transaction(charge) for charge in book.listed(mode, **days)]
+            items = [fake.transaction(charge) for charge in book.list_charges(mode, **days)]
         else:
-            items = [fake.returned(one) for one in book.returned(mode, is_dispute=kind == "dispute", **days)]
+            items = [fake.return_row(one) for one in book.list_returns(mode, is_dispute=kind == "dispute", **days)]
         page, size = int(wanted["page"]), int(wanted["perPage"])
         meta = {"total": len(items), "skipped": (page - 1) * size, "perPage": size, "page": page}
         shown = items[(page - 1) * size : page * size]
         return json({"status": True, "message": "Retrieved", "data": [*shown, *fake.broken], "meta": meta})
 
     @get("/transaction/{number:int}")
-    async def fetched(request: Request[Any, Any, Any], number: FromPath[int]) -> Response[bytes]:
+    async def fetch_transaction(request: Request[Any, Any, Any], number: FromPath[int]) -> Response[bytes]:
         key = _key(request)
         book.calls.append(("fetch", str(number)))
         found = next((one for one in book.charges.values() if one.id == number and one.key == key), None)
         if found is None:
-            return _refused(404, "Transaction not found", "transaction_not_found")
+            return _refusal(404, "Transaction not found", "transaction_not_found")
         return json({"status": True, "message": "Transaction retrieved", "data": fake.transaction(found)})
 
     @get("/pay/{code:str}")
@@ -253,7 +253,7 @@ def fake_paystack(fake: FakePaystack) -> ASGIApp:
         joint = "&" if "?" in charge.callback_url else "?"
         return Redirect(f"{charge.callback_url}{joint}{query}", status_code=303)
 
-    app: Litestar = application(book, [initialize, verify, listed, fetched, pay_page, act])
+    app: Litestar = application(book, [initialize, verify, list_items, fetch_transaction, pay_page, act])
     return Faulty(app, book, lambda path: path.startswith(("/transaction", "/refund", "/dispute")), REFUSED_KEY)
 
 
@@ -268,7 +268,7 @@ _BUTTONS = "".join(
 )
 
 
-def _refused(status: int, message: str, code: str | None = None) -> Response[bytes]:
+def _refusal(status: int, message: str, code: str | None = None) -> Response[bytes]:
     body: dict[str, Any] = {"status": False, "message": message}
     if code is not None:
         body |= {"type": "validation_error", "code": code, "meta": {"nextStep": "Check the values you sent."}}

@@ -58,11 +58,11 @@ def application(book: Book, handlers: list[Any]) -> Litestar:
     """A fake's application: its own routes, assets, and `/_fake` for steering (GET shows, POST changes)."""
 
     @get("/_fake")
-    async def shown() -> Response[bytes]:
+    async def show_state() -> Response[bytes]:
         return json(book.summary())
 
     @post("/_fake", status_code=200)
-    async def steered(request: Request[Any, Any, Any]) -> Response[bytes]:
+    async def change_steering(request: Request[Any, Any, Any]) -> Response[bytes]:
         try:
             wish = msgspec.json.decode(await request.body(), type=dict[str, Any])
             book.steer(wish)
@@ -71,7 +71,7 @@ def application(book: Book, handlers: list[Any]) -> Litestar:
         return json(book.summary())
 
     @post("/_fake/release", status_code=200)
-    async def released(request: Request[Any, Any, Any]) -> Response[bytes]:
+    async def release_held(request: Request[Any, Any, Any]) -> Response[bytes]:
         await book.release(backwards=request.query_params.get("order") == "backwards")
         return json(book.summary())
 
@@ -79,4 +79,6 @@ def application(book: Book, handlers: list[Any]) -> Litestar:
     async def assets(name: FromPath[str]) -> Response[bytes]:
         return asset(name) if name in ("pay.css", "popup.js") else json({"message": "no such file"}, 404)
 
-    return Litestar([shown, steered, released, assets, *handlers], openapi_config=None, logging_config=None)
+    return Litestar(
+        [show_state, change_steering, release_held, assets, *handlers], openapi_config=None, logging_config=None
+    )

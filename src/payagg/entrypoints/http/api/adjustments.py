@@ -36,7 +36,7 @@ _YES_OR_NO = {"true": True, "false": False, None: False}
     "`hasMore`. With `needsAttention` only what somebody has to do something about: disputes that are not resolved, "
     "and money that came late, twice or short until an operator has closed it.",
 )
-async def listed(call: Call[Manager, None]) -> AdjustmentPage:
+async def list_adjustments(call: Call[Manager, None]) -> AdjustmentPage:
     limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
     return await adjustment_page(call.services.store, _filter(call), limit)
 
@@ -54,4 +54,4 @@ def _filter(call: Call[Manager, None]) -> AdjustmentFilter:
     return AdjustmentFilter(call.caller.business.id, Environment(environment), _YES_OR_NO[needs], after)
 
 
-routes = [listed]
+routes = [list_adjustments]

@@ -58,9 +58,9 @@ W = TypeVar("W", bound=Enum)
     errors=(ErrorCode.INVALID_REFERENCE, ErrorCode.VALIDATION_ERROR),
     description="Newest first; pass `nextCursor` as `after`.",
 )
-async def listed(call: Call[Administrator, None]) -> AnomalyPage:
+async def list_anomalies(call: Call[Administrator, None]) -> AnomalyPage:
     wanted, limit = _filter(call.request), integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
-    found = await call.services.anomalies.listed(wanted, limit + 1)
+    found = await call.services.anomalies.list_anomalies(wanted, limit + 1)
     page, has_more = found[:limit], len(found) > limit
     return AnomalyPage([_view(call, anomaly) for anomaly in page], page[-1].id if page else None, has_more)
 
@@ -77,7 +77,7 @@ async def listed(call: Call[Administrator, None]) -> AnomalyPage:
     returns=AnomalyView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
 )
-async def assign(call: Call[Administrator, AssignAnomaly]) -> AnomalyView:
+async def assign_anomaly(call: Call[Administrator, AssignAnomaly]) -> AnomalyView:
     done = await call.services.anomalies.assign(call.path["anomaly_id"], call.body.assignee, by=by(call))
     return _view(call, done)
 
@@ -95,7 +95,7 @@ async def assign(call: Call[Administrator, AssignAnomaly]) -> AnomalyView:
     returns=AnomalyView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED, ErrorCode.NOTE_LIMIT_REACHED),
 )
-async def add_note(call: Call[Administrator, AddNote]) -> AnomalyView:
+async def add_anomaly_note(call: Call[Administrator, AddNote]) -> AnomalyView:
     done = await call.services.anomalies.note(call.path["anomaly_id"], call.body.text, by=by(call))
     return _view(call, done)
 
@@ -110,7 +110,7 @@ async def add_note(call: Call[Administrator, AddNote]) -> AnomalyView:
     returns=AnomalyView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_NOT_OPEN),
 )
-async def acknowledge(call: Call[Administrator, None]) -> AnomalyView:
+async def acknowledge_anomaly(call: Call[Administrator, None]) -> AnomalyView:
     done = await call.services.anomalies.acknowledge(call.path["anomaly_id"], by=by(call))
     return _view(call, done)
 
@@ -127,7 +127,7 @@ async def acknowledge(call: Call[Administrator, None]) -> AnomalyView:
     returns=AnomalyView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
 )
-async def close(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
+async def close_anomaly(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
     done = await call.services.anomalies.close(call.path["anomaly_id"], call.body.reason, by=by(call))
     return _view(call, done)
 
@@ -159,4 +159,4 @@ def _word(request: AnyRequest, name: str, words: type[W]) -> W | None:
     return words[text]
 
 
-routes = [listed, assign, add_note, acknowledge, close]
+routes = [list_anomalies, assign_anomaly, add_anomaly_note, acknowledge_anomaly, close_anomaly]

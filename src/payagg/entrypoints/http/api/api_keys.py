@@ -20,7 +20,7 @@ BASE = "/merchant/businesses/{business_id:str}/api-keys"
     guard=manager_changes,  # the interface refuses this list, unlike others, to a business that is not active
     returns=BusinessApiKeyGroups,
 )
-async def listed(call: Call[Manager, None]) -> BusinessApiKeyGroups:
+async def list_api_keys(call: Call[Manager, None]) -> BusinessApiKeyGroups:
     return await call.services.api_keys.groups(call.caller.business.id)
 
 
@@ -38,7 +38,7 @@ async def listed(call: Call[Manager, None]) -> BusinessApiKeyGroups:
     errors=(ErrorCode.KYC_REQUIRED, ErrorCode.KEY_LIMIT_REACHED),
     description="The secret is shown in this answer and never again.",
 )
-async def generate(call: Call[Manager, GenerateApiKey]) -> GeneratedApiKey:
+async def generate_api_key(call: Call[Manager, GenerateApiKey]) -> GeneratedApiKey:
     return await call.services.api_keys.generate(call.caller.business.id, call.body, by=by(call))
 
 
@@ -53,9 +53,9 @@ async def generate(call: Call[Manager, GenerateApiKey]) -> GeneratedApiKey:
     errors=(ErrorCode.NOT_FOUND, ErrorCode.API_KEY_ALREADY_REVOKED),
     description="Permanent: the next request with the key fails.",
 )
-async def revoke(call: Call[Manager, None]) -> Message:
+async def revoke_api_key(call: Call[Manager, None]) -> Message:
     await call.services.api_keys.revoke(call.caller.business.id, call.path["key_id"], by=by(call))
     return Message("The key is revoked.")
 
 
-routes = [listed, generate, revoke]
+routes = [list_api_keys, generate_api_key, revoke_api_key]

@@ -49,7 +49,7 @@ FILTERS: Mapping[str, Any] = {
     errors=(ErrorCode.VALIDATION_ERROR,),
     description=DESCRIPTION,
 )
-async def listed(call: Call[Administrator, None]) -> AuditPage:
+async def list_audit(call: Call[Administrator, None]) -> AuditPage:
     wanted = _filter(call.request, text_query(call.request, "businessId", ID_MAX))
     return await call.services.audit.page(wanted, *_cursor(call.request))
 
@@ -66,7 +66,7 @@ async def listed(call: Call[Administrator, None]) -> AuditPage:
     errors=(ErrorCode.VALIDATION_ERROR,),
     description=f"{DESCRIPTION} From where an operator of the service acted is not shown.",
 )
-async def listed_of_business(call: Call[Manager, None]) -> AuditPage:
+async def list_business_audit(call: Call[Manager, None]) -> AuditPage:
     wanted = _filter(call.request, call.caller.business.id)
     return await call.services.audit.page_of_business(wanted, *_cursor(call.request))
 
@@ -87,4 +87,4 @@ def _cursor(request: AnyRequest) -> tuple[str | None, int]:
     return text_query(request, "after", WORD_MAX), integer_query(request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
 
 
-routes = [listed, listed_of_business]
+routes = [list_audit, list_business_audit]

@@ -7,7 +7,7 @@ from payagg.application.accounts.access import Administrator, Credential, Manage
 from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.api_key import PresentedKey, parse_secret
 from payagg.domain.audit import Actor
-from payagg.domain.errors import ErrorCode, Refusal, misdirected
+from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
 from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.client_address import counted_as
@@ -64,7 +64,7 @@ def secret(request: AnyRequest) -> PresentedKey:
     presented, own, access = parse_secret(bearer(request)), limits(request), services(request).access
     environment, digest = presented
     own.keys.hit(request, digest)
-    known = access.remembered.get(digest)
+    known = access.cached.get(digest)
     owner: str | bytes = digest
     if known is not None and not known.key.is_use_stale(access.clock.now()):
         owner = f"{known.business.id} {known.key.environment.value}"
@@ -115,7 +115,9 @@ async def _gateway_changes(
     administrator = await use_cases.access.administrator(credential(request), changes=True)
     cells = use_cases.cells
     if cells is not None and not cells.is_home:
-        raise misdirected(cells.home, f"Gateways are set at the home cell, {cells.home}, and reach every other.")
+        raise misdirected_refusal(
+            cells.home, f"Gateways are set at the home cell, {cells.home}, and reach every other."
+        )
     return await proceed(administrator)
 
 
@@ -139,7 +141,7 @@ async def _as_manager(
         return await proceed(await use_cases.access.manager(caller, business_id, changes=changes))
     except Refusal as refusal:
         if refusal.code in ABSENT:
-            await use_cases.signposts.ensure_business_here(business_id)
+            await use_cases.forwarding_records.ensure_business_here(business_id)
         raise
 
 
@@ -152,7 +154,7 @@ async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callabl
         raise
 
 
-async def _remembered_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+async def _cached_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
     presented = secret(request)
     try:
         return await use_cases.access.with_key(presented, proceed)
@@ -173,16 +175,16 @@ async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callab
 async def _look_for_key(use_cases: Services, presented: PresentedKey, refusal: Refusal) -> None:
     """Raises for a key that moved to another cell. What was not found by a key that is here never was its own."""
     if refusal.code in ABSENT:
-        await use_cases.signposts.ensure_key_here(presented.secret_hash)
+        await use_cases.forwarding_records.ensure_key_here(presented.secret_hash)
 
 
 async def _look_elsewhere(request: AnyRequest, use_cases: Services, refusal: Refusal) -> None:
     """Raises for a payment or a business that an administrator names and that moved to another cell."""
     reference, business_id = (request.path_params.get(name) for name in ("reference", "business_id"))
     if refusal.code in ABSENT and reference is not None:
-        await use_cases.signposts.ensure_payment_here(reference)
+        await use_cases.forwarding_records.ensure_payment_here(reference)
     if refusal.code in ABSENT and business_id is not None:
-        await use_cases.signposts.ensure_business_here(business_id)
+        await use_cases.forwarding_records.ensure_business_here(business_id)
 
 
 async def _public_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
@@ -195,7 +197,7 @@ async def _public_reference(request: AnyRequest, use_cases: Services, proceed: C
         return await proceed(None)
     except Refusal as refusal:
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
-            await use_cases.signposts.ensure_payment_here(reference)
+            await use_cases.forwarding_records.ensure_payment_here(reference)
             own.references.give_back(request, reference)  # guesses push no link out of the buckets that are kept
             await own.guesses.hit(client_of(request))
         raise
@@ -248,7 +250,7 @@ manager_reads = Guard(_manager_reads, "merchantBearer", _MERCHANT)
 manager_changes = Guard(_manager_changes, "merchantBearer", (*_MERCHANT, ErrorCode.BUSINESS_RESTRICTED))
 secret_key = Guard(_secret_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
 # For calls whose every statement takes the caller: without that a key revoked a minute ago would still do.
-remembered_key = Guard(_remembered_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
+cached_key = Guard(_cached_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
 sandbox_key = Guard(_sandbox_key, "secretKey", (*_KEY, ErrorCode.SANDBOX_ONLY))
 public_reference = Guard(_public_reference, None, _REFERENCE)
 # For what starts a charge or asks a provider: limited per reference and address, too.

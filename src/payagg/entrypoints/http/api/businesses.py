@@ -50,10 +50,10 @@ PAGE_MAX = 100
     errors=(ErrorCode.VALIDATION_ERROR,),
     description="Newest first; pass `nextCursor` as `after`. `search` is a literal part of the name, in any case.",
 )
-async def listed(call: Call[Administrator, None]) -> BusinessPage:
+async def list_businesses(call: Call[Administrator, None]) -> BusinessPage:
     search, after = text_query(call.request, "search", SEARCH_MAX), text_query(call.request, "after", CURSOR_MAX)
     limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
-    return await call.services.businesses.listed(search, after, limit)
+    return await call.services.businesses.list_businesses(search, after, limit)
 
 
 @route(
@@ -69,7 +69,7 @@ async def listed(call: Call[Administrator, None]) -> BusinessPage:
     status=201,
     description="ACTIVE and NOT_SUBMITTED unless told otherwise: a KYC decided elsewhere may be brought in as decided.",
 )
-async def create(call: Call[Administrator, CreateBusiness]) -> AdminBusinessDetail:
+async def create_business(call: Call[Administrator, CreateBusiness]) -> AdminBusinessDetail:
     kyc, status = call.body.kyc_status or KycStatus.NOT_SUBMITTED, call.body.status or BusinessStatus.ACTIVE
     return await call.services.businesses.create(call.body.name, call.body.owner, kyc, status, by=by(call))
 
@@ -84,7 +84,7 @@ async def create(call: Call[Administrator, CreateBusiness]) -> AdminBusinessDeta
     returns=AdminBusinessDetail,
     errors=(ErrorCode.NOT_FOUND,),
 )
-async def detail(call: Call[Administrator, None]) -> AdminBusinessDetail:
+async def get_business(call: Call[Administrator, None]) -> AdminBusinessDetail:
     return await call.services.businesses.detail(call.path["business_id"])
 
 
@@ -101,7 +101,7 @@ async def detail(call: Call[Administrator, None]) -> AdminBusinessDetail:
     errors=(ErrorCode.NOT_FOUND,),
     description="Both or neither. A KYC move that the machine lacks is refused on `kycStatus`.",
 )
-async def update(call: Call[Administrator, ChangeBusiness]) -> AdminBusiness:
+async def update_business(call: Call[Administrator, ChangeBusiness]) -> AdminBusiness:
     kyc, status = call.body.kyc_status, call.body.status
     return await call.services.businesses.change(call.path["business_id"], kyc, status, by=by(call))
 
@@ -116,7 +116,7 @@ async def update(call: Call[Administrator, ChangeBusiness]) -> AdminBusiness:
     returns=list[BusinessMember],
     errors=(ErrorCode.NOT_FOUND,),
 )
-async def members(call: Call[Administrator, None]) -> list[BusinessMember]:
+async def list_business_members(call: Call[Administrator, None]) -> list[BusinessMember]:
     return (await call.services.businesses.detail(call.path["business_id"])).members
 
 
@@ -132,7 +132,7 @@ async def members(call: Call[Administrator, None]) -> list[BusinessMember]:
     returns=BusinessMember,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
 )
-async def set_member(call: Call[Administrator, SetMember]) -> BusinessMember:
+async def set_business_member(call: Call[Administrator, SetMember]) -> BusinessMember:
     business_id, member = call.path["business_id"], call.body
     return await call.services.businesses.set_member(business_id, member.subject, member.role, by=by(call))
 
@@ -150,7 +150,7 @@ async def set_member(call: Call[Administrator, SetMember]) -> BusinessMember:
     errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
     description="The subject stands in the body, because it may hold what a path cannot.",
 )
-async def remove_member(call: Call[Administrator, RemoveMember]) -> Message:
+async def remove_business_member(call: Call[Administrator, RemoveMember]) -> Message:
     await call.services.businesses.remove_member(call.path["business_id"], call.body.subject, by=by(call))
     return Message("The member is removed.")
 
@@ -165,8 +165,8 @@ async def remove_member(call: Call[Administrator, RemoveMember]) -> Message:
     returns=ManagedBusinesses,
     description="Those in which the token's user is OWNER or ADMIN, oldest first, at most 1,000.",
 )
-async def managed(call: Call[MerchantUser, None]) -> ManagedBusinesses:
-    return await call.services.businesses.managed(call.caller.subject)
+async def list_own_businesses(call: Call[MerchantUser, None]) -> ManagedBusinesses:
+    return await call.services.businesses.list_managed(call.caller.subject)
 
 
 @route(
@@ -178,7 +178,7 @@ async def managed(call: Call[MerchantUser, None]) -> ManagedBusinesses:
     guard=manager_reads,
     returns=AdminBusiness,
 )
-async def own(call: Call[Manager, None]) -> AdminBusiness:
+async def get_own_business(call: Call[Manager, None]) -> AdminBusiness:
     return AdminBusiness.of(call.caller.business)
 
 
@@ -191,8 +191,19 @@ async def own(call: Call[Manager, None]) -> AdminBusiness:
     guard=manager_reads,
     returns=list[BusinessMember],
 )
-async def own_members(call: Call[Manager, None]) -> list[BusinessMember]:
+async def list_own_business_members(call: Call[Manager, None]) -> list[BusinessMember]:
     return (await call.services.businesses.detail(call.path["business_id"])).members
 
 
-routes = [listed, create, detail, update, members, set_member, remove_member, managed, own, own_members]
+routes = [
+    list_businesses,
+    create_business,
+    get_business,
+    update_business,
+    list_business_members,
+    set_business_member,
+    remove_business_member,
+    list_own_businesses,
+    get_own_business,
+    list_own_business_members,
+]

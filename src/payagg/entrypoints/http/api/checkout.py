@@ -24,7 +24,7 @@ ONE = "/public/payments/{reference:str}"
     guard=public_reference,
     returns=PublicPaymentDetail,
 )
-async def detail(call: Call[None, None]) -> PublicPaymentDetail:
+async def get_public_payment(call: Call[None, None]) -> PublicPaymentDetail:
     return await call.services.checkout.detail(call.path["reference"])
 
 
@@ -37,7 +37,7 @@ async def detail(call: Call[None, None]) -> PublicPaymentDetail:
     guard=public_reference,
     returns=CheckoutGateways,
 )
-async def options(call: Call[None, None]) -> CheckoutGateways:
+async def list_payment_options(call: Call[None, None]) -> CheckoutGateways:
     return await call.services.checkout.options(call.path["reference"])
 
 
@@ -59,7 +59,7 @@ async def options(call: Call[None, None]) -> CheckoutGateways:
     ),
     description="A repeat returns the existing hand-off and starts no second charge.",
 )
-async def process(call: Call[None, ProcessPayment]) -> ProcessedPayment:
+async def process_payment(call: Call[None, ProcessPayment]) -> ProcessedPayment:
     return await call.services.checkout.process(call.path["reference"], call.body)
 
 
@@ -73,8 +73,8 @@ async def process(call: Call[None, ProcessPayment]) -> ProcessedPayment:
     returns=VerifiedPayment,
     errors=(ErrorCode.GATEWAY_NOT_AVAILABLE, ErrorCode.PAYMENT_AMOUNT_MISMATCH),
 )
-async def verify(call: Call[None, None]) -> VerifiedPayment:
+async def verify_payment(call: Call[None, None]) -> VerifiedPayment:
     return await call.services.verification.verify(call.path["reference"])
 
 
-routes = [detail, options, process, verify]
+routes = [get_public_payment, list_payment_options, process_payment, verify_payment]

@@ -19,8 +19,8 @@ BASE = "/merchant/businesses/{business_id:str}/gateways"
     guard=manager_reads,
     returns=list[GatewayWithBusinessSettings],
 )
-async def listed(call: Call[Manager, None]) -> list[GatewayWithBusinessSettings]:
-    return await call.services.checkout_settings.listed(call.caller.business.id)
+async def list_business_gateways(call: Call[Manager, None]) -> list[GatewayWithBusinessSettings]:
+    return await call.services.checkout_settings.list_gateways(call.caller.business.id)
 
 
 @route(
@@ -36,7 +36,7 @@ async def listed(call: Call[Manager, None]) -> list[GatewayWithBusinessSettings]
     errors=(ErrorCode.NOT_FOUND,),
     description="The built-in gateway can be neither disabled nor reordered. Disabling clears the default flag.",
 )
-async def update(call: Call[Manager, UpdateBusinessGateway]) -> GatewayWithBusinessSettings:
+async def update_business_gateway(call: Call[Manager, UpdateBusinessGateway]) -> GatewayWithBusinessSettings:
     business_id, gateway_id = call.caller.business.id, call.path["gateway_id"]
     return await call.services.checkout_settings.update(business_id, gateway_id, call.body, by=by(call))
 
@@ -53,8 +53,8 @@ async def update(call: Call[Manager, UpdateBusinessGateway]) -> GatewayWithBusin
     returns=list[GatewayWithBusinessSettings],
     description="Every gateway must be active; the built-in one is ignored and stays first.",
 )
-async def reorder(call: Call[Manager, ReorderGateways]) -> list[GatewayWithBusinessSettings]:
+async def reorder_business_gateways(call: Call[Manager, ReorderGateways]) -> list[GatewayWithBusinessSettings]:
     return await call.services.checkout_settings.reorder(call.caller.business.id, call.body, by=by(call))
 
 
-routes = [listed, update, reorder]
+routes = [list_business_gateways, update_business_gateway, reorder_business_gateways]

@@ -25,7 +25,7 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import LOGO_MAX_BYTES
 from payagg.entrypoints.http.api.auth import admin_reads, anyone, by, gateway_changes
 from payagg.entrypoints.http.server.routing import KB, Call, route
-from payagg.entrypoints.http.server.wire import done, page_envelope, page_query, text_query
+from payagg.entrypoints.http.server.wire import empty_envelope, page_envelope, page_query, text_query
 
 TAG = "Admin gateways"
 BASE = "/admin/gateways"
@@ -44,8 +44,8 @@ LOGO_HEADERS = {
 
 
 @route("GET", BASE, "listGateways", "List the gateways", TAG, guard=admin_reads, returns=list[AdminGatewaySummary])
-async def listed(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
-    return await call.services.gateways.listed()
+async def list_gateways(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
+    return await call.services.gateways.list_gateways()
 
 
 @route(
@@ -62,7 +62,7 @@ async def listed(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
     errors=(ErrorCode.GATEWAY_SLUG_EXISTS,),
     description="The new gateway is DISABLED.",
 )
-async def create(call: Call[Administrator, CreateGateway]) -> AdminGatewaySummary:
+async def create_gateway(call: Call[Administrator, CreateGateway]) -> AdminGatewaySummary:
     return await call.services.gateways.create(call.body, by=by(call))
 
 
@@ -76,7 +76,7 @@ async def create(call: Call[Administrator, CreateGateway]) -> AdminGatewaySummar
     returns=AdminGatewayDetail,
     errors=(ErrorCode.NOT_FOUND,),
 )
-async def detail(call: Call[Administrator, None]) -> AdminGatewayDetail:
+async def get_gateway(call: Call[Administrator, None]) -> AdminGatewayDetail:
     return await call.services.gateways.detail(call.path["gateway_id"])
 
 
@@ -93,7 +93,7 @@ async def detail(call: Call[Administrator, None]) -> AdminGatewayDetail:
     errors=(ErrorCode.NOT_FOUND,),
     description="For the built-in gateway only `displayOrder` may change.",
 )
-async def update(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummary:
+async def update_gateway(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummary:
     return await call.services.gateways.update(call.path["gateway_id"], call.body, by=by(call))
 
 
@@ -109,7 +109,7 @@ async def update(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummar
     description="Only a DISABLED gateway goes; its slug is free again. Payments that were handed to it still "
     "settle, for at most 72 hours; then its credentials are wiped.",
 )
-async def remove(call: Call[Administrator, None]) -> Message:
+async def delete_gateway(call: Call[Administrator, None]) -> Message:
     return await call.services.gateways.delete(call.path["gateway_id"], by=by(call))
 
 
@@ -124,7 +124,7 @@ async def remove(call: Call[Administrator, None]) -> Message:
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ALREADY_ENABLED),
     description="For every active business at once; opt-outs stay. A drain that is under way ends.",
 )
-async def enable(call: Call[Administrator, None]) -> AdminGatewaySummary:
+async def enable_gateway(call: Call[Administrator, None]) -> AdminGatewaySummary:
     return await call.services.gateways.enable(call.path["gateway_id"], by=by(call))
 
 
@@ -139,7 +139,7 @@ async def enable(call: Call[Administrator, None]) -> AdminGatewaySummary:
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_NOT_ACTIVE),
     description="New checkouts stop at once; payments under way have the drain window to settle.",
 )
-async def disable(call: Call[Administrator, None]) -> AdminGatewaySummary:
+async def disable_gateway(call: Call[Administrator, None]) -> AdminGatewaySummary:
     return await call.services.gateways.disable(call.path["gateway_id"], by=by(call))
 
 
@@ -156,7 +156,7 @@ async def disable(call: Call[Administrator, None]) -> AdminGatewaySummary:
     errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND),
     description="Active businesses by name, those that never configured the gateway too.",
 )
-async def merchants(call: Call[Administrator, None]) -> Response[bytes]:
+async def list_gateway_merchants(call: Call[Administrator, None]) -> Response[bytes]:
     page, per_page = page_query(call.request)
     search = text_query(call.request, "search", SEARCH_MAX)
     found, total = await call.services.gateways.merchants(call.path["gateway_id"], search, page, per_page)
@@ -180,11 +180,11 @@ async def merchants(call: Call[Administrator, None]) -> Response[bytes]:
     "hours. Where the provider account or its address is another one, `Open-Attempts` says how many "
     "attempts of the one before are still asked about: no answer of the new one ends them.",
 )
-async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> Response[bytes]:
+async def update_gateway_credentials(call: Call[Administrator, UpdateCredentials]) -> Response[bytes]:
     replaced = await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))
     shown = ", ".join(name for name in replaced.removed if HEADER_NAME.fullmatch(name))
     headers = {"Credentials-Removed": shown} if shown else {}
-    return done(headers | ({"Open-Attempts": str(replaced.open_attempts)} if replaced.open_attempts else {}))
+    return empty_envelope(headers | ({"Open-Attempts": str(replaced.open_attempts)} if replaced.open_attempts else {}))
 
 
 @route(
@@ -201,7 +201,7 @@ async def set_credentials(call: Call[Administrator, UpdateCredentials]) -> Respo
     description="Asks about a reference that was never paid: nobody is charged. At most 10 a minute of one gateway and "
     "environment.",
 )
-async def test_credentials(call: Call[Administrator, TestCredentials]) -> CredentialsTest:
+async def test_gateway_credentials(call: Call[Administrator, TestCredentials]) -> CredentialsTest:
     own = call.services
     gateway_id, environment = call.path["gateway_id"], call.body.environment
     return await run_test(own.payment_options, own.gateways.entropy, gateway_id, environment, by=by(call))
@@ -218,7 +218,7 @@ async def test_credentials(call: Call[Administrator, TestCredentials]) -> Creden
     errors=(ErrorCode.NOT_FOUND,),
     description="From now on the signing secrets on file alone prove a provider's events. Safe to repeat.",
 )
-async def end_overlap(call: Call[Administrator, None]) -> EndedOverlap:
+async def end_credentials_overlap(call: Call[Administrator, None]) -> EndedOverlap:
     return await call.services.gateways.end_overlap(call.path["gateway_id"], by=by(call))
 
 
@@ -237,7 +237,7 @@ async def end_overlap(call: Call[Administrator, None]) -> EndedOverlap:
     upload_max=LOGO_MAX_BYTES,
     description="PNG or JPEG of at most 2 MB and 4,096 pixels a side, told from its content.",
 )
-async def upload_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
+async def upload_gateway_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
     return await call.services.gateways.upload_logo(call.path["gateway_id"], call.body, by=by(call))
 
 
@@ -252,7 +252,7 @@ async def upload_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
     errors=(ErrorCode.NOT_FOUND,),
     description="Whether it has a processor, its set-up and health by environment, and how many attempts are open.",
 )
-async def readiness(call: Call[Administrator, None]) -> GatewayReadiness:
+async def get_gateway_readiness(call: Call[Administrator, None]) -> GatewayReadiness:
     own, options = call.services, call.services.payment_options
     return await gateway_readiness(own.store, own.clock, own.vault, options.providers, call.path["gateway_id"])
 
@@ -269,24 +269,24 @@ async def readiness(call: Call[Administrator, None]) -> GatewayReadiness:
     errors=(ErrorCode.NOT_FOUND,),
     description="`image/png` or `image/jpeg`, as uploaded.",
 )
-async def public_logo(call: Call[None, None]) -> Response[bytes]:
+async def get_gateway_logo(call: Call[None, None]) -> Response[bytes]:
     logo = await call.services.gateways.logo(call.path["gateway_id"])
     return Response(logo.content, media_type=logo.media_type, headers=LOGO_HEADERS)
 
 
 routes = [
-    listed,
-    create,
-    detail,
-    update,
-    remove,
-    enable,
-    disable,
-    merchants,
-    set_credentials,
-    test_credentials,
-    end_overlap,
-    upload_logo,
-    readiness,
-    public_logo,
+    list_gateways,
+    create_gateway,
+    get_gateway,
+    update_gateway,
+    delete_gateway,
+    enable_gateway,
+    disable_gateway,
+    list_gateway_merchants,
+    update_gateway_credentials,
+    test_gateway_credentials,
+    end_credentials_overlap,
+    upload_gateway_logo,
+    get_gateway_readiness,
+    get_gateway_logo,
 ]

@@ -16,9 +16,9 @@ from payagg.entrypoints.http.server.routing import Call, route
     guard=admin_reads,
     returns=ServiceHealth,
 )
-async def health(call: Call[Administrator, None]) -> ServiceHealth:
+async def get_service_health(call: Call[Administrator, None]) -> ServiceHealth:
     use_cases = call.services
     return await service_health(use_cases.store, use_cases.clock, use_cases.reconciler, use_cases.refused_events)
 
 
-routes = [health]
+routes = [get_service_health]

@@ -39,7 +39,7 @@ def _inbound(use_cases: Services) -> Labels:
     return product(_providers(use_cases), ENVIRONMENTS, results)
 
 
-def _refused(use_cases: Services) -> Labels:
+def _refused_events(use_cases: Services) -> Labels:
     return product(_providers(use_cases), ENVIRONMENTS, (fault.value for fault in SignatureFault))
 
 
@@ -77,7 +77,7 @@ COUNTERS = {
     "refused_events": CounterKind(
         "Events from providers that were refused for their signature, by why.",
         ("provider", "environment", "fault"),
-        _refused,
+        _refused_events,
     ),
     "events_handed_on": CounterKind("Events from providers given to the cell that they are for.", ("cell",)),
     "connections_refused": CounterKind(

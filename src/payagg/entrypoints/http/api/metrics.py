@@ -69,7 +69,7 @@ async def snapshot(use_cases: Services) -> Snapshot:
         totals = await use_cases.store.counts()
         now = use_cases.clock.now()
         async with use_cases.store.begin() as tx:
-            unclosed = await tx.anomalies.unclosed()
+            unclosed = await tx.anomalies.count_open()
             waiting = await tx.inbox.count_due(now, INBOX_DEPTH_MAX)
         queue = use_cases.store.queue
         gauges = {
@@ -86,7 +86,10 @@ async def snapshot(use_cases: Services) -> Snapshot:
                 f"Events from providers that wait to be handled again, counted up to {INBOX_DEPTH_MAX}.",
                 float(waiting),
             ),
-            "webhook_endpoints_deactivated": ("Endpoints that are switched off.", float(await queue.deactivated())),
+            "webhook_endpoints_deactivated": (
+                "Endpoints that are switched off.",
+                float(await queue.count_deactivated()),
+            ),
             "payments_oldest_unasked_seconds": (
                 "How long the longest overdue question to a provider has been due.",
                 _age(now, await use_cases.reconciler.oldest_unasked()),

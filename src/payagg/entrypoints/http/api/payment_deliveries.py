@@ -25,10 +25,12 @@ LOG = "/merchant/businesses/{business_id:str}/payments/{reference:str}/deliverie
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.VALIDATION_ERROR),
     description="Newest first, without payloads. Kept for 30 days. What went to endpoints is in their own logs.",
 )
-async def list_deliveries(call: Call[Manager, None]) -> Response[bytes]:
+async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     page, per_page = page_query(call.request)
     reference = call.path["reference"]
-    rows, total = await call.services.payment_deliveries.listed(call.caller.business.id, reference, page, per_page)
+    rows, total = await call.services.payment_deliveries.list_deliveries(
+        call.caller.business.id, reference, page, per_page
+    )
     return page_envelope(rows, page, per_page, total)
 
 
@@ -44,10 +46,10 @@ async def list_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     description="Under the same ids and with the same bytes. An endpoint of the payment's environment must be active: "
     "its secret signs.",
 )
-async def redeliver(call: Call[Manager, None]) -> DeliveryView:
+async def redeliver_to_payment(call: Call[Manager, None]) -> DeliveryView:
     reference, delivery_id = call.path["reference"], call.path["delivery_id"]
     business_id = call.caller.business.id
     return await call.services.payment_deliveries.redeliver(business_id, reference, delivery_id, by=by(call))
 
 
-routes = [list_deliveries, redeliver]
+routes = [list_payment_deliveries, redeliver_to_payment]

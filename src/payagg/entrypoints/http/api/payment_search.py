@@ -117,7 +117,7 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.INVALID_REFERENCE),
         description=LIST + (" `idempotencyKey` needs `businessId`." if audience.sees_owners else ""),
     )
-    async def listed(call: Call[Any, None]) -> PaymentPage | AdminPaymentPage:
+    async def list_payments(call: Call[Any, None]) -> PaymentPage | AdminPaymentPage:
         search, wanted = call.services.payment_search, audience.chosen(call)
         after = text_query(call.request, "after", TEXT_MAX)
         limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
@@ -179,7 +179,7 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         search, wanted = call.services.payment_search, audience.chosen(call, *_EXPORTED)
         return await _csv(call.request, (search.export_of_all if audience.sees_owners else search.export)(wanted))
 
-    return [listed, summary, summary_csv, export]
+    return [list_payments, summary, summary_csv, export]
 
 
 def _of_key(call: Call[KeyHolder, None], *names: str) -> PaymentFilter:

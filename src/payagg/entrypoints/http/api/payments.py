@@ -10,7 +10,7 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.application.schemas.api_keys import ApiKeyContext
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, SimulatePayment
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.api.auth import by, remembered_key, sandbox_key, secret_key
+from payagg.entrypoints.http.api.auth import by, cached_key, sandbox_key, secret_key
 from payagg.entrypoints.http.server.middleware import note_reference
 from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, route
 from payagg.entrypoints.http.server.wire import envelope
@@ -29,7 +29,7 @@ _log = structlog.get_logger("payagg.http")
     guard=secret_key,
     returns=ApiKeyContext,
 )
-async def context(call: Call[KeyHolder, None]) -> ApiKeyContext:
+async def get_payment_context(call: Call[KeyHolder, None]) -> ApiKeyContext:
     return context_of(call.caller)
 
 
@@ -39,7 +39,7 @@ async def context(call: Call[KeyHolder, None]) -> ApiKeyContext:
     "initiatePayment",
     "Initiate a payment",
     TAG,
-    guard=remembered_key,
+    guard=cached_key,
     body=InitiatePayment,
     body_max=64 * KB,
     returns=InitiatedPayment,
@@ -53,10 +53,10 @@ async def context(call: Call[KeyHolder, None]) -> ApiKeyContext:
     ),
     description="The key decides the environment. The processor is not contacted.",
 )
-async def initiate(call: Call[KeyHolder, InitiatePayment]) -> Response[bytes]:
+async def initiate_payment(call: Call[KeyHolder, InitiatePayment]) -> Response[bytes]:
     holder = call.caller
     done = await call.services.payments.initiate(call.body, holder.business, holder.key.environment, holder)
-    return initiated(call.request, done)
+    return initiate_response(call.request, done)
 
 
 @route(
@@ -65,11 +65,11 @@ async def initiate(call: Call[KeyHolder, InitiatePayment]) -> Response[bytes]:
     "getPayment",
     "Read a payment",
     TAG,
-    guard=remembered_key,
+    guard=cached_key,
     returns=PaymentDetail,
     errors=(ErrorCode.PAYMENT_NOT_FOUND,),
 )
-async def read(call: Call[KeyHolder, None]) -> PaymentDetail:
+async def get_payment(call: Call[KeyHolder, None]) -> PaymentDetail:
     holder, reference = call.caller, call.path["reference"]
     return await call.services.payments.read(reference, holder.business.id, holder.key.environment, holder)
 
@@ -86,12 +86,12 @@ async def read(call: Call[KeyHolder, None]) -> PaymentDetail:
     returns=PaymentDetail,
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
 )
-async def simulate(call: Call[KeyHolder, SimulatePayment]) -> PaymentDetail:
+async def simulate_payment(call: Call[KeyHolder, SimulatePayment]) -> PaymentDetail:
     reference, business_id = call.path["reference"], call.caller.business.id
     return await call.services.payments.simulate(reference, call.body.outcome, business_id, by=by(call))
 
 
-def initiated(request: AnyRequest, done: Initiation) -> Response[bytes]:
+def initiate_response(request: AnyRequest, done: Initiation) -> Response[bytes]:
     """201 for a new payment, 200 for a replay, which two headers make visible; a third warns of a webhookUrl to which
     nothing can be sent."""
     note_reference(request, done.payment.reference)
@@ -106,4 +106,4 @@ def initiated(request: AnyRequest, done: Initiation) -> Response[bytes]:
     return envelope(done.payment, 200, headers)
 
 
-routes = [initiate, read, simulate, context]
+routes = [initiate_payment, get_payment, simulate_payment, get_payment_context]

@@ -41,7 +41,7 @@ FILTERS: Mapping[str, Any] = {
     errors=(ErrorCode.VALIDATION_ERROR,),
     description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is under way, or was killed.",
 )
-async def listed(call: Call[Administrator, None]) -> ReconciliationPage:
+async def list_reconciliations(call: Call[Administrator, None]) -> ReconciliationPage:
     after = text_query(call.request, "after", 64)
     if after is not None and not _CURSOR.fullmatch(after):
         raise invalid("after", "Must be the `nextCursor` of a page.")
@@ -61,7 +61,7 @@ async def listed(call: Call[Administrator, None]) -> ReconciliationPage:
     returns=ReconciliationView,
     errors=(ErrorCode.NOT_FOUND,),
 )
-async def shown(call: Call[Administrator, None]) -> ReconciliationView:
+async def get_reconciliation(call: Call[Administrator, None]) -> ReconciliationView:
     return ReconciliationView.of(await call.services.reconciliation_runs.get(call.path["reconciliation_id"]))
 
 
@@ -77,7 +77,7 @@ async def shown(call: Call[Administrator, None]) -> ReconciliationView:
     errors=(ErrorCode.NOT_FOUND,),
     description="UTF-8 with a header row; amounts in kobo. None before the reconciliation has ended.",
 )
-async def findings(call: Call[Administrator, None]) -> Response[Any]:
+async def export_reconciliation_findings(call: Call[Administrator, None]) -> Response[Any]:
     runs, run_id = call.services.reconciliation_runs, call.path["reconciliation_id"]
     first, begun = await runs.findings_csv(run_id, None)  # so that a reconciliation that is not there has its status
 
@@ -92,4 +92,4 @@ async def findings(call: Call[Administrator, None]) -> Response[Any]:
     return Stream(whole(), media_type="text/csv", headers=headers)
 
 
-routes = [listed, shown, findings]
+routes = [list_reconciliations, get_reconciliation, export_reconciliation_findings]

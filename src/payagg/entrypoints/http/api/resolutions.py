@@ -30,7 +30,7 @@ REFUSED = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL, ErrorCo
     description="After `expiresAt`, for a payment that is not final and has an anomaly that is not closed. Nothing "
     "changes until another administrator confirms, within 24 hours.",
 )
-async def ask(call: Call[Administrator, ResolvePayment]) -> ResolutionView:
+async def request_resolution(call: Call[Administrator, ResolvePayment]) -> ResolutionView:
     asked = await call.services.resolutions.ask(call.path["reference"], call.body, by=by(call))
     return ResolutionView.of(asked)
 
@@ -46,8 +46,8 @@ async def ask(call: Call[Administrator, ResolvePayment]) -> ResolutionView:
     errors=(*REFUSED, ErrorCode.RESOLUTION_NOT_REQUESTED, ErrorCode.SECOND_ADMINISTRATOR_REQUIRED),
     description="The failure reason is `RESOLVED`. Money that comes later is an anomaly, LATE_SUCCESS, as ever.",
 )
-async def confirm(call: Call[Administrator, None]) -> ResolutionView:
+async def confirm_resolution(call: Call[Administrator, None]) -> ResolutionView:
     return ResolutionView.of(await call.services.resolutions.confirm(call.path["reference"], by=by(call)))
 
 
-routes = [ask, confirm]
+routes = [request_resolution, confirm_resolution]

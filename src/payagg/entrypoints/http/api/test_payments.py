@@ -7,7 +7,7 @@ from payagg.application.schemas.payments import InitiatedPayment, PaymentDetail,
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.api.auth import by, manager_changes, manager_reads
-from payagg.entrypoints.http.api.payments import initiated
+from payagg.entrypoints.http.api.payments import initiate_response
 from payagg.entrypoints.http.server.routing import KB, Call, route
 
 TAG = "Test payments"
@@ -29,9 +29,9 @@ ONE = BASE + "/{reference:str}"
     replay_status=200,
     errors=(ErrorCode.NO_SANDBOX_KEY, ErrorCode.DUPLICATE_PAYMENT),
 )
-async def create(call: Call[Manager, TestPayment]) -> Response[bytes]:
+async def create_test_payment(call: Call[Manager, TestPayment]) -> Response[bytes]:
     done = await call.services.payments.initiate_test(call.body, call.caller.business, by=by(call))
-    return initiated(call.request, done)
+    return initiate_response(call.request, done)
 
 
 @route(
@@ -44,7 +44,7 @@ async def create(call: Call[Manager, TestPayment]) -> Response[bytes]:
     returns=PaymentDetail,
     errors=(ErrorCode.PAYMENT_NOT_FOUND,),
 )
-async def read(call: Call[Manager, None]) -> PaymentDetail:
+async def get_test_payment(call: Call[Manager, None]) -> PaymentDetail:
     return await call.services.payments.read(call.path["reference"], call.caller.business.id, Environment.SANDBOX)
 
 
@@ -60,9 +60,9 @@ async def read(call: Call[Manager, None]) -> PaymentDetail:
     returns=PaymentDetail,
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
 )
-async def simulate(call: Call[Manager, SimulatePayment]) -> PaymentDetail:
+async def simulate_test_payment(call: Call[Manager, SimulatePayment]) -> PaymentDetail:
     reference, business_id = call.path["reference"], call.caller.business.id
     return await call.services.payments.simulate(reference, call.body.outcome, business_id, by=by(call))
 
 
-routes = [create, read, simulate]
+routes = [create_test_payment, get_test_payment, simulate_test_payment]

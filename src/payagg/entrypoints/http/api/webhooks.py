@@ -40,7 +40,7 @@ CURSOR_MAX = 100
     description="Of both environments, oldest first. Readable while the business is restricted.",
 )
 async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
-    return await call.services.webhooks.listed(call.caller.business.id)
+    return await call.services.webhooks.list_endpoints(call.caller.business.id)
 
 
 @route(
@@ -74,7 +74,7 @@ async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
     returns=WebhookEndpointView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.WEBHOOK_LIMIT_REACHED),
 )
-async def change_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointView:
+async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointView:
     return await call.services.webhooks.change(
         call.caller.business.id, call.path["endpoint_id"], call.body, by=by(call)
     )
@@ -130,7 +130,7 @@ async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
     errors=(ErrorCode.NOT_FOUND,),
     description="The new secret is shown once. The old one also signs for 24 hours.",
 )
-async def rotate_secret(call: Call[Manager, None]) -> CreatedWebhook:
+async def rotate_webhook_secret(call: Call[Manager, None]) -> CreatedWebhook:
     return await call.services.webhooks.rotate_secret(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
@@ -148,7 +148,7 @@ async def rotate_secret(call: Call[Manager, None]) -> CreatedWebhook:
     description="Newest first, without payloads. Kept for 30 days. A deep page is found faster by `after`, the id of "
     "the last delivery of the page before, than by its number.",
 )
-async def list_deliveries(call: Call[Manager, None]) -> Response[bytes]:
+async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     page, per_page = page_query(call.request)
     after = text_query(call.request, "after", CURSOR_MAX)
     if after is not None and page > 1:
@@ -171,7 +171,7 @@ async def list_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     errors=(ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
     description="Under the same ids and with the same bytes. The endpoint must be active.",
 )
-async def redeliver(call: Call[Manager, None]) -> DeliveryView:
+async def redeliver_webhook(call: Call[Manager, None]) -> DeliveryView:
     endpoint_id, delivery_id = call.path["endpoint_id"], call.path["delivery_id"]
     return await call.services.webhooks.redeliver(call.caller.business.id, endpoint_id, delivery_id, by=by(call))
 
@@ -229,12 +229,12 @@ async def _events(call: Call[Any, None], business_id: str, environment: str | No
 routes = [
     list_webhooks,
     create_webhook,
-    change_webhook,
+    update_webhook,
     deactivate_webhook,
     test_webhook,
-    rotate_secret,
-    list_deliveries,
-    redeliver,
+    rotate_webhook_secret,
+    list_webhook_deliveries,
+    redeliver_webhook,
     list_events,
     list_events_of_key,
 ]

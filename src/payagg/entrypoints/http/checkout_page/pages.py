@@ -91,7 +91,7 @@ def launch(use_cases: Services, payment: PublicPaymentDetail, accepted: str) -> 
     return _html(top, here.launch_headers, "Payment", content, extra=sdk, accepted=accepted)
 
 
-def refused(use_cases: Services, refusal: Refusal, status: int) -> Response[bytes]:
+def refusal_page(use_cases: Services, refusal: Refusal, status: int) -> Response[bytes]:
     title, text = NOTICES.get(refusal.code.kind, NOTICE_OTHERWISE)
     here = _here(use_cases)
     again = NOTHING if refusal.code.kind in NO_PAYMENT else fill("again")

@@ -15,13 +15,13 @@ from payagg.entrypoints.http.server.routing import services
 AnyRequest = Request[Any, Any, Any]
 
 
-def _refused(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+def _refusal_page(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
     if refusal.cell is not None:
         return errors.refusal_envelope(refusal)  # for the router; no payer sees it
-    return pages.refused(services(request), refusal, errors.HTTP_STATUS[refusal.code.kind])
+    return pages.refusal_page(services(request), refusal, errors.HTTP_STATUS[refusal.code.kind])
 
 
-PAGES = errors.pages(_refused)
+PAGES = errors.pages(_refusal_page)
 
 
 @get("/checkout/{reference:str}", include_in_schema=False, exception_handlers=PAGES)
@@ -29,22 +29,22 @@ async def checkout(request: AnyRequest, reference: FromPath[str]) -> Response[by
     """The payment as it stands; guesses count against the same limit as on the public endpoints."""
     use_cases = services(request)
     page = await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.page(reference))
-    return pages.checkout(use_cases, page, _accepted(request))
+    return pages.checkout(use_cases, page, _accept_header(request))
 
 
 @get("/checkout/{reference:str}/launch", include_in_schema=False, exception_handlers=PAGES)
 async def launch(request: AnyRequest, reference: FromPath[str]) -> Response[bytes]:
     use_cases = services(request)
     payment = await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.detail(reference))
-    return pages.launch(use_cases, payment, _accepted(request))
+    return pages.launch(use_cases, payment, _accept_header(request))
 
 
 @get("/checkout/assets/{digest:str}/{name:str}", include_in_schema=False)
 async def asset(request: AnyRequest, digest: FromPath[str], name: FromPath[str]) -> Response[bytes]:
-    return pages.asset(digest, name, _accepted(request))
+    return pages.asset(digest, name, _accept_header(request))
 
 
-def _accepted(request: AnyRequest) -> str:
+def _accept_header(request: AnyRequest) -> str:
     return request.headers.get("accept-encoding", "")
 
 

@@ -15,7 +15,7 @@ from payagg.entrypoints.http.checkout_page.markup import fill
 SHORT = 60  # characters: a longer description is no heading
 NOTHING = Markup("")
 # Without scripts nothing else asks again whether the payment has come.
-ASK_AGAIN = Markup('<noscript><meta http-equiv="refresh" content="15"></noscript>\n')
+CHECK_AGAIN = Markup('<noscript><meta http-equiv="refresh" content="15"></noscript>\n')
 CARDS = fill(
     "cards",
     cards=Markup("").join(
@@ -43,7 +43,7 @@ def state(page: CheckoutPage, address: str, root: str) -> Drawing:
             return Drawing("Pay", _choose(page, address, root))
         case Status.PENDING:
             waiting = fill("waiting", address=address, way_home=_way_home(page, "Go back to", " quiet"))
-            return Drawing("Waiting", waiting, ASK_AGAIN)
+            return Drawing("Waiting", waiting, CHECK_AGAIN)
         case _:
             return _result(page)
 

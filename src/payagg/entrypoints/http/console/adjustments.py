@@ -7,15 +7,15 @@ from urllib.parse import urlencode
 from litestar import Response
 
 from payagg.entrypoints.http.console.api import ApiRefused
-from payagg.entrypoints.http.console.place import BASE, place_of
-from payagg.entrypoints.http.console.visit import PageVisit, page
+from payagg.entrypoints.http.console.place import BASE, business_context
+from payagg.entrypoints.http.console.visit import PageRequest, page
 
 LIMIT = 50
 
 
 @page(BASE + "/adjustments", "merchant")
-async def listed(visit: PageVisit) -> Response[bytes]:
-    place = await place_of(visit)
+async def adjustments_page(visit: PageRequest) -> Response[bytes]:
+    place = await business_context(visit)
     wanted = {"needsAttention": visit.query("needsAttention")}
     after = visit.query("after")
     shown: dict[str, Any] = {"adjustments": [], "nextCursor": None, "hasMore": False}
@@ -38,4 +38,4 @@ async def listed(visit: PageVisit) -> Response[bytes]:
     return visit.page("adjustments", facts)
 
 
-routes = [listed]
+routes = [adjustments_page]

@@ -6,7 +6,7 @@ from litestar import Response
 
 from payagg.domain.business import KYC, BusinessStatus, KycStatus, Role
 from payagg.entrypoints.http.console.api import part
-from payagg.entrypoints.http.console.visit import PageVisit, form, page
+from payagg.entrypoints.http.console.visit import PageRequest, form, page
 
 BASE = "/console/admin/businesses"
 ONE = BASE + "/{business_id:str}"
@@ -14,7 +14,7 @@ API = "/admin/businesses"
 SECTION = "/businesses"
 
 
-async def _listed(visit: PageVisit) -> Response[bytes]:
+async def _list_page(visit: PageRequest) -> Response[bytes]:
     search = visit.query("search")
     found = await visit.api.get(API, search=search, after=visit.query("after"))
     older = urlencode({"search": search, "after": found["nextCursor"]}) if found["hasMore"] else None
@@ -22,7 +22,7 @@ async def _listed(visit: PageVisit) -> Response[bytes]:
     return visit.page("businesses", {"section": SECTION, **facts})
 
 
-async def _shown(visit: PageVisit) -> Response[bytes]:
+async def _detail_page(visit: PageRequest) -> Response[bytes]:
     business = await visit.api.get(_path(visit))
     kyc = KycStatus(business["kycStatus"])
     facts = {
@@ -34,41 +34,43 @@ async def _shown(visit: PageVisit) -> Response[bytes]:
     return visit.page("business", {"section": SECTION, **facts})
 
 
-listed = page(BASE, "admin")(_listed)
-shown = page(ONE, "admin")(_shown)
+listed = page(BASE, "admin")(_list_page)
+shown = page(ONE, "admin")(_detail_page)
 
 
-@form(BASE, "admin", back=_listed)
-async def create(visit: PageVisit) -> Response[bytes]:
+@form(BASE, "admin", back=_list_page)
+async def create(visit: PageRequest) -> Response[bytes]:
     made = await visit.api.post(API, {name: visit.form.get(name, "").strip() for name in ("name", "owner")})
-    return visit.led_to(f"{BASE}/{part(made['id'])}", "business-created")
+    return visit.see_other(f"{BASE}/{part(made['id'])}", "business-created")
 
 
-@form(ONE, "admin", back=_shown)
-async def change(visit: PageVisit) -> Response[bytes]:
-    await visit.api.patch(_path(visit), {"kycStatus": visit.sent("kyc_status"), "status": visit.sent("status")})
+@form(ONE, "admin", back=_detail_page)
+async def change(visit: PageRequest) -> Response[bytes]:
+    await visit.api.patch(
+        _path(visit), {"kycStatus": visit.form_value("kyc_status"), "status": visit.form_value("status")}
+    )
     return _led_back(visit, "business-changed")
 
 
-@form(ONE + "/members", "admin", back=_shown)
-async def set_member(visit: PageVisit) -> Response[bytes]:
+@form(ONE + "/members", "admin", back=_detail_page)
+async def set_member(visit: PageRequest) -> Response[bytes]:
     body = {"subject": visit.form.get("subject", "").strip(), "role": visit.form.get("role", "")}
     await visit.api.post(f"{_path(visit)}/members", body)
     return _led_back(visit, "member-set")
 
 
-@form(ONE + "/members/remove", "admin", back=_shown)
-async def remove_member(visit: PageVisit) -> Response[bytes]:
+@form(ONE + "/members/remove", "admin", back=_detail_page)
+async def remove_member(visit: PageRequest) -> Response[bytes]:
     await visit.api.post(f"{_path(visit)}/members/remove", {"subject": visit.form.get("subject", "")})
     return _led_back(visit, "member-removed")
 
 
-def _path(visit: PageVisit) -> str:
+def _path(visit: PageRequest) -> str:
     return f"{API}/{part(visit.path['business_id'])}"
 
 
-def _led_back(visit: PageVisit, done: str) -> Response[bytes]:
-    return visit.led_to(f"{BASE}/{part(visit.path['business_id'])}", done)
+def _led_back(visit: PageRequest, done: str) -> Response[bytes]:
+    return visit.see_other(f"{BASE}/{part(visit.path['business_id'])}", done)
 
 
 routes = [listed, shown, create, change, set_member, remove_member]

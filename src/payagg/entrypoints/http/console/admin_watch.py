@@ -10,17 +10,17 @@ from payagg.domain.reconciliation import NO_FINDING
 from payagg.domain.resolution import EVIDENCE_MAX, OUTCOME, RESOLUTION_REASON_MAX
 from payagg.entrypoints.http.console.api import part
 from payagg.entrypoints.http.console.names import names_of
-from payagg.entrypoints.http.console.pages import led_to
+from payagg.entrypoints.http.console.pages import see_other
 from payagg.entrypoints.http.console.payment_list import (
     EXPORTED,
     FILTERS,
-    asked,
     found_of,
     instants,
     list_page,
-    story_facts,
+    query_values,
+    timeline_facts,
 )
-from payagg.entrypoints.http.console.visit import PageVisit, form, page
+from payagg.entrypoints.http.console.visit import PageRequest, form, page
 
 HOME = "/console/admin"
 OWNER = ("environment", "businessId")
@@ -41,22 +41,22 @@ BUCKETS = {
 
 
 @page(HOME, "admin")
-async def home(visit: PageVisit) -> Response[bytes]:
-    return led_to(visit.services, f"{HOME}/gateways")
+async def home(visit: PageRequest) -> Response[bytes]:
+    return see_other(visit.services, f"{HOME}/gateways")
 
 
 @page(HOME + "/payments", "admin")
-async def payments(visit: PageVisit) -> Response[bytes]:
+async def payments(visit: PageRequest) -> Response[bytes]:
     facts = {"section": "/payments", "is_admin": True}
     return await list_page(visit, "/admin/payments", {}, (*OWNER, *FILTERS), facts)
 
 
 @page(HOME + "/payments/export", "admin")
-async def export(visit: PageVisit) -> Response[bytes]:
-    return visit.api.stream("/admin/payments/export", **instants(asked(visit, (*OWNER, *EXPORTED))))
+async def export(visit: PageRequest) -> Response[bytes]:
+    return visit.api.stream("/admin/payments/export", **instants(query_values(visit, (*OWNER, *EXPORTED))))
 
 
-async def _payment(visit: PageVisit) -> Response[bytes]:
+async def _payment(visit: PageRequest) -> Response[bytes]:
     reference = visit.path["reference"]
     story = await visit.api.get(f"/admin/payments/{part(reference)}/story")
     (owner,) = (await visit.api.get("/admin/payments", reference=reference))["payments"]
@@ -69,7 +69,7 @@ async def _payment(visit: PageVisit) -> Response[bytes]:
         "waiting": waiting[0] if waiting else None,
         "reason_max": RESOLUTION_REASON_MAX,
         "evidence_max": EVIDENCE_MAX,
-        **await story_facts(visit, story),
+        **await timeline_facts(visit, story),
     }
     return visit.page("payment", facts)
 
@@ -78,24 +78,24 @@ payment = page(HOME + "/payments/{reference:str}", "admin")(_payment)
 
 
 @form(HOME + "/payments/{reference:str}/resolve", "admin", back=_payment)
-async def resolve(visit: PageVisit) -> Response[bytes]:
+async def resolve(visit: PageRequest) -> Response[bytes]:
     body = {name: _text(visit, name) for name in ("reason", "evidence")}
-    return await _resolved(visit, "", {"outcome": OUTCOME.value, **body}, "resolution-asked")
+    return await _resolve(visit, "", {"outcome": OUTCOME.value, **body}, "resolution-asked")
 
 
 @form(HOME + "/payments/{reference:str}/resolve/confirm", "admin", back=_payment)
-async def confirm_resolution(visit: PageVisit) -> Response[bytes]:
-    return await _resolved(visit, "/confirm", None, "resolution-confirmed")
+async def confirm_resolution(visit: PageRequest) -> Response[bytes]:
+    return await _resolve(visit, "/confirm", None, "resolution-confirmed")
 
 
-async def _resolved(visit: PageVisit, step: str, body: Any, done: str) -> Response[bytes]:
+async def _resolve(visit: PageRequest, step: str, body: Any, done: str) -> Response[bytes]:
     reference = part(visit.path["reference"])
     await visit.api.post(f"/admin/payments/{reference}/resolve{step}", body)
-    return visit.led_to(f"{HOME}/payments/{reference}", done)
+    return visit.see_other(f"{HOME}/payments/{reference}", done)
 
 
-async def _anomalies(visit: PageVisit) -> Response[bytes]:
-    wanted = asked(visit, ANOMALY_FILTERS)
+async def _anomalies(visit: PageRequest) -> Response[bytes]:
+    wanted = query_values(visit, ANOMALY_FILTERS)
     visit, found = await found_of(visit, "/admin/anomalies", wanted, "anomalies")
     facts = {
         "severities": [severity.value for severity in Severity],
@@ -113,33 +113,33 @@ anomalies = page(HOME + "/anomalies", "admin")(_anomalies)
 
 
 @form(HOME + "/anomalies/{anomaly_id:str}/acknowledge", "admin", back=_anomalies)
-async def acknowledge(visit: PageVisit) -> Response[bytes]:
+async def acknowledge(visit: PageRequest) -> Response[bytes]:
     await visit.api.post(f"/admin/anomalies/{part(visit.path['anomaly_id'])}/acknowledge")
-    return visit.led_to(f"{HOME}/anomalies", "anomaly-changed")
+    return visit.see_other(f"{HOME}/anomalies", "anomaly-changed")
 
 
 @form(HOME + "/anomalies/{anomaly_id:str}/close", "admin", back=_anomalies)
-async def close(visit: PageVisit) -> Response[bytes]:
+async def close(visit: PageRequest) -> Response[bytes]:
     body = {"reason": visit.form.get("reason", "").strip()}
     await visit.api.post(f"/admin/anomalies/{part(visit.path['anomaly_id'])}/close", body)
-    return visit.led_to(f"{HOME}/anomalies", "anomaly-changed")
+    return visit.see_other(f"{HOME}/anomalies", "anomaly-changed")
 
 
 @form(HOME + "/anomalies/{anomaly_id:str}/assign", "admin", back=_anomalies)
-async def assign(visit: PageVisit) -> Response[bytes]:
-    body = {"assignee": visit.sent("assignee")}
+async def assign(visit: PageRequest) -> Response[bytes]:
+    body = {"assignee": visit.form_value("assignee")}
     await visit.api.patch(f"/admin/anomalies/{part(visit.path['anomaly_id'])}", body)
-    return visit.led_to(f"{HOME}/anomalies", "anomaly-changed")
+    return visit.see_other(f"{HOME}/anomalies", "anomaly-changed")
 
 
 @form(HOME + "/anomalies/{anomaly_id:str}/notes", "admin", back=_anomalies)
-async def add_note(visit: PageVisit) -> Response[bytes]:
+async def add_note(visit: PageRequest) -> Response[bytes]:
     await visit.api.post(f"/admin/anomalies/{part(visit.path['anomaly_id'])}/notes", {"text": _text(visit, "text")})
-    return visit.led_to(f"{HOME}/anomalies", "anomaly-changed")
+    return visit.see_other(f"{HOME}/anomalies", "anomaly-changed")
 
 
 @page(HOME + "/reconciliation", "admin")
-async def reconciliation(visit: PageVisit) -> Response[bytes]:
+async def reconciliation(visit: PageRequest) -> Response[bytes]:
     visit, found = await found_of(visit, "/admin/reconciliations", {}, "reconciliations")
     quiet = [bucket.value for bucket in NO_FINDING]
     facts = {
@@ -153,17 +153,17 @@ async def reconciliation(visit: PageVisit) -> Response[bytes]:
 
 
 @page(HOME + "/reconciliation/{reconciliation_id:str}/findings.csv", "admin")
-async def findings(visit: PageVisit) -> Response[bytes]:
+async def findings(visit: PageRequest) -> Response[bytes]:
     return visit.api.stream(f"/admin/reconciliations/{part(visit.path['reconciliation_id'])}/findings.csv")
 
 
 @page(HOME + "/health", "admin")
-async def health(visit: PageVisit) -> Response[bytes]:
+async def health(visit: PageRequest) -> Response[bytes]:
     facts = {"names": await names_of(visit, None), "health": await visit.api.get("/admin/health")}
     return visit.page("health", {"section": "/health", **facts})
 
 
-def _text(visit: PageVisit, name: str) -> str:
+def _text(visit: PageRequest, name: str) -> str:
     """What a text area holds. A browser sends each end of a line as two characters and counts it as one."""
     return visit.form.get(name, "").replace("\r\n", "\n").strip()
 

@@ -163,7 +163,7 @@ class _Passed(Response[bytes]):
 
     def to_asgi_response(self, *_: Any, **__: Any) -> Any:
         async def answer(scope: Any, receive: Any, send: Any) -> None:
-            async def passed(message: Any) -> None:
+            async def send_on(message: Any) -> None:
                 if message["type"] == "http.response.start":
                     kept = [(name, value) for name, value in message["headers"] if name.lower() in PASSED_ON]
                     message = {**message, "headers": [*kept, (b"cache-control", b"no-store")]}
@@ -175,7 +175,7 @@ class _Passed(Response[bytes]):
 
             api, path, query = self.call
             method = "HEAD" if scope.get(IS_HEAD) else "GET"
-            await api._send(method, path, query, b"", None, passed, end)
+            await api._send(method, path, query, b"", None, send_on, end)
 
         return answer
 

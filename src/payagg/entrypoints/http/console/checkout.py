@@ -12,12 +12,12 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.http.checkout_page.states import option
 from payagg.entrypoints.http.console.api import part
 from payagg.entrypoints.http.console.pages import root_of
-from payagg.entrypoints.http.console.place import BASE, BusinessPlace, place_of
-from payagg.entrypoints.http.console.visit import PageVisit, form, page
+from payagg.entrypoints.http.console.place import BASE, BusinessContext, business_context
+from payagg.entrypoints.http.console.visit import PageRequest, form, page
 
 
-async def _shown(visit: PageVisit) -> Response[bytes]:
-    place = await place_of(visit)
+async def _checkout_page(visit: PageRequest) -> Response[bytes]:
+    place = await business_context(visit)
     path = f"{place.api}/payments"
     found = (await visit.api.get(path, environment=place.environment, status="INITIATED", limit=1))["payments"]
     gateways = await visit.api.get(f"{place.api}/gateways")
@@ -49,27 +49,30 @@ def _options(gateways: list[dict[str, Any]], environment: Environment, root: str
     return [option(one, one is chosen, root) for one in options]
 
 
-shown = page(BASE + "/checkout", "merchant")(_shown)
+shown = page(BASE + "/checkout", "merchant")(_checkout_page)
 
 
-@form(BASE + "/checkout/{gateway_id:str}", "merchant", back=_shown)
-async def change(visit: PageVisit) -> Response[bytes]:
-    place = await place_of(visit)
+@form(BASE + "/checkout/{gateway_id:str}", "merchant", back=_checkout_page)
+async def change(visit: PageRequest) -> Response[bytes]:
+    place = await business_context(visit)
     gateways = await visit.api.get(f"{place.api}/gateways")
     if "move" in visit.form:
         await _move(visit, place, gateways)
     else:
         own: dict[str, Any] = next((one for one in gateways if one["id"] == visit.path["gateway_id"]), {})
-        body: dict[str, Any] = {"displayName": visit.sent("display_name"), "isDefault": "is_default" in visit.form}
+        body: dict[str, Any] = {
+            "displayName": visit.form_value("display_name"),
+            "isDefault": "is_default" in visit.form,
+        }
         if not own.get("isBuiltIn"):
             body["isEnabled"] = "is_enabled" in visit.form
             # An option that is off cannot be the default one; switching it off ends that by itself.
             body |= {} if body["isEnabled"] else {"isDefault": False}
         await visit.api.patch(f"{place.api}/gateways/{part(visit.path['gateway_id'])}", body)
-    return visit.led_to(f"{place.url}/checkout", "checkout-changed")
+    return visit.see_other(f"{place.url}/checkout", "checkout-changed")
 
 
-async def _move(visit: PageVisit, place: BusinessPlace, gateways: list[dict[str, Any]]) -> None:
+async def _move(visit: PageRequest, place: BusinessContext, gateways: list[dict[str, Any]]) -> None:
     """One place up or down among those that have an order of their own; at an end nothing changes."""
     ids = [one["id"] for one in gateways if not one["isBuiltIn"]]
     if visit.path["gateway_id"] not in ids:

@@ -17,7 +17,7 @@ COOKIE_MAX = 3800  # browsers keep 4096 bytes of a cookie, its name and attribut
 TWO_COOKIES = "The browser sent two cookies of one name. Delete the cookies of this site, and sign in again."
 
 
-def sealed(
+def seal_cookie(
     use_cases: Services,
     name: str,
     content: Mapping[str, Any],
@@ -36,11 +36,11 @@ def forgotten(use_cases: Services, name: str) -> Cookie:
     return _cookie(use_cases, name, "", 0, "strict")
 
 
-def opened(request: AnyRequest, name: str) -> dict[str, Any] | None:
+def open_cookie(request: AnyRequest, name: str) -> dict[str, Any] | None:
     """What the browser's cookie holds, None where there is none or it is not ours. Raises VALIDATION_ERROR for two."""
     use_cases = services(request)
     try:
-        value = base64.urlsafe_b64decode(_sent(request, _prefixed(use_cases, name)))
+        value = base64.urlsafe_b64decode(_cookie_value(request, _with_prefix(use_cases, name)))
         content = json.loads(use_cases.vault.open(value, _context(name)))
     except ValueError:
         return None
@@ -59,7 +59,7 @@ def are_secure(use_cases: Services) -> bool:
         return host != "localhost"
 
 
-def _sent(request: AnyRequest, name: str) -> bytes:
+def _cookie_value(request: AnyRequest, name: str) -> bytes:
     """What the browser sent under this name, empty where it sent nothing. Ours is base64, in quotes where it is padded,
     so nothing is unquoted: the standard library's way takes quadratic time in older Pythons (CVE-2024-7592), and
     `request.cookies` goes it. Of two, one was set by somebody else, at another path or for a domain above ours."""
@@ -72,7 +72,7 @@ def _sent(request: AnyRequest, name: str) -> bytes:
 
 def _cookie(use_cases: Services, name: str, value: str, seconds: int, same_site: Literal["strict", "lax"]) -> Cookie:
     return Cookie(
-        key=_prefixed(use_cases, name),
+        key=_with_prefix(use_cases, name),
         value=value,
         path="/",
         max_age=seconds,
@@ -82,7 +82,7 @@ def _cookie(use_cases: Services, name: str, value: str, seconds: int, same_site:
     )
 
 
-def _prefixed(use_cases: Services, name: str) -> str:
+def _with_prefix(use_cases: Services, name: str) -> str:
     """With the prefix that lets neither a page without TLS nor another host of the domain set it (RFC 6265bis,
     4.1.3)."""
     return f"__Host-{name}" if are_secure(use_cases) else name

@@ -15,7 +15,7 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.console import cookies
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused
-from payagg.entrypoints.http.console.pages import rendered
+from payagg.entrypoints.http.console.pages import render_page
 from payagg.entrypoints.http.console.session import HOME, NAMES, Realm
 from payagg.entrypoints.http.console.sign_in import let_in, sign_in_form
 from payagg.entrypoints.http.console.visit import PAGES
@@ -43,7 +43,7 @@ async def _start(request: AnyRequest, realm: Realm) -> Response[bytes]:
     response = Response(b"", status_code=303, headers={"Location": page, "Cache-Control": "no-store"})
     content = {**asdict(flow), "expires": _now(use_cases) + FLOW_SECONDS}
     # Lax: the issuer's page, another site, leads back here.
-    response.set_cookie(cookies.sealed(use_cases, _name(realm), content, FLOW_SECONDS, "lax"))
+    response.set_cookie(cookies.seal_cookie(use_cases, _name(realm), content, FLOW_SECONDS, "lax"))
     return response
 
 
@@ -73,7 +73,7 @@ async def _back(request: AnyRequest, realm: Realm) -> Response[bytes]:
         return await sign_in_form(request, realm, NO_PLACE[realm], 403)
     # A redirect would still be the issuer's doing, and come without the session's cookie (SameSite=Strict): a page of
     # ours leads on.
-    response = rendered(use_cases, "signed_in", {"home": HOME[realm]})
+    response = render_page(use_cases, "signed_in", {"home": HOME[realm]})
     response.set_cookie(cookie)
     response.set_cookie(cookies.forgotten(use_cases, _name(realm)))
     return response
@@ -93,7 +93,7 @@ def _issuer(use_cases: Services) -> SignInIssuer:
 
 def _flow(request: AnyRequest, realm: Realm) -> SignInFlow | None:
     """What this browser began, None where that is too long ago."""
-    content = cookies.opened(request, _name(realm)) or {"expires": 0}
+    content = cookies.open_cookie(request, _name(realm)) or {"expires": 0}
     return SignInFlow(**content) if content.pop("expires") > _now(services(request)) else None
 
 

@@ -6,12 +6,12 @@ from typing import Any
 from litestar import Response
 
 from payagg.entrypoints.http.console.api import ApiRefused, part
-from payagg.entrypoints.http.console.place import BASE, place_of
-from payagg.entrypoints.http.console.visit import PageVisit, form, page
+from payagg.entrypoints.http.console.place import BASE, business_context
+from payagg.entrypoints.http.console.visit import PageRequest, form, page
 
 
-async def _shown(visit: PageVisit, made: dict[str, Any] | None = None) -> Response[bytes]:
-    place = await place_of(visit)
+async def _keys_page(visit: PageRequest, made: dict[str, Any] | None = None) -> Response[bytes]:
+    place = await business_context(visit)
     keys = None
     try:
         keys = (await visit.api.get(f"{place.api}/api-keys"))[place.name]
@@ -23,23 +23,23 @@ async def _shown(visit: PageVisit, made: dict[str, Any] | None = None) -> Respon
 
 
 @page(BASE + "/keys", "merchant")
-async def keys(visit: PageVisit) -> Response[bytes]:
-    return await _shown(visit)
+async def keys(visit: PageRequest) -> Response[bytes]:
+    return await _keys_page(visit)
 
 
-@form(BASE + "/keys", "merchant", back=_shown)
-async def create(visit: PageVisit) -> Response[bytes]:
+@form(BASE + "/keys", "merchant", back=_keys_page)
+async def create(visit: PageRequest) -> Response[bytes]:
     """The answer itself shows the secret: nothing keeps it, so no address could show it later."""
-    place = await place_of(visit)
+    place = await business_context(visit)
     body = {"environment": place.environment, "name": visit.form.get("name", "").strip()}
-    return await _shown(visit, await visit.api.post(f"{place.api}/api-keys", body))
+    return await _keys_page(visit, await visit.api.post(f"{place.api}/api-keys", body))
 
 
-@form(BASE + "/keys/{key_id:str}/revoke", "merchant", back=_shown)
-async def revoke(visit: PageVisit) -> Response[bytes]:
-    place = await place_of(visit)
+@form(BASE + "/keys/{key_id:str}/revoke", "merchant", back=_keys_page)
+async def revoke(visit: PageRequest) -> Response[bytes]:
+    place = await business_context(visit)
     await visit.api.delete(f"{place.api}/api-keys/{part(visit.path['key_id'])}")
-    return visit.led_to(f"{place.url}/keys", "key-revoked")
+    return visit.see_other(f"{place.url}/keys", "key-revoked")
 
 
 routes = [keys, create, revoke]

@@ -6,29 +6,29 @@ from typing import Any
 
 from payagg.application.gateways.payment_options import SIMULATOR_OPTION
 from payagg.entrypoints.http.console.api import ApiRefused
-from payagg.entrypoints.http.console.place import BusinessPlace
-from payagg.entrypoints.http.console.visit import PageVisit
+from payagg.entrypoints.http.console.place import BusinessContext
+from payagg.entrypoints.http.console.visit import PageRequest
 
 Names = Mapping[str, str]
 KINDS = {"api_key": "API key", "webhook": "webhook endpoint"}
 
 
-async def names_of(visit: PageVisit, place: BusinessPlace | None) -> Names:
+async def names_of(visit: PageRequest, place: BusinessContext | None) -> Names:
     """By id, gateways by slug too; of a business's keys and endpoints where there is a `place`. What the API does not
     show to this reader has no name here."""
     names = {spec.slug: spec.look.name for spec in visit.services.settings.providers}
     names[SIMULATOR_OPTION.slug] = SIMULATOR_OPTION.name
-    for one in await _listed(visit, f"{place.api}/gateways" if place else "/admin/gateways"):
+    for one in await _fetch_list(visit, f"{place.api}/gateways" if place else "/admin/gateways"):
         names |= {one["slug"]: one["name"], one["id"]: one["name"]}
     if place:
         names[place.business["id"]] = place.business["name"]
-        for keys in (await _listed(visit, f"{place.api}/api-keys")).values():
+        for keys in (await _fetch_list(visit, f"{place.api}/api-keys")).values():
             names |= {one["id"]: one["name"] for one in keys}
-        names |= {one["id"]: one["url"] for one in await _listed(visit, f"{place.api}/webhooks")}
+        names |= {one["id"]: one["url"] for one in await _fetch_list(visit, f"{place.api}/webhooks")}
     return names
 
 
-async def _listed(visit: PageVisit, path: str) -> Any:
+async def _fetch_list(visit: PageRequest, path: str) -> Any:
     try:
         return await visit.api.get(path)
     except ApiRefused as refused:

@@ -15,9 +15,9 @@ from payagg.domain.payment import Status
 from payagg.domain.payment_search import PAGE_MAX
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.console.names import names_of
-from payagg.entrypoints.http.console.place import BASE, BusinessPlace, place_of
+from payagg.entrypoints.http.console.place import BASE, BusinessContext, business_context
 from payagg.entrypoints.http.console.plot import plot
-from payagg.entrypoints.http.console.visit import PageVisit, page
+from payagg.entrypoints.http.console.visit import PageRequest, page
 
 DAYS = (7, 14, 30)
 # What went well at the bottom of each bar.
@@ -68,15 +68,15 @@ class Period:
         ended = sum(count for status, (count, _) in self.totals.items() if status in ENDED)
         return 100 * self.totals.get("SUCCESS", (0, 0))[0] / ended if ended else None
 
-    def folded(self) -> Iterator[list[DayTotals]]:
+    def fold_days(self) -> Iterator[list[DayTotals]]:
         """Newest first, each day with payments alone, days in a row without any together."""
         for _, days in groupby(reversed(self.days), key=lambda day: day.count and day.day):
             yield list(days)
 
 
 @page(BASE, "merchant")
-async def overview(visit: PageVisit) -> Response[bytes]:
-    place = await place_of(visit)
+async def overview(visit: PageRequest) -> Response[bytes]:
+    place = await business_context(visit)
     asked = visit.query("days")
     days = int(asked) if asked in {str(number) for number in DAYS} else DAYS[1]
     today = visit.services.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
@@ -98,13 +98,13 @@ async def overview(visit: PageVisit) -> Response[bytes]:
     return visit.page("overview", {"place": place, "section": "", "days": days, "choices": DAYS, **facts})
 
 
-def _asked(place: BusinessPlace, first: datetime, days: int) -> dict[str, str]:
+def _range_query(place: BusinessContext, first: datetime, days: int) -> dict[str, str]:
     until = first + timedelta(days=days)
     return {"environment": place.environment, "from": first.isoformat(), "to": until.isoformat()}
 
 
-async def _period(visit: PageVisit, place: BusinessPlace, first: datetime, days: int) -> Period:
-    summary = await visit.api.get(f"{place.api}/payments/summary", **_asked(place, first, days))
+async def _period(visit: PageRequest, place: BusinessContext, first: datetime, days: int) -> Period:
+    summary = await visit.api.get(f"{place.api}/payments/summary", **_range_query(place, first, days))
     found = {(day["date"], one["status"]): one for day in summary["days"] for one in day["totals"]}
 
     def of(day: date, name: str) -> dict[str, int]:
@@ -114,9 +114,9 @@ async def _period(visit: PageVisit, place: BusinessPlace, first: datetime, days:
     return Period([DayTotals(day, of(day, "count"), of(day, "amount")) for day in each])
 
 
-async def _gateways(visit: PageVisit, place: BusinessPlace, first: datetime, days: int) -> dict[str, Any]:
+async def _gateways(visit: PageRequest, place: BusinessContext, first: datetime, days: int) -> dict[str, Any]:
     """What was paid through which, of the newest payments alone: those that one answer of the API's list holds."""
-    asked = _asked(place, first, days)
+    asked = _range_query(place, first, days)
     found = await visit.api.get(f"{place.api}/payments", **asked, status="SUCCESS", limit=PAGE_MAX)
     names, counts, amounts = await names_of(visit, place), Counter[str](), Counter[str]()
     for one in found["payments"]:
@@ -128,7 +128,7 @@ async def _gateways(visit: PageVisit, place: BusinessPlace, first: datetime, day
     return {"rows": rows, "newest": counts.total() if found["hasMore"] else None}
 
 
-async def _checklist(visit: PageVisit, place: BusinessPlace) -> dict[str, bool | None]:
+async def _checklist(visit: PageRequest, place: BusinessContext) -> dict[str, bool | None]:
     """What LIVE needs, and whether it is there; None where the API does not say, as of the keys of a business that is
     not active."""
     live = Environment.LIVE
@@ -143,7 +143,7 @@ async def _checklist(visit: PageVisit, place: BusinessPlace) -> dict[str, bool |
     }
 
 
-async def _has_gateway(visit: PageVisit, place: BusinessPlace) -> bool:
+async def _has_gateway(visit: PageRequest, place: BusinessContext) -> bool:
     """Whether initiate would find one. No operation tells a merchant so before there is a LIVE key."""
     try:
         await visit.services.payment_options.ensure_can_initiate(place.business["id"], Environment.LIVE, None)

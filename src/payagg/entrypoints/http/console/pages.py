@@ -70,7 +70,7 @@ def age(seconds: int) -> str:
     return age_of(timedelta(seconds=seconds))
 
 
-def labelled(rows: Markup, headings: Sequence[str]) -> Markup:
+def label_cells(rows: Markup, headings: Sequence[str]) -> Markup:
     """The rows of a table, each cell with its column's heading, which a narrow screen shows above it. Text is escaped,
     so what looks like a cell here is one."""
     column = -1
@@ -100,7 +100,7 @@ TEMPLATES.filters |= {
     "words": words,
     "credential": credential,
     "age": age,
-    "labelled": labelled,
+    "labelled": label_cells,
 }
 
 
@@ -109,7 +109,7 @@ def root_of(use_cases: Services) -> str:
     return urlsplit(use_cases.settings.base_url).path.rstrip("/")
 
 
-def rendered(use_cases: Services, template: str, facts: Mapping[str, Any], status: int = 200) -> Response[bytes]:
+def render_page(use_cases: Services, template: str, facts: Mapping[str, Any], status: int = 200) -> Response[bytes]:
     """The page `template`. What it shows is escaped, whatever it holds."""
     root = root_of(use_cases)
     shown = {"root": root, "assets": f"{root}/console/assets/{DIGEST}", "problem": None, "done": None, **facts}
@@ -117,7 +117,7 @@ def rendered(use_cases: Services, template: str, facts: Mapping[str, Any], statu
     return Response(body.encode(), status_code=status, media_type="text/html", headers=HEADERS)
 
 
-def led_to(use_cases: Services, path: str) -> Response[bytes]:
+def see_other(use_cases: Services, path: str) -> Response[bytes]:
     """The browser goes on with a GET of `path` (RFC 9110, 15.4.4), so that a reload repeats nothing."""
     headers = {"Location": root_of(use_cases) + path, "Cache-Control": "no-store"}
     return Response(b"", status_code=303, media_type="text/plain", headers=headers)

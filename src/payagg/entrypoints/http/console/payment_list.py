@@ -13,8 +13,8 @@ from payagg.domain.payment import Status
 from payagg.domain.values import REFERENCE_SHAPE
 from payagg.entrypoints.http.console.api import ApiRefused
 from payagg.entrypoints.http.console.names import names_of, who
-from payagg.entrypoints.http.console.place import BusinessPlace
-from payagg.entrypoints.http.console.visit import PageVisit
+from payagg.entrypoints.http.console.place import BusinessContext
+from payagg.entrypoints.http.console.visit import PageRequest
 
 FILTERS = ("status", "from", "to", "search")
 EXPORTED = ("status", "from", "to")
@@ -27,15 +27,15 @@ NAIRA = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,2}))?")
 
 
 async def list_page(
-    visit: PageVisit, path: str, fixed: Mapping[str, str], names: tuple[str, ...], facts: Mapping[str, Any]
+    visit: PageRequest, path: str, fixed: Mapping[str, str], names: tuple[str, ...], facts: Mapping[str, Any]
 ) -> Response[bytes]:
     """A page of the list at `path` of the API, filtered by the page's own parameters `names`; `fixed` are the API's
     alone. What the API refuses of a filter is said above the list."""
-    wanted = asked(visit, names)
+    wanted = query_values(visit, names)
     after = visit.query("after")
     shown: dict[str, Any] = {"payments": [], "nextCursor": None, "hasMore": False}
     try:
-        shown = await _found(visit, path, {**fixed, **instants(wanted)}, after)
+        shown = await _find_page(visit, path, {**fixed, **instants(wanted)}, after)
     except ApiRefused as refused:
         if refused.status != 400:
             raise
@@ -56,7 +56,7 @@ async def list_page(
     )
 
 
-async def _found(visit: PageVisit, path: str, query: dict[str, str], after: str) -> dict[str, Any]:
+async def _find_page(visit: PageRequest, path: str, query: dict[str, str], after: str) -> dict[str, Any]:
     """A page of the API's list. It finds a whole reference and an email by itself; for a name, an amount or the last
     of a reference its newest SCANNED pages are read, and the answer's cursor goes on from there."""
     term = query.pop("search")
@@ -70,7 +70,7 @@ async def _found(visit: PageVisit, path: str, query: dict[str, str], after: str)
     return found
 
 
-async def _scan(visit: PageVisit, path: str, query: dict[str, str], term: str, after: str) -> dict[str, Any]:
+async def _scan(visit: PageRequest, path: str, query: dict[str, str], term: str, after: str) -> dict[str, Any]:
     found: list[Any] = []
     for _ in range(SCANNED):
         page = await visit.api.get(path, **query, after=after, limit=SCAN)
@@ -92,7 +92,7 @@ def kobo(naira: str) -> int | None:
     return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0")) if found else None
 
 
-def asked(visit: PageVisit, names: tuple[str, ...]) -> dict[str, str]:
+def query_values(visit: PageRequest, names: tuple[str, ...]) -> dict[str, str]:
     """The parameters of the page's address by their names, empty where they are not given."""
     return {name: visit.query(name).strip() for name in names}
 
@@ -110,8 +110,8 @@ def _day(text: str, later: int) -> str:
 
 
 async def found_of(
-    visit: PageVisit, path: str, wanted: Mapping[str, str], name: str
-) -> tuple[PageVisit, dict[str, Any]]:
+    visit: PageRequest, path: str, wanted: Mapping[str, str], name: str
+) -> tuple[PageRequest, dict[str, Any]]:
     """What a list shows, called `name`; what the API refuses of a filter is said above it."""
     shown: dict[str, Any] = {name: [], "nextCursor": None, "hasMore": False}
     try:
@@ -125,7 +125,9 @@ async def found_of(
     return visit, {name: shown[name], "wanted": wanted, "next": older}
 
 
-async def story_facts(visit: PageVisit, story: Mapping[str, Any], place: BusinessPlace | None = None) -> dict[str, Any]:
+async def timeline_facts(
+    visit: PageRequest, story: Mapping[str, Any], place: BusinessContext | None = None
+) -> dict[str, Any]:
     """What the page of one payment shows beside the story itself. It renews itself while something may still happen."""
     payment = story["payment"]
     is_open = payment["status"] in OPEN

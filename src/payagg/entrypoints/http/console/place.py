@@ -7,14 +7,14 @@ from typing import Any
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.console.api import part
-from payagg.entrypoints.http.console.visit import PageVisit
+from payagg.entrypoints.http.console.visit import PageRequest
 
 HOME = "/console/business/{business_id:str}"
 BASE = HOME + "/{environment:str}"
 
 
 @dataclass(frozen=True)
-class BusinessPlace:
+class BusinessContext:
     """`home` and `url` are addresses of the console, `api` a path of the API."""
 
     business: dict[str, Any]
@@ -34,11 +34,11 @@ class BusinessPlace:
         return f"/merchant/businesses/{part(self.business['id'])}"
 
 
-async def place_of(visit: PageVisit) -> BusinessPlace:
+async def business_context(visit: PageRequest) -> BusinessContext:
     """Raises NOT_FOUND for an environment that there is not, and ApiRefused for a business that is not one's own."""
     environment = visit.path["environment"].upper()
     if environment not in Environment.__members__ or visit.path["environment"].isupper():
         raise Refusal(ErrorCode.NOT_FOUND)
     business_id = part(visit.path["business_id"])
     business = await visit.api.get(f"/merchant/businesses/{business_id}")
-    return BusinessPlace(business, environment, f"/console/business/{business_id}")
+    return BusinessContext(business, environment, f"/console/business/{business_id}")

@@ -22,7 +22,7 @@ def plot(days: Sequence[tuple[date, Mapping[str, int]]], before: Sequence[int]) 
         "bottom": BOTTOM,
         "most": most,
         "bars": [
-            bar for number, (day, values) in enumerate(days) for bar in _stacked(day, values, number * step, step, most)
+            bar for number, (day, values) in enumerate(days) for bar in _stack(day, values, number * step, step, most)
         ],
         "line": [(_short((number + 0.5) * step), _height(value, most)) for number, value in enumerate(before)]
         if any(before)
@@ -31,7 +31,7 @@ def plot(days: Sequence[tuple[date, Mapping[str, int]]], before: Sequence[int]) 
     }
 
 
-def _stacked(day: date, values: Mapping[str, int], x: float, step: float, most: int) -> list[dict[str, Any]]:
+def _stack(day: date, values: Mapping[str, int], x: float, step: float, most: int) -> list[dict[str, Any]]:
     bars, below = [], 0
     for status, value in values.items():
         y = _height(below + value, most)

@@ -71,7 +71,7 @@ def signed_in_by_issuer(use_cases: Services, realm: Realm, subject: str, **claim
     return Session(realm, now + int(SESSION_MAX.total_seconds()), form_token, subject, claims=claims)
 
 
-async def begun(request: AnyRequest, session: Session) -> Cookie:
+async def begin_session(request: AnyRequest, session: Session) -> Cookie:
     """The session on record, and its cookie. Raises VALIDATION_ERROR as `cookie` does, and Unavailable."""
     use_cases = services(request)
     sealed, ends_at = cookie(use_cases, session), datetime.fromtimestamp(session.expires, UTC)
@@ -80,12 +80,12 @@ async def begun(request: AnyRequest, session: Session) -> Cookie:
     return sealed
 
 
-async def found(request: AnyRequest, realm: Realm, *, visits: bool = False) -> Session | None:
+async def find_session(request: AnyRequest, realm: Realm, *, visits: bool = False) -> Session | None:
     """The browser's session, or with `visits` that of its sign-in form; None where there is none, it is over, was ended
     anywhere, or is not ours. Raises VALIDATION_ERROR for two of them."""
     use_cases = services(request)
     try:
-        session = Session(**(cookies.opened(request, _name(realm, visits=visits)) or {}))
+        session = Session(**(cookies.open_cookie(request, _name(realm, visits=visits)) or {}))
     except TypeError:  # none, or one of another release
         return None
     is_right = session.realm == realm and session.is_signed_in is not visits
@@ -100,7 +100,7 @@ def cookie(use_cases: Services, session: Session) -> Cookie:
     """Raises VALIDATION_ERROR on `token` for one that no browser would keep."""
     content = {name: getattr(session, name) for name in Session.__dataclass_fields__}
     name = _name(session.realm, visits=not session.is_signed_in)
-    return cookies.sealed(use_cases, name, content, session.expires - _now(use_cases))
+    return cookies.seal_cookie(use_cases, name, content, session.expires - _now(use_cases))
 
 
 def no_cookie(use_cases: Services, realm: Realm) -> Cookie:

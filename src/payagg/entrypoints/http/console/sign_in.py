@@ -13,9 +13,9 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused, OwnApi, part
-from payagg.entrypoints.http.console.pages import asset, led_to, rendered
+from payagg.entrypoints.http.console.pages import asset, render_page, see_other
 from payagg.entrypoints.http.console.session import HOME, Realm, Session
-from payagg.entrypoints.http.console.visit import PAGES, PageVisit, fields_of, notice, page
+from payagg.entrypoints.http.console.visit import PAGES, PageRequest, fields_of, notice, page
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import envelope, whole_body
 
@@ -40,7 +40,7 @@ async def sign_in_form(
     use_cases = services(request)
     if sessions.needs_tls(use_cases):
         return notice(request, 400, NO_TLS)
-    session = await sessions.found(request, realm, visits=True) or sessions.visitor(use_cases, realm)
+    session = await sessions.find_session(request, realm, visits=True) or sessions.visitor(use_cases, realm)
     facts = {
         "realm": realm,
         "home": HOME[realm],
@@ -49,7 +49,7 @@ async def sign_in_form(
         "takes_tokens": _takes_tokens(use_cases),
         "problem": problem and {"message": problem, "field": None},
     }
-    response = rendered(use_cases, "sign_in", facts, status)
+    response = render_page(use_cases, "sign_in", facts, status)
     response.set_cookie(sessions.cookie(use_cases, session))
     return response
 
@@ -64,7 +64,7 @@ async def let_in(request: AnyRequest, session: Session) -> Cookie:
     found = await ensure_accepted(OwnApi(request, session.credential), session.realm)
     if session.realm == "merchant" and not found["businesses"]:
         raise Refusal(ErrorCode.FORBIDDEN)
-    return await sessions.begun(request, session)
+    return await sessions.begin_session(request, session)
 
 
 async def ensure_accepted(api: OwnApi, realm: Realm) -> Any:
@@ -76,7 +76,7 @@ async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
     use_cases = services(request)
     sent = fields_of(request, await whole_body(request))
     sessions.ensure_from_our_page(
-        request, await sessions.found(request, realm, visits=True), sent.get("form_token", "")
+        request, await sessions.find_session(request, realm, visits=True), sent.get("form_token", "")
     )
     if not _takes_tokens(use_cases):
         return await sign_in_form(request, realm, NO_TOKENS, 403)
@@ -92,7 +92,7 @@ async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
         if refused.status >= 500:
             raise
         return await sign_in_form(request, realm, REFUSED.get(refused.status, refused.message), refused.status)
-    response = led_to(use_cases, HOME[realm])
+    response = see_other(use_cases, HOME[realm])
     response.set_cookie(cookie)
     return response
 
@@ -100,19 +100,19 @@ async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
 async def _sign_out(request: AnyRequest, realm: Realm) -> Response[bytes]:
     use_cases = services(request)
     sent = fields_of(request, await whole_body(request))
-    session = await sessions.found(request, realm)
+    session = await sessions.find_session(request, realm)
     if session is not None:
         sessions.ensure_from_our_page(request, session, sent.get("form_token", ""))
         own = digest(session.form_token)
         await use_cases.console_sessions.end(ActorRealm(realm), session.subject, own)
-    response = led_to(use_cases, f"{HOME[realm]}/sign-in")
+    response = see_other(use_cases, f"{HOME[realm]}/sign-in")
     response.set_cookie(sessions.no_cookie(use_cases, realm))
     return response
 
 
 def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
     @get(f"{HOME[realm]}/sign-in", include_in_schema=False, exception_handlers=PAGES)
-    async def shown(request: AnyRequest) -> Response[bytes]:
+    async def sign_in_page(request: AnyRequest) -> Response[bytes]:
         return await sign_in_form(request, realm, ENDED if "ended" in request.query_params else None)
 
     @post(f"{HOME[realm]}/sign-in", include_in_schema=False, exception_handlers=PAGES, status_code=200)
@@ -123,19 +123,19 @@ def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
     async def sign_out(request: AnyRequest) -> Response[bytes]:
         return await _sign_out(request, realm)
 
-    return [shown, sign_in, sign_out]
+    return [sign_in_page, sign_in, sign_out]
 
 
 @page("/console", "merchant")
-async def console(visit: PageVisit) -> Response[bytes]:
+async def console(visit: PageRequest) -> Response[bytes]:
     """Leads who has one business to it; others choose."""
     found = (await visit.api.get(MANAGED))["businesses"]
     only = len(found) == 1
-    return visit.led_to(f"/console/business/{part(found[0]['id'])}/sandbox" if only else "/console/businesses")
+    return visit.see_other(f"/console/business/{part(found[0]['id'])}/sandbox" if only else "/console/businesses")
 
 
 @page("/console/businesses", "merchant")
-async def businesses(visit: PageVisit) -> Response[bytes]:
+async def businesses(visit: PageRequest) -> Response[bytes]:
     return visit.page("choose", await visit.api.get(MANAGED))
 
 
@@ -149,7 +149,7 @@ async def root(request: AnyRequest) -> Response[Any]:
     """People are led to the console, programs get the addresses that they may want."""
     use_cases = services(request)
     if "text/html" in request.headers.get("accept", ""):
-        return led_to(use_cases, "/console")
+        return see_other(use_cases, "/console")
     origin = use_cases.settings.base_url
     names = {"api": "/api/v1", "description": "/openapi.json", "docs": "/docs", "console": "/console"}
     links = {name: origin + path for name, path in names.items()}

@@ -2,15 +2,15 @@
 
 from litestar import Response
 
-from payagg.entrypoints.http.console.place import BASE, place_of
-from payagg.entrypoints.http.console.visit import PageVisit, page
+from payagg.entrypoints.http.console.place import BASE, business_context
+from payagg.entrypoints.http.console.visit import PageRequest, page
 
 
 @page(BASE + "/team", "merchant")
-async def shown(visit: PageVisit) -> Response[bytes]:
-    place = await place_of(visit)
+async def team_page(visit: PageRequest) -> Response[bytes]:
+    place = await business_context(visit)
     members = await visit.api.get(f"{place.api}/members")
     return visit.page("team", {"place": place, "section": "/team", "members": members})
 
 
-routes = [shown]
+routes = [team_page]

@@ -16,7 +16,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused, OwnApi
-from payagg.entrypoints.http.console.pages import led_to, of, rendered
+from payagg.entrypoints.http.console.pages import of, render_page, see_other
 from payagg.entrypoints.http.console.session import HOME, Realm, Session
 from payagg.entrypoints.http.server import errors
 from payagg.entrypoints.http.server.routing import AnyRequest, services
@@ -65,7 +65,7 @@ _log = structlog.get_logger("payagg.console")
 
 
 @dataclass(frozen=True)
-class PageVisit:
+class PageRequest:
     """One request of a signed-in browser. `problem` is what the API refused the form with, when its page is shown
     again; `form` what was sent."""
 
@@ -81,11 +81,11 @@ class PageVisit:
     def query(self, name: str) -> str:
         return str(self.request.query_params.get(name, ""))
 
-    def sent(self, name: str) -> str | None:
+    def form_value(self, name: str) -> str | None:
         """What a field of the form holds; None where it is empty."""
         return self.form.get(name, "").strip() or None
 
-    def at(self, **names: str) -> "PageVisit":
+    def at(self, **names: str) -> "PageRequest":
         """The same visit of another path's parameters."""
         return replace(self, path={**self.path, **names}, form={})
 
@@ -100,13 +100,13 @@ class PageVisit:
             "address": self.request.scope["path"],
             **facts,
         }
-        return rendered(self.services, template, shown, self.problem.status if self.problem else 200)
+        return render_page(self.services, template, shown, self.problem.status if self.problem else 200)
 
-    def led_to(self, path: str, done: str = "") -> Response[bytes]:
-        return led_to(self.services, f"{path}?done={done}" if done else path)
+    def see_other(self, path: str, done: str = "") -> Response[bytes]:
+        return see_other(self.services, f"{path}?done={done}" if done else path)
 
 
-Show = Callable[[PageVisit], Awaitable[Response[bytes]]]
+Show = Callable[[PageRequest], Awaitable[Response[bytes]]]
 
 
 class Declare(Protocol):
@@ -115,34 +115,34 @@ class Declare(Protocol):
 
 def page(path: str, realm: Realm) -> Declare:
     """Declares a page for who is signed in; others are led to the sign-in."""
-    return _declared("GET", path, realm, None)
+    return _declare("GET", path, realm, None)
 
 
 def form(path: str, realm: Realm, back: Show | None = None, **opt: Any) -> Declare:
     """Declares what a form does. When the API refuses it as bad input or for the state of things, `back` shows the page
     that the form stands on again, with the refusal and what was sent."""
-    return _declared("POST", path, realm, back, **opt)
+    return _declare("POST", path, realm, back, **opt)
 
 
-def _declared(method: Any, path: str, realm: Realm, back: Show | None, **opt: Any) -> Declare:
+def _declare(method: Any, path: str, realm: Realm, back: Show | None, **opt: Any) -> Declare:
     def declare(show: Show) -> HTTPRouteHandler:
         async def endpoint(request: AnyRequest) -> Response[bytes]:
             use_cases = services(request)
-            session = await sessions.found(request, realm)
+            session = await sessions.find_session(request, realm)
             if session is None:
-                return led_to(use_cases, f"{HOME[realm]}/sign-in{'?ended=1' if method == 'POST' else ''}")
+                return see_other(use_cases, f"{HOME[realm]}/sign-in{'?ended=1' if method == 'POST' else ''}")
             body = await whole_body(request) if method == "POST" else b""
             sent = fields_of(request, body) if method == "POST" else {}
             if method == "POST":
                 sessions.ensure_from_our_page(request, session, sent.get("form_token", ""))
-            visit = PageVisit(
+            visit = PageRequest(
                 request, use_cases, session, OwnApi(request, session.credential), request.path_params, sent, body=body
             )
             try:
                 return await show(visit)
             except ApiRefused as refused:
                 if refused.status == 401:
-                    return led_to(use_cases, f"{HOME[realm]}/sign-in?ended=1")
+                    return see_other(use_cases, f"{HOME[realm]}/sign-in?ended=1")
                 if back is None or refused.status not in (400, 403, 409, 413, 429):
                     raise
                 return await back(replace(visit, problem=refused))
@@ -177,15 +177,15 @@ def fields_of(request: AnyRequest, body: bytes) -> dict[str, str]:
 
 
 def notice(request: AnyRequest, status: int, text: str, retry_after: str | None = None) -> Response[bytes]:
-    realm: Realm = "admin" if _asked(request).startswith(HOME["admin"]) else "merchant"
+    realm: Realm = "admin" if _requested_path(request).startswith(HOME["admin"]) else "merchant"
     facts = {"title": TITLES.get(status, "Something went wrong on our side"), "text": text, "home": HOME[realm]}
-    response = rendered(services(request), "notice", facts, status)
+    response = render_page(services(request), "notice", facts, status)
     if retry_after is not None:
         response.headers["Retry-After"] = retry_after
     return response
 
 
-def _asked(request: AnyRequest) -> str:
+def _requested_path(request: AnyRequest) -> str:
     """The path as it was asked for: the edge has made an odd one into one that leads nowhere."""
     scope: Any = request.scope
     return str((scope.get("raw_path") or scope["path"].encode()).decode("latin-1"))
@@ -193,14 +193,14 @@ def _asked(request: AnyRequest) -> str:
 
 def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     """As the API's, but that a missing address is a page in the console, and outside the API for every browser."""
-    path = _asked(request)
+    path = _requested_path(request)
     is_read = "text/html" in request.headers.get("accept", "") and not path.startswith("/api/")
     if error.status_code == 404 and (is_read or path.startswith(f"{HOME['merchant']}/")):
         return notice(request, 404, "The address may be mistyped.")
     return errors.refused_by_framework(request, error)
 
 
-def _refused(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+def _refusal_page(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
     wait = str(refusal.retry_after) if refusal.retry_after is not None else None
     return notice(request, errors.HTTP_STATUS[refusal.code.kind], refusal.message, wait)
 
@@ -209,4 +209,4 @@ def _refused_by_api(request: AnyRequest, refused: ApiRefused) -> Response[bytes]
     return notice(request, refused.status, of(refused.message, refused.field), refused.retry_after)
 
 
-PAGES = errors.pages(_refused) | {ApiRefused: _refused_by_api}
+PAGES = errors.pages(_refusal_page) | {ApiRefused: _refused_by_api}

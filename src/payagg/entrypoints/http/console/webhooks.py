@@ -7,8 +7,8 @@ from litestar import Response
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.webhook import EventType
 from payagg.entrypoints.http.console.api import part
-from payagg.entrypoints.http.console.place import BASE, BusinessPlace, place_of
-from payagg.entrypoints.http.console.visit import PageVisit, form, page
+from payagg.entrypoints.http.console.place import BASE, BusinessContext, business_context
+from payagg.entrypoints.http.console.visit import PageRequest, form, page
 
 ONE = BASE + "/webhooks/{endpoint_id:str}"
 SECTION = "/webhooks"
@@ -16,17 +16,17 @@ PER_PAGE = 20
 EVENT_NAMES = [kind.value for kind in EventType]
 
 
-async def _listed(visit: PageVisit) -> Response[bytes]:
-    place = await place_of(visit)
+async def _list_page(visit: PageRequest) -> Response[bytes]:
+    place = await business_context(visit)
     facts = {"endpoints": await _endpoints(visit, place), "endpoint": None, "event_names": EVENT_NAMES}
     return visit.page("webhooks", {"place": place, "section": SECTION, **facts})
 
 
-async def _shown(
-    visit: PageVisit, *, secret: str | None = None, is_rotated: bool = False, tested: dict[str, Any] | None = None
+async def _detail_page(
+    visit: PageRequest, *, secret: str | None = None, is_rotated: bool = False, tested: dict[str, Any] | None = None
 ) -> Response[bytes]:
     """`secret` and `tested` are shown by the answer to their form alone."""
-    place = await place_of(visit)
+    place = await business_context(visit)
     endpoint = await _endpoint(visit, place, visit.path["endpoint_id"])
     page_number = visit.query("page") or "1"  # which the API refuses by name
     query = {"page": page_number, "perPage": PER_PAGE}
@@ -45,66 +45,66 @@ async def _shown(
     return visit.page("webhook", {"place": place, "section": SECTION, **facts})
 
 
-listed = page(BASE + "/webhooks", "merchant")(_listed)
-shown = page(ONE, "merchant")(_shown)
+listed = page(BASE + "/webhooks", "merchant")(_list_page)
+shown = page(ONE, "merchant")(_detail_page)
 
 
-@form(BASE + "/webhooks", "merchant", back=_listed)
-async def create(visit: PageVisit) -> Response[bytes]:
-    place = await place_of(visit)
+@form(BASE + "/webhooks", "merchant", back=_list_page)
+async def create(visit: PageRequest) -> Response[bytes]:
+    place = await business_context(visit)
     body = {**_fields(visit), "environment": place.environment}
     made = await visit.api.post(f"{place.api}/webhooks", body)
     visit = visit.at(endpoint_id=made["id"])
-    return await _shown(visit, secret=made["signingSecret"])
+    return await _detail_page(visit, secret=made["signingSecret"])
 
 
-@form(ONE, "merchant", back=_shown)
-async def change(visit: PageVisit) -> Response[bytes]:
+@form(ONE, "merchant", back=_detail_page)
+async def change(visit: PageRequest) -> Response[bytes]:
     place, path = await _own(visit)
     await visit.api.patch(path, _fields(visit))
     return _led_back(visit, place, "webhook-changed")
 
 
-@form(ONE + "/test", "merchant", back=_shown)
-async def test(visit: PageVisit) -> Response[bytes]:
+@form(ONE + "/test", "merchant", back=_detail_page)
+async def test(visit: PageRequest) -> Response[bytes]:
     _, path = await _own(visit)
-    return await _shown(visit, tested=await visit.api.post(f"{path}/test"))
+    return await _detail_page(visit, tested=await visit.api.post(f"{path}/test"))
 
 
-@form(ONE + "/rotate", "merchant", back=_shown)
-async def rotate(visit: PageVisit) -> Response[bytes]:
+@form(ONE + "/rotate", "merchant", back=_detail_page)
+async def rotate(visit: PageRequest) -> Response[bytes]:
     _, path = await _own(visit)
     made = await visit.api.post(f"{path}/rotate-secret")
-    return await _shown(visit, secret=made["signingSecret"], is_rotated=True)
+    return await _detail_page(visit, secret=made["signingSecret"], is_rotated=True)
 
 
-@form(ONE + "/deactivate", "merchant", back=_shown)
-async def deactivate(visit: PageVisit) -> Response[bytes]:
+@form(ONE + "/deactivate", "merchant", back=_detail_page)
+async def deactivate(visit: PageRequest) -> Response[bytes]:
     place, path = await _own(visit)
     await visit.api.delete(path)
     return _led_back(visit, place, "webhook-off")
 
 
-@form(ONE + "/activate", "merchant", back=_shown)
-async def activate(visit: PageVisit) -> Response[bytes]:
+@form(ONE + "/activate", "merchant", back=_detail_page)
+async def activate(visit: PageRequest) -> Response[bytes]:
     place, path = await _own(visit)
     await visit.api.patch(path, {"isActive": True})
     return _led_back(visit, place, "webhook-on")
 
 
-@form(ONE + "/deliveries/{delivery_id:str}/redeliver", "merchant", back=_shown)
-async def redeliver(visit: PageVisit) -> Response[bytes]:
+@form(ONE + "/deliveries/{delivery_id:str}/redeliver", "merchant", back=_detail_page)
+async def redeliver(visit: PageRequest) -> Response[bytes]:
     place, path = await _own(visit)
     await visit.api.post(f"{path}/deliveries/{part(visit.path['delivery_id'])}/redeliver")
     return _led_back(visit, place, "redelivered")
 
 
-async def _endpoints(visit: PageVisit, place: BusinessPlace) -> list[dict[str, Any]]:
+async def _endpoints(visit: PageRequest, place: BusinessContext) -> list[dict[str, Any]]:
     found = await visit.api.get(f"{place.api}/webhooks")
     return [one for one in found if one["environment"] == place.environment]
 
 
-async def _endpoint(visit: PageVisit, place: BusinessPlace, endpoint_id: str) -> dict[str, Any]:
+async def _endpoint(visit: PageRequest, place: BusinessContext, endpoint_id: str) -> dict[str, Any]:
     """Of this environment alone; raises NOT_FOUND."""
     for one in await _endpoints(visit, place):
         if one["id"] == endpoint_id:
@@ -112,24 +112,24 @@ async def _endpoint(visit: PageVisit, place: BusinessPlace, endpoint_id: str) ->
     raise Refusal(ErrorCode.NOT_FOUND)
 
 
-async def _own(visit: PageVisit) -> tuple[BusinessPlace, str]:
+async def _own(visit: PageRequest) -> tuple[BusinessContext, str]:
     """The place, and the API's path of the endpoint that the address names; raises NOT_FOUND for one of the other
     environment."""
-    place = await place_of(visit)
+    place = await business_context(visit)
     return place, _path(place, (await _endpoint(visit, place, visit.path["endpoint_id"]))["id"])
 
 
-def _path(place: BusinessPlace, endpoint_id: str) -> str:
+def _path(place: BusinessContext, endpoint_id: str) -> str:
     return f"{place.api}/webhooks/{part(endpoint_id)}"
 
 
-def _fields(visit: PageVisit) -> dict[str, Any]:
+def _fields(visit: PageRequest) -> dict[str, Any]:
     chosen = [name for name in EVENT_NAMES if f"event:{name}" in visit.form]
-    return {"url": visit.form.get("url", "").strip(), "description": visit.sent("description"), "events": chosen}
+    return {"url": visit.form.get("url", "").strip(), "description": visit.form_value("description"), "events": chosen}
 
 
-def _led_back(visit: PageVisit, place: BusinessPlace, done: str) -> Response[bytes]:
-    return visit.led_to(f"{place.url}/webhooks/{part(visit.path['endpoint_id'])}", done)
+def _led_back(visit: PageRequest, place: BusinessContext, done: str) -> Response[bytes]:
+    return visit.see_other(f"{place.url}/webhooks/{part(visit.path['endpoint_id'])}", done)
 
 
 routes = [listed, shown, create, change, test, rotate, deactivate, activate, redeliver]

@@ -21,7 +21,7 @@ class _Box:
     y: float
 
 
-def drawn(diagram: str) -> str | None:
+def draw(diagram: str) -> str | None:
     """None for what is no state diagram."""
     if not diagram.startswith("stateDiagram"):
         return None
@@ -31,7 +31,7 @@ def drawn(diagram: str) -> str | None:
     first = next(end for start, end in arrows if start == "[*]")
     finals = {start for start, end in arrows if end == "[*]"}
     moves = {pair: labels for pair, labels in arrows.items() if "[*]" not in pair}
-    boxes, width, height = _placed(first, list(moves))
+    boxes, width, height = _place_states(first, list(moves))
     tip = f"url(#tip-{first})"
     parts = [_arrow(boxes[start], boxes[end], ", ".join(labels), tip) for (start, end), labels in moves.items()]
     parts += [_state(name, box, is_final=name in finals) for name, box in boxes.items()]
@@ -46,7 +46,7 @@ def drawn(diagram: str) -> str | None:
     )
 
 
-def _placed(first: str, pairs: list[tuple[str, str]]) -> tuple[dict[str, _Box], int, int]:
+def _place_states(first: str, pairs: list[tuple[str, str]]) -> tuple[dict[str, _Box], int, int]:
     """Where each state stands, and the size of the whole."""
     rows: dict[int, list[str]] = defaultdict(list)
     for name in dict.fromkeys(name for pair in pairs for name in pair):

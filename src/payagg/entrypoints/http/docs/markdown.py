@@ -13,7 +13,7 @@ from pygments import highlight
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from payagg.entrypoints.http.docs.drawing import drawn
+from payagg.entrypoints.http.docs.drawing import draw
 
 LANGUAGES = {
     "bash": "Shell",
@@ -34,12 +34,12 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
-def rendered(text: str, file: str, address: Address) -> str:
+def render_page(text: str, file: str, address: Address) -> str:
     """The body of the page that `file` holds, its path below docs/."""
     return "".join(_blocks(_parser(file, address), re.sub(r"\A<!--.*?-->\s*", "", text)))
 
 
-def resolved(text: str, file: str, address: Address) -> str:
+def resolve_links(text: str, file: str, address: Address) -> str:
     """The text itself, its links to other files led to where they are served."""
 
     def link(found: re.Match[str]) -> str:
@@ -106,7 +106,7 @@ def _parser(file: str, address: Address) -> MarkdownIt:
     def fence(tokens: list[Token], index: int, *_: Any) -> str:
         language, source = tokens[index].info.partition(" ")[0], tokens[index].content
         if language == "mermaid":
-            return drawn(source) or code(source, "text")
+            return draw(source) or code(source, "text")
         return code(source, language)
 
     rules: dict[str, Any] = parser.renderer.rules  # type: ignore[attr-defined]

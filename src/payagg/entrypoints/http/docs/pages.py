@@ -38,7 +38,7 @@ class DocsPage:
     file: str | None = None
 
 
-def written() -> list[DocsPage]:
+def written_pages() -> list[DocsPage]:
     """The pages that are texts under docs/, those for operators last, where there are any."""
     found = [_page(section, file) for section, files in SECTIONS.items() for file in files]
     operating = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("operating/*.md"))

@@ -77,7 +77,7 @@ def _operation(path: str, method: str, operation: dict[str, Any], document: dict
     for kind, media in operation.get("requestBody", {}).get("content", {}).items():
         parts.append(f"<h3>Body, <code>{escape(kind)}</code></h3>{_fields(media['schema'], document)}")
         if sent:
-            parts.append(_shown(media["example"]))
+            parts.append(_show_example(media["example"]))
     if not sent:
         base = document["servers"][0]["url"]
         parts.append(f"<h3>Call it</h3>{choices(samples(path, method, operation, base))}")
@@ -100,7 +100,7 @@ def _parameters(parameters: list[dict[str, Any]], document: dict[str, Any]) -> s
 
 def _fields(schema: dict[str, Any], document: dict[str, Any]) -> str:
     """The fields of an object; nothing for what has none that are named."""
-    whole = _resolved(schema, document)
+    whole = _resolve_schema(schema, document)
     required = whole.get("required", [])
     rows = [
         (name, "yes" if name in required else "no", _form(inner, document), _words(inner))
@@ -119,10 +119,10 @@ def _answers(responses: dict[str, Any], document: dict[str, Any]) -> str:
         parts.append(f"<p><strong>{escape(status)}</strong> {_inline(answer['description'])}</p>")
         for kind, media in answer.get("content", {}).items():
             if kind == "application/json":
-                data = _resolved(media["schema"], document)["properties"].get("data", {})
+                data = _resolve_schema(media["schema"], document)["properties"].get("data", {})
                 parts.append(_fields(data.get("items", data), document))
             if "example" in media:
-                parts.append(_shown(media["example"]))
+                parts.append(_show_example(media["example"]))
     if refusals:
         parts.append(_table(("Status", "Code", "Meaning"), refusals))
     return "".join(parts)
@@ -132,13 +132,13 @@ def _message(code: str, document: dict[str, Any]) -> str:
     return str(document["components"]["examples"][code]["summary"])
 
 
-def _shown(example: Any) -> str:
+def _show_example(example: Any) -> str:
     if isinstance(example, str):
         return code(example, "text")
     return code(json.dumps(example, indent=2, ensure_ascii=False), "json")
 
 
-def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+def _resolve_schema(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
     name = schema.get("$ref", "").rpartition("/")[2]
     found: dict[str, Any] = document["components"]["schemas"][name] if name else schema
     return found
@@ -151,7 +151,7 @@ def _words(schema: dict[str, Any]) -> str:
 
 def _form(schema: dict[str, Any], document: dict[str, Any]) -> str:
     """A schema in one line: `integer, 100 to 9007199254740991`; `text, 1 to 255 characters`."""
-    whole = _resolved(schema, document)
+    whole = _resolve_schema(schema, document)
     if "anyOf" in whole:
         return " or ".join(_form(one, document) for one in whole["anyOf"])
     if "enum" in whole:

@@ -40,7 +40,7 @@ def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]
         return {name: (body, gzip.compress(body, mtime=0)) for name, body in DocsSite(document()).files().items()}
 
     @cache
-    def described(audience: Audience | None) -> bytes:
+    def openapi_for(audience: Audience | None) -> bytes:
         return msgspec.json.encode(document() if audience is None else described_for(audience, document()))
 
     async def page(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
@@ -71,13 +71,13 @@ def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]
 
     @get("/openapi.json")
     async def openapi() -> Response[bytes]:
-        return Response(await asyncio.to_thread(described, None), media_type=MediaType.JSON, headers=CACHED)
+        return Response(await asyncio.to_thread(openapi_for, None), media_type=MediaType.JSON, headers=CACHED)
 
     @get("/openapi/{file:str}")
     async def openapi_of(file: FromPath[str]) -> Response[bytes]:
         audience = next((one for one in Audience if f"{one.word}.json" == file), None)
         if audience is None:
             raise Refusal(ErrorCode.NOT_FOUND)
-        return Response(await asyncio.to_thread(described, audience), media_type=MediaType.JSON, headers=CACHED)
+        return Response(await asyncio.to_thread(openapi_for, audience), media_type=MediaType.JSON, headers=CACHED)
 
     return [first, other, llms, openapi, openapi_of]

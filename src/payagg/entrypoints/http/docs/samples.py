@@ -17,7 +17,7 @@ def samples(path: str, method: str, operation: Mapping[str, Any], base: str) -> 
     verb = method.upper()
     if "multipart/form-data" in media:
         return {"bash": f"{_curl(verb, address, variable, {})} \\\n  -F file=@logo.png"}
-    given = {one["name"]: "$SIGNATURE" for one in _required(operation, "header")}
+    given = {one["name"]: "$SIGNATURE" for one in _required_parameters(operation, "header")}
     # Not `--json`, which curls of before 2022 lack.
     sent = "" if body is None else f" \\\n  -H \"Content-Type: application/json\" -d '{_json(body)}'"
     return {
@@ -28,7 +28,7 @@ def samples(path: str, method: str, operation: Mapping[str, Any], base: str) -> 
     }
 
 
-def _required(operation: Mapping[str, Any], place: str) -> list[Mapping[str, Any]]:
+def _required_parameters(operation: Mapping[str, Any], place: str) -> list[Mapping[str, Any]]:
     return [one for one in operation["parameters"] if one["in"] == place and one["required"]]
 
 
@@ -38,7 +38,7 @@ def _value(name: str, operation: Mapping[str, Any]) -> str:
 
 
 def _query(operation: Mapping[str, Any]) -> str:
-    pairs = [f"{one['name']}={_value(one['name'], operation)}" for one in _required(operation, "query")]
+    pairs = [f"{one['name']}={_value(one['name'], operation)}" for one in _required_parameters(operation, "query")]
     return "?" + "&".join(pairs) if pairs else ""
 
 

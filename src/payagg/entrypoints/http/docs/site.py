@@ -11,8 +11,8 @@ from string import Template
 from typing import Any
 
 from payagg.entrypoints.http.docs import reference
-from payagg.entrypoints.http.docs.markdown import rendered, resolved
-from payagg.entrypoints.http.docs.pages import MISSING, OPERATING, DocsPage, pictures, text_of, written
+from payagg.entrypoints.http.docs.markdown import render_page, resolve_links
+from payagg.entrypoints.http.docs.pages import MISSING, OPERATING, DocsPage, pictures, text_of, written_pages
 
 ASSETS = Path(__file__).with_name("assets")
 SHOWN_OF_A_SECTION = 400  # characters that the search keeps of each
@@ -32,7 +32,7 @@ class DocsSite:
         tags = [
             DocsPage(reference.SECTION, reference.slug_of(tag["name"]), tag["name"]) for tag in self.document["tags"]
         ]
-        before = written()
+        before = written_pages()
         cut = next((place for place, page in enumerate(before) if page.section == OPERATING), len(before))
         all_of_them = [DocsPage(reference.SECTION, reference.INDEX, "All operations"), *tags]
         self.pages.extend([*before[:cut], *all_of_them, *before[cut:]])
@@ -56,7 +56,7 @@ class DocsSite:
         )
         for page in self.pages:
             if page.file is not None:
-                found[_source_name(page)] = resolved(text_of(page.file), page.file, self._source)
+                found[_source_name(page)] = resolve_links(text_of(page.file), page.file, self._source)
         found["llms.txt"] = self._llms()
         found["search.js"] = f"window.SECTIONS = {json.dumps(self._sections(bodies), ensure_ascii=False)};\n"
         found |= {name: (ASSETS / name).read_text(encoding="utf-8") for name in ("style.css", "site.js")}
@@ -64,12 +64,12 @@ class DocsSite:
 
     def _body(self, page: DocsPage) -> str:
         if page.file is not None:
-            return rendered(text_of(page.file), page.file, self._named)
+            return render_page(text_of(page.file), page.file, self._address_of)
         if page.slug == reference.INDEX:
             return reference.index(self.document, self.address)
         return reference.page(self.document, next(tag for tag in self.document["tags"] if tag["name"] == page.title))
 
-    def _named(self, target: str) -> str | None:
+    def _address_of(self, target: str) -> str | None:
         """The address of the page that a text names by its file below docs/, or as `docs/<slug>`; None for no page."""
         if target in pictures():
             return self.prefix + target
@@ -77,9 +77,9 @@ class DocsSite:
         return next((self.address(page.slug) for page in found), None)
 
     def _source(self, target: str) -> str | None:
-        """As `_named`, but the text of a page that has one."""
+        """As `_address_of`, but the text of a page that has one."""
         page = next((page for page in self.pages if target == page.file), None)
-        return self._named(target) if page is None else self.prefix + _source_name(page)
+        return self._address_of(target) if page is None else self.prefix + _source_name(page)
 
     def _llms(self) -> str:
         """What a program reads first: what this is, the API's description, and each text with its first words."""

@@ -18,13 +18,13 @@ def address_of(peer: str, headers: Iterable[tuple[bytes, bytes]], proxies: Netwo
     X-Forwarded-For counts only when the peer is a trusted proxy, and then its rightmost address that is not one:
     everything left of that was written by the client.
     """
-    address = parsed(peer)
+    address = parse_address(peer)
     if proxies and address is not None:
         hops = [
             hop for name, value in headers if name == b"x-forwarded-for" for hop in value.decode("latin-1").split(",")
         ]
         while hops and any(address in network for network in proxies):
-            forwarded_for = parsed(hops.pop().strip())
+            forwarded_for = parse_address(hops.pop().strip())
             if forwarded_for is None:
                 break
             address = forwarded_for
@@ -43,7 +43,7 @@ def counted_as(address: Address | None) -> Counted:
     return (str(subnet), 1), (str(site), SITE_TIMES)
 
 
-def parsed(text: str) -> Address | None:
+def parse_address(text: str) -> Address | None:
     """The address, None where `text` is none; IPv4 within IPv6 (::ffff:192.0.2.1) is IPv4."""
     try:
         address = ipaddress.ip_address(text)

@@ -9,7 +9,7 @@ import structlog
 from uvicorn.server import ServerState
 
 from payagg.application.counters import count
-from payagg.entrypoints.http.server.client_address import Address, counted_as, parsed
+from payagg.entrypoints.http.server.client_address import Address, counted_as, parse_address
 from payagg.entrypoints.setting_kinds import Networks
 
 CROWDED = 0.8  # of the connections that there may be: from there on an idle one is kept for a moment only
@@ -40,7 +40,7 @@ class OpenConnections(ServerState):
     def admit(self, peer: str) -> bool:
         if len(self.connections) >= self.most:
             return False
-        address = parsed(peer)
+        address = parse_address(peer)
         client = counted_as(address)
         is_full = any(self._by_address[name] >= self.per_address * times for name, times in client)
         if is_full and not self._is_proxy(address):
@@ -49,7 +49,7 @@ class OpenConnections(ServerState):
         return True
 
     def leave(self, peer: str) -> None:
-        for name, _ in counted_as(parsed(peer)):
+        for name, _ in counted_as(parse_address(peer)):
             self._by_address[name] -= 1
             if not self._by_address[name]:
                 del self._by_address[name]

@@ -48,7 +48,7 @@ _log = structlog.get_logger("payagg.http")
 AnyRequest = Request[Any, Any, Any]
 
 
-def refused(_: AnyRequest, refusal: Refusal) -> Response[bytes]:
+def answer_refusal(_: AnyRequest, refusal: Refusal) -> Response[bytes]:
     return refusal_envelope(refusal)
 
 
@@ -88,7 +88,7 @@ def _unavailable(request: AnyRequest, error: Exception) -> Refusal:
 def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[bytes]:
     """404, 405, 413 and every other refusal of the framework; its own words may repeat the input and are not used."""
     if error.status_code >= 500:
-        return failed(request, error)
+        return answer_failure(request, error)
     code = _FRAMEWORK.get(error.status_code, ErrorCode.VALIDATION_ERROR)
     headers = {"Link": help_link(code)}
     if code is ErrorCode.METHOD_NOT_ALLOWED:
@@ -99,7 +99,7 @@ def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[
     return error_envelope(HTTP_STATUS[code.kind], code.name, code.message, None, headers)
 
 
-def failed(_: AnyRequest, error: Exception) -> Response[bytes]:
+def answer_failure(_: AnyRequest, error: Exception) -> Response[bytes]:
     """A fault of ours: logged with its traceback, answered without a detail."""
     _log.error("request failed", trace=trace_of(error))
     return refusal_envelope(Refusal(ErrorCode.INTERNAL_ERROR))
@@ -114,7 +114,7 @@ def pages(
         return refused(request, _unavailable(request, error))
 
     def show_failed(request: AnyRequest, error: Exception) -> Response[bytes]:
-        failed(request, error)
+        answer_failure(request, error)
         return refused(request, Refusal(ErrorCode.INTERNAL_ERROR))
 
     return {Refusal: refused, Unavailable: show_unavailable, Conflict: show_unavailable, Exception: show_failed}
@@ -134,9 +134,9 @@ def trace_of(error: BaseException) -> list[str]:
 
 
 EXCEPTION_HANDLERS: dict[int | type[Exception], Callable[[AnyRequest, Any], Response[bytes]]] = {
-    Refusal: refused,
+    Refusal: answer_refusal,
     Unavailable: unavailable,
     Conflict: unavailable,
     HTTPException: refused_by_framework,
-    Exception: failed,
+    Exception: answer_failure,
 }

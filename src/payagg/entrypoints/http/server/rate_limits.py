@@ -52,7 +52,7 @@ class SharedLimit:
         for name, _ in client:
             until = self.over.get(name)
             if until is not None and now < until:
-                raise _limited(until, now)
+                raise _refusal(until, now)
             self.over.pop(name, None)
         for name, times in client:
             limit = RateLimit(self.limit.most * times, self.limit.window)
@@ -61,7 +61,7 @@ class SharedLimit:
                 if len(self.over) >= REMEMBERED_MAX:
                     self.over.clear()
                 self.over[name] = until
-                raise _limited(until, now)
+                raise _refusal(until, now)
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ class LocalLimit:
     def policy(self) -> bytes:
         return f'"{self.name}";q={self.limit.most};w={WINDOW_SECONDS}'.encode()
 
-    def told(self, left: float) -> str:
+    def header_value(self, left: float) -> str:
         """What is left, and in how many seconds all of it is."""
         return f'"{self.name}";r={int(left)};t={ceil((self.limit.most - left) / self.limit.rate)}'
 
     def hit(self, request: AnyRequest, key: str | bytes) -> None:
         """Takes a token, of which the answer's headers tell; raises RATE_LIMITED where there is none."""
-        bucket, wait = self._taken(key, 1)
+        bucket, wait = self._take(key, 1)
         scope: Any = request.scope
         if RATES in scope:
             scope[RATES].append((self, bucket.left))
@@ -95,11 +95,11 @@ class LocalLimit:
 
     def spend(self, key: str | bytes, tokens: int, what: str) -> None:
         """Takes so many tokens, of which no header tells; raises RATE_LIMITED with the words `what`."""
-        _, wait = self._taken(key, tokens)
+        _, wait = self._take(key, tokens)
         if wait:
             raise Refusal(ErrorCode.RATE_LIMITED, what, retry_after=max(1, ceil(wait)))
 
-    def _taken(self, key: str | bytes, tokens: int) -> tuple[TokenBucket, float]:
+    def _take(self, key: str | bytes, tokens: int) -> tuple[TokenBucket, float]:
         """The bucket, and in how many seconds it has enough; 0 where they were taken."""
         now, buckets = self.clock.now(), self.buckets
         bucket = buckets.pop(key, None) or TokenBucket(self.limit, now)
@@ -183,9 +183,9 @@ def limits(request: AnyRequest) -> Limits:
 
 def rate_headers(rates: Sequence[Rate]) -> list[tuple[bytes, bytes]]:
     """What a caller may still send, as draft-ietf-httpapi-ratelimit-headers-11 has it; times in seconds."""
-    left = ", ".join([own.told(room) for own, room in rates])
+    left = ", ".join([own.header_value(room) for own, room in rates])
     return [(b"ratelimit-policy", b", ".join([own.policy for own, _ in rates])), (b"ratelimit", left.encode())]
 
 
-def _limited(until: datetime, now: datetime) -> Refusal:
+def _refusal(until: datetime, now: datetime) -> Refusal:
     return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -((now - until) // timedelta(seconds=1))))

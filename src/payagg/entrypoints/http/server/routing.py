@@ -16,8 +16,8 @@ from payagg.domain.payment import IDEMPOTENCY_KEY_MAX
 from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.strict_json import printable
-from payagg.entrypoints.http.server.uploads import uploaded
-from payagg.entrypoints.http.server.wire import decoded, done, envelope, whole_body
+from payagg.entrypoints.http.server.uploads import read_upload
+from payagg.entrypoints.http.server.wire import decode_body, empty_envelope, envelope, whole_body
 
 # Where the scope carries, for the log line and the audit trail, who called and what was answered.
 CALLER, OBJECT = "payagg.caller", "payagg.object"
@@ -154,14 +154,14 @@ def route(
                     _ensure_known(request, known)
                 if has_body:
                     if sent is None:
-                        sent = await _received(request, operation)
+                        sent = await _read_body(request, operation)
                     if isinstance(sent, Refusal):
                         raise sent
                 scope: Any = request.scope
                 scope[CALLER] = caller
                 result = await handler(Call(request, use_cases, caller, parameters, sent))
                 scope[OBJECT] = getattr(result, "id", None)
-                return answered(operation, result)
+                return answer_result(operation, result)
 
             return await admit(request, use_cases, proceed)
 
@@ -181,10 +181,10 @@ def services(request: AnyRequest) -> Services:
     return found
 
 
-def answered(operation: Operation, result: Any) -> Response[bytes]:
+def answer_result(operation: Operation, result: Any) -> Response[bytes]:
     if isinstance(result, Response):
         return result
-    return envelope(result, operation.status) if operation.returns is not None else done()
+    return envelope(result, operation.status) if operation.returns is not None else empty_envelope()
 
 
 def _ensure_known(request: AnyRequest, known: frozenset[str]) -> None:
@@ -195,20 +195,20 @@ def _ensure_known(request: AnyRequest, known: frozenset[str]) -> None:
             raise invalid(printable(name), f"Is not a known query parameter. {words}")
 
 
-async def _received(request: AnyRequest, operation: Operation) -> Any:
+async def _read_body(request: AnyRequest, operation: Operation) -> Any:
     """The body as the operation declares it, or the refusal of it."""
     try:
         if operation.upload is not None:
-            return await uploaded(request, operation.upload, operation.upload_max)
+            return await read_upload(request, operation.upload, operation.upload_max)
         if operation.body is bytes:
             return await whole_body(request)
-        body = await decoded(request, operation.body)
-        return _keyed(request, body) if operation.is_keyed else body
+        body = await decode_body(request, operation.body)
+        return _with_idempotency_key(request, body) if operation.is_keyed else body
     except Refusal as refusal:
         return refusal
 
 
-def _keyed(request: AnyRequest, command: msgspec.Struct) -> msgspec.Struct:
+def _with_idempotency_key(request: AnyRequest, command: msgspec.Struct) -> msgspec.Struct:
     """The command with its idempotency key, which the header `Idempotency-Key` may carry instead of the field."""
     values = [value for name, value in request.scope["headers"] if name == b"idempotency-key"]
     if not values:

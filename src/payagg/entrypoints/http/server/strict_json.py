@@ -34,7 +34,7 @@ def decode(body: bytes, kind: type[T]) -> T:
         value: T = decoder.decode(body)
         return value
     except msgspec.ValidationError as error:
-        raise _named(str(error), body, kind) from None
+        raise _field_refusal(str(error), body, kind) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise Refusal(ErrorCode.VALIDATION_ERROR, NOT_JSON) from None
 
@@ -53,7 +53,7 @@ def _ensure_plain_json(body: bytes) -> None:
         try:
             value = _UNIQUE.decode(text)
             suspect = not is_flat or _SUSPECT.search(body) is not None
-        except _TwiceError:
+        except _DuplicateKeyError:
             value = _MARKED.decode(text)
             suspect = True
     except (ValueError, RecursionError):
@@ -80,7 +80,7 @@ _COSTLY = re.compile(rb"[:\[,]\s*-?[0-9][0-9.]*[eE][+-]?[0-9]{3}")
 _SUSPECT = re.compile(rb"\\u|[0-9][eE]|[0-9]{300}")
 
 
-class _TwiceError(Exception):
+class _DuplicateKeyError(Exception):
     """A key appears twice in one object."""
 
 
@@ -93,11 +93,11 @@ class _Twice(dict[str, Any]):
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _TwiceError
+        raise _DuplicateKeyError
     return found
 
 
-def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _mark_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
@@ -112,7 +112,7 @@ def _no_constant(_: str) -> NoReturn:
 
 
 _UNIQUE = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
-_MARKED = json.JSONDecoder(object_pairs_hook=_marked, parse_constant=_no_constant)
+_MARKED = json.JSONDecoder(object_pairs_hook=_mark_duplicates, parse_constant=_no_constant)
 
 
 def _fault(value: Any, depth: int) -> tuple[str, str] | None:
@@ -160,7 +160,7 @@ _TYPES = {
 _UNITS = {"str": "characters", "array": "items", "object": "properties"}
 
 
-def _named(message: str, body: bytes, kind: Any) -> Refusal:
+def _field_refusal(message: str, body: bytes, kind: Any) -> Refusal:
     """A msgspec message as a VALIDATION_ERROR in our words, which never repeat the input."""
     found = _AT.search(message)
     words, path = (found[1], found[2].lstrip(".")) if found else (message, "")
@@ -169,14 +169,14 @@ def _named(message: str, body: bytes, kind: Any) -> Refusal:
         path = f"{path}.{own[2]}" if path else own[2]
         words = "Is required." if own[1] == "missing required" else "Is not a known field."
     else:
-        words = _words(words, _declared(kind, path))
+        words = _words(words, _declared_type(kind, path))
     outer, inside, _ = path.partition("[...]")
     if inside:
         path = _with_key(outer, body, kind)
     return Refusal(ErrorCode.VALIDATION_ERROR, words, printable(path) or None)
 
 
-def _declared(kind: Any, path: str) -> inspect.Type:
+def _declared_type(kind: Any, path: str) -> inspect.Type:
     """What `kind` declares at `path`, such as `order[0].gatewayId`; of what may be null, what it is otherwise."""
     found = _plain(inspect.type_info(kind))
     for name in re.findall(r"\[\.\.\.\]|[^.\[\]]+", path):

@@ -11,7 +11,7 @@ PARTS_MAX = 16
 BOUNDARY_MAX = 200
 
 
-async def uploaded(request: Request[Any, Any, Any], name: str, most: int) -> bytes:
+async def read_upload(request: Request[Any, Any, Any], name: str, most: int) -> bytes:
     """The content of the one part called `name`; raises VALIDATION_ERROR on it when it is absent, repeated, empty,
     over `most` bytes or the body is not whole. Its file name and type are the sender's word and are not looked at.
 

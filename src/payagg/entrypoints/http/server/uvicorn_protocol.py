@@ -25,7 +25,7 @@ HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly t
 PIPELINED_MAX = 8  # requests that wait for the answer to the one before them
 WHOLE = "payagg.whole"  # in a scope's state once the whole request has come, so that nothing need wait for its body
 LINGER_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
-FAREWELL_SECONDS = 5.0  # for a client that still sends when its answer is complete, so that it gets to read it
+LINGER_SECONDS = 5.0  # for a client that still sends when its answer is complete, so that it gets to read it
 _log = structlog.get_logger("payagg.http")
 
 
@@ -41,8 +41,8 @@ class ServerProtocol(HttpToolsProtocol):
     _head: int | None = None  # bytes that came of a head that is not whole yet
     _head_bytes: int = 0  # of its line and fields, however they came
     _refused: tuple[HTTPStatus, str, str | None] | None = None  # what came is: with a status, words and a field
-    _is_deaf = False  # nothing that still comes is read
-    _farewell: float | None = None  # our side was closed then
+    _discards_input = False  # nothing that still comes is read
+    _lingers_since: float | None = None  # our side was closed then
     _address: str | None = None  # that this connection counts for; None: it was not admitted
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -65,7 +65,7 @@ class ServerProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_deaf:
+        if self._discards_input:
             return
         self._unset_keepalive_if_required()
         try:
@@ -119,7 +119,7 @@ class ServerProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         self.timeout_keep_alive = CROWDED_KEEP_ALIVE if self.server_state.is_crowded else self.config.timeout_keep_alive
-        is_last = self._is_deaf and not self.pipeline
+        is_last = self._discards_input and not self.pipeline
         super().on_response_complete()
         if is_last:
             self.transport.close()
@@ -127,7 +127,7 @@ class ServerProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answers what cannot be read as a request, in the envelope, and hangs up. Where answers to requests before it
         are still to come, it only hangs up after those: this one would be taken for the first of them."""
-        self._is_deaf = True
+        self._discards_input = True
         request_id = request_id_of(self.headers or (), self.server_state.new_id)
         status, why, field = self._refused or (BAD_REQUEST, msg, None)
         _log.warning("request refused", client=self._client, request_id=request_id, reason=why)
@@ -149,8 +149,8 @@ class ServerProtocol(HttpToolsProtocol):
             request_id = self.cycle.scope.get(REQUEST_ID) if self.cycle else None
             _log.warning("slow reader", client=self._client, request_id=request_id, unread=self.transport.unread)
             self.transport.reset()
-        elif self._farewell is not None:
-            unread, is_over = self.transport.unread, now - self._farewell >= FAREWELL_SECONDS
+        elif self._lingers_since is not None:
+            unread, is_over = self.transport.unread, now - self._lingers_since >= LINGER_SECONDS
             if (not unread and not self._in_message) or (unread <= FEW_BYTES and is_over):
                 self.transport.finish()
         elif kept is not None and state.is_crowded and kept.when() - now > CROWDED_KEEP_ALIVE:
@@ -160,11 +160,11 @@ class ServerProtocol(HttpToolsProtocol):
     def _hang_up(self) -> None:
         """Closes the connection, or our side of it while the client has yet to read much or still sends: a reset would
         take its answer away, and what a closed connection holds nobody sees."""
-        self._is_deaf = True
+        self._discards_input = True
         if self.transport.is_closing():
             return
         if self._in_message or self.transport.unread > FEW_BYTES:
-            self._farewell = self.loop.time()
+            self._lingers_since = self.loop.time()
             self.transport.half_close()
             self.flow.resume_reading()
         else:

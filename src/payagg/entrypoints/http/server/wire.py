@@ -41,7 +41,7 @@ def envelope(data: Any, status: int = 200, headers: Mapping[str, str] | None = N
     return _json(Envelope(True, data), status, headers)
 
 
-def done(headers: Mapping[str, str] | None = None) -> Response[bytes]:
+def empty_envelope(headers: Mapping[str, str] | None = None) -> Response[bytes]:
     """Success with nothing to tell: the one envelope without `data`."""
     return _json({"success": True}, 200, headers)
 
@@ -85,7 +85,7 @@ def _json(value: Any, status: int, headers: Mapping[str, str] | None) -> Respons
     return ReadyAnswer(_encoder.encode(value), status, headers)
 
 
-async def decoded(request: Request[Any, Any, Any], kind: type[T]) -> T:
+async def decode_body(request: Request[Any, Any, Any], kind: type[T]) -> T:
     """The request's JSON body as `kind`, decoded strictly; raises VALIDATION_ERROR that names the field.
 
     Litestar's own decoding is lenient ("100", 1e2 and 100.0 pass as integers, which changes money), so it is not used.

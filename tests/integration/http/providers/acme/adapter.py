@@ -7,10 +7,10 @@ import msgspec
 
 from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter
 from payagg.adapters.providers.amounts import kobo_of
+from payagg.adapters.providers.body_redaction import names_in
 from payagg.adapters.providers.reasons import reason_of
-from payagg.adapters.providers.reduction import names_in
 from payagg.adapters.providers.references import ours, word
-from payagg.adapters.providers.transport import ProviderAnswer, decoded
+from payagg.adapters.providers.transport import ProviderAnswer, decode_body
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
@@ -43,7 +43,7 @@ def is_signed(body: bytes, signature: str, secret: str) -> bool:
 
 
 def report_in(body: bytes) -> ProviderReport | None:
-    charge = decoded(body, _AcmeCharge)
+    charge = decode_body(body, _AcmeCharge)
     reference, amount = ours(charge.reference), kobo_of(charge.amount, 1)
     outcome = OUTCOMES.get(charge.state, Outcome.PENDING)
     if reference is None:
@@ -56,7 +56,7 @@ def report_in(body: bytes) -> ProviderReport | None:
         currency=word(charge.currency),
         environment=MODES.get(charge.mode),
         reason=reason_of(charge.reason) if outcome is Outcome.FAILED else None,
-        is_known_word=charge.state in OUTCOMES,
+        is_known_status=charge.state in OUTCOMES,
     )
 
 
@@ -76,7 +76,7 @@ class Acme(ProviderAdapter):
     async def start_charge(self, charge: Charge) -> HandOff:
         wish = {"reference": charge.reference, "amount": charge.amount, "return_url": charge.checkout_url}
         answer = await self._send(charge, "POST", "/charges", msgspec.json.encode(wish))
-        page = decoded(answer.body, _AcmePage)
+        page = decode_body(answer.body, _AcmePage)
         if answer.status != 200 or not self._transport.is_page(page.pay_url):
             raise ProviderFault(FaultKind.MALFORMED, "no page of this charge")
         return HandOff(HandOffKind.REDIRECT, page.pay_url)

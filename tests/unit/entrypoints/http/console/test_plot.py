@@ -11,7 +11,7 @@ FIRST = date(2025, 1, 30)
 DAYS = [FIRST + timedelta(days=number) for number in range(3)]
 
 
-def test_bars_stand_on_one_another_and_the_highest_day_of_both_periods_fills_the_plot() -> None:
+def test_bars_are_stacked_and_the_highest_day_of_both_periods_fills_the_plot() -> None:
     values = [{"SUCCESS": 3, "FAILED": 1}, {"SUCCESS": 0, "FAILED": 0}, {"SUCCESS": 2, "FAILED": 0}]
     drawn = plot(list(zip(DAYS, values, strict=True)), [8, 0, 4])
     assert drawn["most"] == 8

@@ -10,10 +10,10 @@ import pytest
 
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.cli.docs import MACHINES
-from payagg.entrypoints.cli.site import broken_links, written
+from payagg.entrypoints.cli.site import broken_links, render_files
 from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
-from payagg.entrypoints.http.docs.markdown import rendered
+from payagg.entrypoints.http.docs.markdown import render_page
 from payagg.entrypoints.http.docs.pages import DOCS, MISSING, OPERATING, SECTIONS, pictures
 from payagg.entrypoints.http.docs.samples import samples
 from payagg.entrypoints.http.docs.site import DocsSite
@@ -25,7 +25,7 @@ OPERATIONS = [(path, method, item[method]) for path, item in DOCUMENT["paths"].i
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, bytes]:
-    return written(DEFAULTS)
+    return render_files(DEFAULTS)
 
 
 def test_every_link_and_anchor_of_the_site_leads_somewhere(files: dict[str, bytes]) -> None:
@@ -39,8 +39,10 @@ def test_every_link_and_anchor_of_the_site_leads_somewhere(files: dict[str, byte
 
 def test_a_file_that_is_no_page_is_named_without_a_link() -> None:
     site = DocsSite(DOCUMENT)
-    assert rendered("[a](../../Makefile)", "operating/deploy.md", site._named) == "<p><a>a</a></p>\n"
-    assert rendered("[a](../errors.md#e)", "guide/x.md", site._named) == '<p><a href="/docs/errors#e">a</a></p>\n'
+    assert render_page("[a](../../Makefile)", "operating/deploy.md", site._address_of) == "<p><a>a</a></p>\n"
+    assert (
+        render_page("[a](../errors.md#e)", "guide/x.md", site._address_of) == '<p><a href="/docs/errors#e">a</a></p>\n'
+    )
 
 
 def test_no_page_loads_anything_from_elsewhere(files: dict[str, bytes]) -> None:
@@ -76,12 +78,12 @@ def test_every_machine_is_drawn_with_every_move(files: dict[str, bytes]) -> None
 
 
 def test_the_text_of_a_page_cannot_become_markup() -> None:
-    page = rendered("# A <b>\n\n<script>alert(1)</script> `<i>`\n\n```text\n<u>\n```\n", "errors.md", str)
+    page = render_page("# A <b>\n\n<script>alert(1)</script> `<i>`\n\n```text\n<u>\n```\n", "errors.md", str)
     assert not re.search(r"<(?:b|script|i|u)>", page)
 
 
 def test_programs_are_a_choice_and_their_answer_stands_open_below() -> None:
-    page = rendered("```bash\na\n```\n```python\nb\n```\n```json\n{}\n```\n", "errors.md", str)
+    page = render_page("```bash\na\n```\n```python\nb\n```\n```json\n{}\n```\n", "errors.md", str)
     assert re.findall(r"<summary>(.+?)</summary>", page) == ["Shell", "Python"]
     assert page.rindex("<pre") > page.rindex("</details>")
 

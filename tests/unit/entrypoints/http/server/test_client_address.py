@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from payagg.entrypoints.http.server.client_address import SITE_TIMES, address_of, counted_as, parsed
+from payagg.entrypoints.http.server.client_address import SITE_TIMES, address_of, counted_as, parse_address
 from payagg.entrypoints.http.server.connections import OpenConnections
 
 PROXIES = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
@@ -45,7 +45,7 @@ def test_behind_trusted_proxies_the_rightmost_other_address_counts(forwarded: li
     ],
 )
 def test_an_ipv6_client_counts_by_its_64_and_its_48(client: str, names: list[str]) -> None:
-    counted = counted_as(parsed(client))
+    counted = counted_as(parse_address(client))
     assert [name for name, _ in counted] == names
     assert [times for _, times in counted] == [1, SITE_TIMES][: len(names)]
 

@@ -179,7 +179,7 @@ def test_keys_are_compared_a_number_of_times_that_grows_with_their_number(monkey
             return str.__eq__(self, other)
 
     pairs: list[tuple[str, Any]] = [(Key(f"k{n}"), n) for n in [*range(3_000), 2_999]]
-    marked = strict_json._marked(pairs)
+    marked = strict_json._mark_duplicates(pairs)
     assert isinstance(marked, strict_json._Twice)
     assert marked.key == "k2999"
     assert compared < 10 * len(pairs)

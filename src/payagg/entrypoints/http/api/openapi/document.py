@@ -15,9 +15,9 @@ from payagg.entrypoints.http.api.openapi.components import HEADERS, IDEMPOTENCY_
 from payagg.entrypoints.http.api.openapi.events import SCHEMAS as EVENT_SCHEMAS
 from payagg.entrypoints.http.api.openapi.events import TAG as EVENTS_TAG
 from payagg.entrypoints.http.api.openapi.events import webhooks
-from payagg.entrypoints.http.api.openapi.examples import error_examples, place, recorded
+from payagg.entrypoints.http.api.openapi.examples import error_examples, load_examples, place
 from payagg.entrypoints.http.api.openapi.operations import Route, routes_of
-from payagg.entrypoints.http.api.openapi.schemas import ID, bounded, prefixed
+from payagg.entrypoints.http.api.openapi.schemas import ID, add_bounds, set_prefix
 from payagg.entrypoints.http.server.routing import Operation
 from payagg.entrypoints.http.server.wire import PAGE_MAX, PaginationMeta
 from payagg.entrypoints.settings import Settings
@@ -34,7 +34,7 @@ def document(handlers: Iterable[HTTPRouteHandler], settings: Settings) -> dict[s
     extra = [PaginationMeta, EventBody, TestBody]
     described, components = msgspec.json.schema_components([*ordered, *extra], ref_template=REF)
     schemas = dict(zip(ordered, described, strict=False))
-    recordings = recorded(settings)
+    recordings = load_examples(settings)
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
     for route in routes:
         paths[route.path][route.method] = _operation(route, routes, schemas)
@@ -69,8 +69,8 @@ def document(handlers: Iterable[HTTPRouteHandler], settings: Settings) -> dict[s
     }
     # Components and parameters that stand in several places are bounded once for each.
     whole = copy.deepcopy(whole)
-    bounded(whole)
-    prefixed(whole, settings.reference_prefix)
+    add_bounds(whole)
+    set_prefix(whole, settings.reference_prefix)
     place(whole, recordings)
     return whole
 

@@ -16,7 +16,7 @@ FILE = Path(__file__).with_name("examples.json")
 _DEFAULTS = Settings()
 
 
-def recorded(settings: Settings) -> dict[str, Any]:
+def load_examples(settings: Settings) -> dict[str, Any]:
     """`operations` by id: the `request`, and each success by its status; `errors` by code; `events` by type. Names,
     addresses and references are spelt as in this deployment."""
     text = FILE.read_text(encoding="utf-8")

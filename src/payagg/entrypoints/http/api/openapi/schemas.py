@@ -41,12 +41,12 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
-def bounded(node: Any) -> None:
+def add_bounds(node: Any) -> None:
     """Adds, in place, what a type leaves open: lengths of strings, range and format of integers, sizes of lists,
     and unindented descriptions."""
     if isinstance(node, list):
         for inner in node:
-            bounded(inner)
+            add_bounds(inner)
         return
     if not isinstance(node, dict):
         return
@@ -55,7 +55,7 @@ def bounded(node: Any) -> None:
     for name, inner in node.get("properties", {}).items():
         _specify(name, inner)
     for inner in node.values():
-        bounded(inner)
+        add_bounds(inner)
     # "Absent is null" is no default to generators: openapi-typescript takes a field with one for required.
     if node.get("default", node) is None:
         del node["default"]
@@ -76,13 +76,13 @@ def bounded(node: Any) -> None:
         node.setdefault("maxItems", ITEMS_MAX)
 
 
-def prefixed(node: Any, prefix: str) -> None:
+def set_prefix(node: Any, prefix: str) -> None:
     """Shows, in place, the deployment's own three letters in every example of a reference. Its pattern takes any: what
     was made under another prefix keeps working."""
     if isinstance(node, dict) and node.get("pattern") == REFERENCE_PATTERN:
         node["examples"] = [prefix + example[3:] for example in node["examples"]]
     for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        prefixed(inner, prefix)
+        set_prefix(inner, prefix)
 
 
 def _specify(name: str, schema: Any) -> None:

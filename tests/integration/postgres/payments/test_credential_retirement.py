@@ -28,7 +28,7 @@ def providers_send_no_events(world: World) -> None:
 async def delete_provider_a(world: World) -> str:
     """Disables, drains and deletes the living gateway of provider_a; its id."""
     gateways = world.services.gateways
-    (gateway_id,) = [gateway.id for gateway in await gateways.listed() if gateway.slug == "provider_a"]
+    (gateway_id,) = [gateway.id for gateway in await gateways.list_gateways() if gateway.slug == "provider_a"]
     await gateways.disable(gateway_id, by=AN_ADMIN)
     world.clock.move(gateways.drain_window)
     await gateways.delete(gateway_id, by=AN_ADMIN)
@@ -65,7 +65,7 @@ async def test_a_deleted_gateway_takes_no_new_charge_and_what_it_was_handed_sett
     with pytest.raises(Refusal) as refused:
         await world.process(fresh)
     assert refused.value.code is ErrorCode.GATEWAY_NOT_AVAILABLE
-    assert "provider_a" not in [gateway.slug for gateway in await world.services.gateways.listed()]
+    assert "provider_a" not in [gateway.slug for gateway in await world.services.gateways.list_gateways()]
     assert (await world.process(paid)).gateway == "provider_a"  # the hand-off that the payer was given stands
     assert world.fakes.paystack.book.count("initialize") == 2
     for payment in (paid, asked):
@@ -76,7 +76,7 @@ async def test_a_deleted_gateway_takes_no_new_charge_and_what_it_was_handed_sett
 
 
 @pytest.mark.rule("gateways.18")
-async def test_the_deleted_gateway_and_the_one_created_again_each_ask_with_their_own_credentials(world: World) -> None:
+async def test_a_deleted_gateway_and_its_successor_use_their_own_credentials(world: World) -> None:
     old, unknown = await world.handed_over(), await world.payment(ttl=timedelta(hours=3))
     world.fakes.paystack.book.faults.append(Fault.RESET)
     with pytest.raises(Refusal):

@@ -1,8 +1,8 @@
 """One payment's story, for managers of its business and for administrators."""
 
 from payagg.application.accounts.access import Administrator, Manager
-from payagg.application.reports.timeline import admin_payment_story, payment_story
-from payagg.application.schemas.payment_story import AdminPaymentStory, PaymentStory
+from payagg.application.reports.timeline import admin_payment_story, payment_timeline
+from payagg.application.schemas.payment_timeline import AdminPaymentStory, PaymentStory
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
@@ -26,12 +26,12 @@ WORD_MAX = 10
     errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.PAYMENT_NOT_FOUND),
     description="A payment of the other environment behaves like an unknown one.",
 )
-async def of_business(call: Call[Manager, None]) -> PaymentStory:
+async def get_business_payment_story(call: Call[Manager, None]) -> PaymentStory:
     text = text_query(call.request, "environment", WORD_MAX)
     if text not in Environment.__members__:
         raise invalid("environment", "Must be SANDBOX or LIVE.")
     owner = (call.caller.business.id, Environment(text))
-    return await payment_story(call.services.store, call.services.clock, call.path["reference"], owner=owner)
+    return await payment_timeline(call.services.store, call.services.clock, call.path["reference"], owner=owner)
 
 
 @route(
@@ -45,10 +45,10 @@ async def of_business(call: Call[Manager, None]) -> PaymentStory:
     errors=(ErrorCode.PAYMENT_NOT_FOUND,),
     description="With what operators need to find each charge at its provider.",
 )
-async def of_any(call: Call[Administrator, None]) -> AdminPaymentStory:
+async def get_payment_story(call: Call[Administrator, None]) -> AdminPaymentStory:
     services = call.services
-    sealed = services.payment_options.sealed
+    sealed = services.payment_options.gateway_credentials
     return await admin_payment_story(services.store, services.clock, sealed, call.path["reference"])
 
 
-routes = [of_business, of_any]
+routes = [get_business_payment_story, get_payment_story]

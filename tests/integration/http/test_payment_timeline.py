@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from payagg.application.ports.webhooks import DeliveryResult, TryResult
+from payagg.application.ports.webhooks import DeliveryAttemptResult, DeliveryResult
 from payagg.application.reports.explain import timeline
 from payagg.domain.audit import Action
 from payagg.domain.values import Environment
@@ -103,7 +103,7 @@ async def send(api: Api) -> list[tuple[str, bytes]]:
     """What went where, all of it answered with 200."""
     now, queue = api.services.clock.now(), api.services.store.queue
     claimed = await queue.claim(now, 10, 5, 5, api.services.dispatcher.lease)
-    await queue.finish([DeliveryResult(one, TryResult(200, None, 12), now, None) for one in claimed])
+    await queue.finish([DeliveryResult(one, DeliveryAttemptResult(200, None, 12), now, None) for one in claimed])
     return [(one.url, one.body) for one in claimed]
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from lab.simulation.ledger import BankCharge, LaterFact, Told
+from lab.simulation.ledger import LaterFact, SimulatedCharge, Told
 from lab.simulation.process import Life
 from lab.simulation.world import Lost, SimulatedWorld
 from payagg.application.ports.providers import ProviderEventRoute
@@ -55,7 +55,7 @@ class Bank:
         outcome, amount = self._state(known)
         report = _report(known, outcome, amount)
         if known.is_odd:
-            report = replace(report, outcome=Outcome.PENDING, word=ODD, is_known_word=False)
+            report = replace(report, outcome=Outcome.PENDING, word=ODD, is_known_status=False)
         self.ledger.said[known.payment].add(report.outcome.value)
         self.world.tell(slug, f"says that {charge.reference} is {report.word}")
         return report
@@ -80,7 +80,7 @@ class Bank:
         for earlier in self.ledger.charges_of(payment):
             if earlier.slug == slug and earlier.reference not in self.ledger.asked:
                 self.world.fail("INV1", f"{charge.reference} is begun and nobody asked about {earlier.reference}")
-        self.ledger.charges[charge.reference] = BankCharge(
+        self.ledger.charges[charge.reference] = SimulatedCharge(
             charge.reference, payment, slug, charge.credentials[ACCOUNT], charge.environment, charge.amount
         )
 
@@ -88,10 +88,10 @@ class Bank:
         if slug in self.world.unreachable:
             return FaultKind.UNREACHABLE
         chance = self.world.chance
-        return chance.choice(FAULTS) if chance.happens(self.world.weather.provider_error) else None
+        return chance.choice(FAULTS) if chance.happens(self.world.faults.provider_error) else None
 
     @staticmethod
-    def _state(charge: BankCharge) -> tuple[Outcome, int]:
+    def _state(charge: SimulatedCharge) -> tuple[Outcome, int]:
         if charge.taken is None:
             return (Outcome.FAILED if charge.is_declined else Outcome.UNPAID), charge.amount
         if charge.returned == charge.taken:
@@ -123,7 +123,7 @@ class Bank:
             self.world.sometimes["a reference is paid twice"] += 1
             self._take(charge, charge.taken)
 
-    def _take(self, charge: BankCharge, amount: int) -> None:
+    def _take(self, charge: SimulatedCharge, amount: int) -> None:
         id = f"{charge.reference}#{len(charge.transactions) + 1}"
         charge.transactions[id] = False
         report = replace(_report(charge, Outcome.SUCCEEDED, amount), facts=ChargeFacts(provider_id=id))
@@ -163,7 +163,7 @@ class Bank:
         self.world.sometimes[f"a dispute is {state}"] += 1
         self._later(charge, Outcome.REVERSED if fact.returned == charge.taken else Outcome.DISPUTED, fact)
 
-    def _later(self, charge: BankCharge, outcome: Outcome, fact: LaterFact) -> None:
+    def _later(self, charge: SimulatedCharge, outcome: Outcome, fact: LaterFact) -> None:
         charge.later.append(fact)
         name = "refundId" if fact.state is None else "disputeId"
         own = {name: fact.id, "state": fact.state}
@@ -175,32 +175,32 @@ class Bank:
         """From now on the provider uses a word for the charge that nobody knows."""
         charge = self.ledger.charges[reference]
         charge.is_odd = True
-        report = replace(_report(charge, Outcome.PENDING, charge.amount), word=ODD, is_known_word=False)
+        report = replace(_report(charge, Outcome.PENDING, charge.amount), word=ODD, is_known_status=False)
         self._emit(charge, report)
 
     def turn_even(self, reference: str) -> None:
         charge = self.ledger.charges[reference]
         charge.is_odd, charge.even_at = False, self.world.clock.now()
 
-    def _emit(self, charge: BankCharge, report: ProviderReport, told: Callable[[], object] = lambda: None) -> None:
+    def _emit(self, charge: SimulatedCharge, report: ProviderReport, told: Callable[[], object] = lambda: None) -> None:
         """Sends an event soon, late, twice or never, and again until it is acknowledged or the provider gives up;
         `told` is called once it is acknowledged."""
-        world, weather, outcome = self.world, self.world.weather, report.outcome
+        world, faults, outcome = self.world, self.world.faults, report.outcome
         self.ledger.said[charge.payment].add(outcome.value)
-        if world.chance.happens(weather.event_lost):
+        if world.chance.happens(faults.event_lost):
             world.tell(charge.slug, f"loses its event {outcome.value} of {charge.reference}")
             world.sometimes["a provider's event is lost"] += 1
             return
         form = self._forms[charge.slug]
         body = form.event(report, next(self._numbers))
         headers = {form.header: charge.account}
-        for _ in range(2 if world.chance.happens(weather.event_twice) else 1):
-            delay = world.chance.random() * 7200 if world.chance.happens(weather.event_late) else world.chance.random()
+        for _ in range(2 if world.chance.happens(faults.event_twice) else 1):
+            delay = world.chance.random() * 7200 if world.chance.happens(faults.event_late) else world.chance.random()
             world.send_out(self._deliver(charge, outcome, body, headers, delay, told))
 
     async def _deliver(
         self,
-        charge: BankCharge,
+        charge: SimulatedCharge,
         outcome: Outcome,
         body: bytes,
         headers: dict[str, str],
@@ -238,14 +238,14 @@ class Bank:
             return
 
 
-def _report(charge: BankCharge, outcome: Outcome, amount: int) -> ProviderReport:
+def _report(charge: SimulatedCharge, outcome: Outcome, amount: int) -> ProviderReport:
     """With the id of the first transaction, which is what a look-up by the reference finds."""
     facts = ChargeFacts(provider_id=next(iter(charge.transactions), None))
     word, own = outcome.value.lower(), charge.environment
     return ProviderReport(charge.reference, outcome, word, frozenset({amount}), environment=own, facts=facts)
 
 
-class BankClient(ScriptedProvider):
+class SimulatorClient(ScriptedProvider):
     """A Provider: one life's way to one of them."""
 
     def __init__(self, bank: Bank, life: Life, slug: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from lab.simulation.process import Life
 from lab.simulation.world import SimulatedWorld
-from payagg.application.ports.webhooks import TryResult
+from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.domain.signing import signature
 from payagg.domain.values import Environment
 
@@ -35,7 +35,7 @@ class ShopReceiver:
             world.fail("INV4", f"{self.url} got {id} with a wrong signature")
         if self.is_closed:
             return 410
-        if world.chance.happens(world.weather.merchant_error):
+        if world.chance.happens(world.faults.merchant_error):
             return 500
         event = msgspec.json.decode(body)
         if event["environment"] != self.environment.value:
@@ -61,7 +61,7 @@ class Mail:
 
     async def send(
         self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str, is_test: bool = False
-    ) -> TryResult:
+    ) -> DeliveryAttemptResult:
         world, receiver = self._life.world, self._receivers[url]
         self._life.point("at a try")
         started = world.loop.time()
@@ -69,8 +69,8 @@ class Mail:
             async with asyncio.timeout(TRY_SECONDS):
                 status = await world.call(self._life.name, f"POST {url}", partial(receiver.receive, headers, body))
         except TimeoutError:
-            return TryResult(None, "no answer", int(TRY_SECONDS * 1000))
+            return DeliveryAttemptResult(None, "no answer", int(TRY_SECONDS * 1000))
         self._life.point("at a try")
-        return TryResult(
+        return DeliveryAttemptResult(
             status, None if status == 200 else f"status {status}", int((world.loop.time() - started) * 1000)
         )

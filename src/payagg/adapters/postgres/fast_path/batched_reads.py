@@ -23,7 +23,7 @@ OF_BUSINESSES = Statement(
 )
 
 
-class SharedChoices:
+class BatchedChoices:
     def __init__(self, pool: StatementPool) -> None:
         self._pool = pool
         self._asked: Batch[str, GatewayChoices] = Batch(self._read, size=BATCH_MAX, concurrency=CONCURRENCY)

@@ -16,7 +16,7 @@ class Note(NamedTuple):
     values: dict[str, Any]
 
 
-class SharedNotes:
+class BatchedWrites:
     def __init__(self, pool: StatementPool) -> None:
         self._pool = pool
         self._asked: Batch[Note, list[Any]] = Batch(self._keep, size=BATCH_MAX, concurrency=1)

@@ -7,7 +7,7 @@ import pytest
 from payagg_testing.builders import NOW, REFERENCE, a_business, a_key, a_payment
 
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.ports.outside import ReferenceTaken, StaleKey
+from payagg.application.ports.outside import KeyStateChanged, ReferenceTaken
 from payagg.application.ports.store import Store
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
@@ -27,18 +27,18 @@ async def a_holder(store: Store) -> KeyHolder:
 
 
 class RememberedKeyContract:
-    async def test_a_key_that_stands_as_remembered_adds_and_finds_payments(self, store: Store) -> None:
-        remembered = await a_holder(store)
-        assert await store.find_payment(REFERENCE, remembered) is None
-        assert await store.find_original("biz_1", SANDBOX, "order-1", remembered) is None
+    async def test_a_cached_key_that_has_not_changed_adds_and_finds_payments(self, store: Store) -> None:
+        cached = await a_holder(store)
+        assert await store.find_payment(REFERENCE, cached) is None
+        assert await store.find_original("biz_1", SANDBOX, "order-1", cached) is None
         payment = a_payment(idempotency_key="order-1")
-        assert await store.add_payment(payment, remembered) == (payment, True)
-        assert await store.find_payment(REFERENCE, remembered) == payment
-        assert await store.find_original("biz_1", SANDBOX, "order-1", remembered) == payment
+        assert await store.add_payment(payment, cached) == (payment, True)
+        assert await store.find_payment(REFERENCE, cached) == payment
+        assert await store.find_original("biz_1", SANDBOX, "order-1", cached) == payment
         again = a_payment(reference=OTHER, idempotency_key="order-1")
-        assert await store.add_payment(again, remembered) == (payment, False)
+        assert await store.add_payment(again, cached) == (payment, False)
         with pytest.raises(ReferenceTaken):
-            await store.add_payment(a_payment(amount=999), remembered)
+            await store.add_payment(a_payment(amount=999), cached)
 
     @pytest.mark.parametrize(
         "change",
@@ -53,34 +53,34 @@ class RememberedKeyContract:
     async def test_a_key_that_stands_otherwise_adds_and_learns_nothing(
         self, store: Store, change: Callable[[KeyHolder], KeyHolder]
     ) -> None:
-        remembered = await a_holder(store)
+        cached = await a_holder(store)
         first = await stored(store, idempotency_key="order-1")
-        now = change(remembered)
+        now = change(cached)
         async with store.begin() as tx:
-            if now.key != remembered.key:
+            if now.key != cached.key:
                 await tx.api_keys.save(now.key)
-            if now.business != remembered.business:
+            if now.business != cached.business:
                 await tx.businesses.save(now.business)
         again, new = (a_payment(reference=OTHER, idempotency_key=key) for key in ("order-1", "order-2"))
         for payment in (again, new):
-            with pytest.raises(StaleKey):
-                await store.add_payment(payment, remembered)
+            with pytest.raises(KeyStateChanged):
+                await store.add_payment(payment, cached)
         for reference in (REFERENCE, OTHER):
-            with pytest.raises(StaleKey):
-                await store.find_payment(reference, remembered)
+            with pytest.raises(KeyStateChanged):
+                await store.find_payment(reference, cached)
         for key in ("order-1", "order-2"):
-            with pytest.raises(StaleKey):
-                await store.find_original("biz_1", SANDBOX, key, remembered)
+            with pytest.raises(KeyStateChanged):
+                await store.find_original("biz_1", SANDBOX, key, cached)
         assert await store.find_payment(REFERENCE, now) == first
         assert await store.add_payment(again, now) == (first, False)
         assert await store.add_payment(new, now) == (new, True)  # the idempotency key had stayed free
 
-    async def test_a_remembered_key_must_exist(self, store: Store) -> None:
+    async def test_a_cached_key_must_exist(self, store: Store) -> None:
         await stored(store)
         nobody = KeyHolder(a_key(), a_business())
         for key in (None, "order-1"):
-            with pytest.raises(StaleKey):
+            with pytest.raises(KeyStateChanged):
                 await store.add_payment(a_payment(reference=OTHER, idempotency_key=key), nobody)
-        with pytest.raises(StaleKey):
+        with pytest.raises(KeyStateChanged):
             await store.find_payment(REFERENCE, nobody)
         assert await store.find_payment(OTHER) is None
