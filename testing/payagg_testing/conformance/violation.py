@@ -136,7 +136,7 @@ class _Script:
             code += f", field={expected.field!r}" if expected.field else ""
             more = f", checks={self.expression(checks)}" if checks else ""
             if expected.file is not None:
-                more += f", file=unpacked({replay.pack(expected.file)!r})"
+                more += f", file=unpack({replay.pack(expected.file)!r})"
             if expected.header_checks:
                 shown = [(name, check.relation, check.value) for name, check in expected.header_checks]
                 more += f", shown={self.expression(shown)}"
@@ -162,7 +162,7 @@ class _Script:
         if call.event is not None:
             fields.append(f"**event_request(provider, {', '.join(map(self.expression, call.event))})")
         elif call.content is not None:
-            fields.append(f"content=unpacked({replay.pack(call.content)!r}), headers={dict(call.headers)!r}")
+            fields.append(f"content=unpack({replay.pack(call.content)!r}), headers={dict(call.headers)!r}")
         return f"dict({', '.join(fields)})"
 
 
