@@ -69,6 +69,7 @@ FIELDS: dict[str, str] = {
 }
 # Other refusals, by operation: code and field.
 REFUSALS: dict[str, set[tuple[str, str | None]]] = {
+    "testGatewayCredentials": {("GATEWAY_ENVIRONMENT_NOT_CONFIGURED", None)},
     "initiatePayment": {("GATEWAY_NOT_FOUND", "gateway")},
     "createTestPayment": {("NO_SANDBOX_KEY", None)},
     "processPayment": {

@@ -30,6 +30,7 @@ HARMLESS = {
     "secretLast4",
     "hasCredentials",
     "credentialNames",
+    "credentialsOnFile",  # their names
     # Of an audit entry: names and instants, never a value.
     "credentialsSet",
     "credentialsRemoved",
