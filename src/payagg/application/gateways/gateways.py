@@ -168,7 +168,8 @@ class Gateways:
 
     @retry_on_conflict
     async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> ReplacedCredentials:
-        """Replaces them, sealed for this gateway alone; raises what the bound provider's check raises.
+        """Replaces all of them, or with `keep_others` those that are named, where an empty value removes one; sealed
+        for this gateway alone. Raises what the bound provider's check raises.
 
         A signing secret that changed or is gone proves events for OVERLAP.
         """

@@ -49,27 +49,27 @@ async def change(visit: PageRequest) -> Response[bytes]:
     await visit.api.patch(
         _path(visit), {"kycStatus": visit.form_value("kyc_status"), "status": visit.form_value("status")}
     )
-    return _led_back(visit, "business-changed")
+    return _back_to_business(visit, "business-changed")
 
 
 @form(ONE + "/members", "admin", back=_detail_page)
 async def set_member(visit: PageRequest) -> Response[bytes]:
     body = {"subject": visit.form.get("subject", "").strip(), "role": visit.form.get("role", "")}
     await visit.api.post(f"{_path(visit)}/members", body)
-    return _led_back(visit, "member-set")
+    return _back_to_business(visit, "member-set")
 
 
 @form(ONE + "/members/remove", "admin", back=_detail_page)
 async def remove_member(visit: PageRequest) -> Response[bytes]:
     await visit.api.post(f"{_path(visit)}/members/remove", {"subject": visit.form.get("subject", "")})
-    return _led_back(visit, "member-removed")
+    return _back_to_business(visit, "member-removed")
 
 
 def _path(visit: PageRequest) -> str:
     return f"{API}/{part(visit.path['business_id'])}"
 
 
-def _led_back(visit: PageRequest, done: str) -> Response[bytes]:
+def _back_to_business(visit: PageRequest, done: str) -> Response[bytes]:
     return visit.see_other(f"{BASE}/{part(visit.path['business_id'])}", done)
 
 
