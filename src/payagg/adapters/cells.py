@@ -1,13 +1,14 @@
 """Calls from one cell, or from an operator, to another: JSON under /internal/cell, proven by the cells' secret."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import quote
 
 import httpx
 import msgspec
 
-from payagg.application.ports.cells import EventAnswer
+from payagg.application.ports.cells import CellAnswer, EventAnswer
 from payagg.application.ports.outside import Unavailable
 from payagg.application.schemas.cells import CellState
 from payagg.domain.cells import Cells
@@ -15,7 +16,11 @@ from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.domain.gateway import Gateway
 
 CONNECT_SECONDS = 2.0
+POOL_SECONDS = 1.0
 CALL_SECONDS = 8.0
+# A charge may take as long: 15 s for the provider, 8 for recording its answer.
+FORWARD_SECONDS = 30.0
+CHECK_SECONDS = 3.0
 CONNECTIONS_MAX = 50
 HOPS = 2  # an event's: to the cell that made the reference, and to where that says that it is now
 INTERNAL = "/internal/cell"
@@ -37,13 +42,17 @@ class HttpCells:
 
     def __init__(self, cells: Cells, secret: str) -> None:
         self._cells = cells
-        self._client = httpx.AsyncClient(
-            trust_env=False,
-            follow_redirects=False,
-            timeout=httpx.Timeout(CALL_SECONDS, connect=CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=4.0),
-            headers={"Authorization": f"Bearer {secret}", "Accept-Encoding": "identity"},
-        )
+        # Connections of its own for each cell, so that one which hangs holds up no other.
+        self._clients = {
+            name: httpx.AsyncClient(
+                trust_env=False,
+                follow_redirects=False,
+                timeout=httpx.Timeout(CALL_SECONDS, connect=CONNECT_SECONDS, pool=POOL_SECONDS),
+                limits=httpx.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=4.0),
+                headers={"Authorization": f"Bearer {secret}", "Accept-Encoding": "identity"},
+            )
+            for name in cells.origins
+        }
 
     async def home_gateways(self) -> list[Gateway]:
         answer = await self._get(self._cells.home, f"{INTERNAL}/gateways")
@@ -75,8 +84,64 @@ class HttpCells:
             raise Unavailable(f"the cell {cell} did not take the event: {error.message}")
         return EventAnswer(error.code, error.message)
 
+    async def find(self, place: str) -> str | None:
+        asking = [asyncio.create_task(self._has(cell, place)) for cell in self._cells.others]
+        failure = None
+        try:
+            for answer in asyncio.as_completed(asking):  # the first that has it decides: another one may be frozen
+                try:
+                    cell = await answer
+                except Unavailable as error:
+                    failure = error
+                    continue
+                if cell is not None:
+                    return cell
+        finally:
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+        if failure is not None:
+            raise failure
+        return None
+
+    async def _has(self, cell: str, place: str) -> str | None:
+        """`cell` where it has it, or the cell that it names, None where it never had it."""
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                answer = await self._send("GET", cell, f"{INTERNAL}/{place}", None, {})
+        except TimeoutError:
+            raise Unavailable(f"the cell {cell} did not answer in time") from None
+        moved = answer.headers.get("x-payagg-cell", "")
+        if answer.status_code == httpx.codes.MISDIRECTED_REQUEST and moved in self._cells.others:
+            return str(moved)
+        if answer.status_code not in (httpx.codes.OK, httpx.codes.NOT_FOUND):
+            raise Unavailable(f"the cell {cell} answered {answer.status_code}")
+        return cell if answer.status_code == httpx.codes.OK else None
+
+    async def forward(
+        self, cell: str, method: str, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes
+    ) -> CellAnswer:
+        # `target` as it came, which httpx would tidy.
+        times = httpx.Timeout(FORWARD_SECONDS, connect=CONNECT_SECONDS, pool=POOL_SECONDS).as_dict()
+        own = [*headers, (b"accept-encoding", b"identity")]
+        for _ in range(1 + HOPS):
+            request = httpx.Request(
+                method, self._cells.origins[cell], headers=own, content=body,
+                extensions={"timeout": times, "target": target},
+            )  # fmt: skip
+            answer = await self._answer_of(cell, self._clients[cell].send(request))
+            moved = answer.headers.get("x-payagg-cell", "")
+            if answer.status_code != httpx.codes.MISDIRECTED_REQUEST:
+                told = [(name.lower(), value) for name, value in answer.headers.raw]
+                return CellAnswer(answer.status_code, told, answer.content)
+            if moved not in self._cells.others:
+                break
+            cell = moved
+        raise Unavailable(f"the cell {cell} does not have it, and names no other that can be asked")
+
     async def close(self) -> None:
-        await self._client.aclose()
+        for client in self._clients.values():
+            await client.aclose()
 
     async def _get(self, cell: str, path: str) -> httpx.Response:
         answer = await self._send("GET", cell, path, None, {})
@@ -87,10 +152,14 @@ class HttpCells:
     async def _send(
         self, method: str, cell: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> httpx.Response:
+        url = self._cells.origins[cell] + path
+        return await self._answer_of(
+            cell, self._clients[cell].request(method, url, content=body, headers=dict(headers))
+        )
+
+    async def _answer_of(self, cell: str, asking: Awaitable[httpx.Response]) -> httpx.Response:
         try:
-            return await self._client.request(
-                method, self._cells.origins[cell] + path, content=body, headers=dict(headers)
-            )
+            return await asking
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise Unavailable(f"the cell {cell} cannot be reached: {type(error).__name__}") from None
 

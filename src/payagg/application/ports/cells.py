@@ -19,6 +19,15 @@ class EventAnswer:
     message: str = ""
 
 
+@dataclass(frozen=True)
+class CellAnswer:
+    """A whole answer of a cell; the names of its headers are in small letters."""
+
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes
+
+
 class OtherCells(Protocol):
     """The cells beside this one. Each call is bounded in time and raises Unavailable when a cell cannot be asked."""
 
@@ -30,6 +39,14 @@ class OtherCells(Protocol):
     async def hand_on(self, cell: str, path: str, body: bytes, headers: Mapping[str, str]) -> EventAnswer:
         """Gives a provider's event to the cell that it is for, or to where that says that it is now; `path` follows
         /webhooks, `headers` are the provider's."""
+
+    async def find(self, place: str) -> str | None:
+        """The cell that has the key or the business (`keys/` or `businesses/` and its name), None where none has."""
+
+    async def forward(
+        self, cell: str, method: str, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes
+    ) -> CellAnswer:
+        """Sends a client's request to `cell`, or to where that says that it is for."""
 
 
 class CellMoveRepository(Protocol):

@@ -38,7 +38,8 @@ from payagg.entrypoints.http.api import (
 )
 from payagg.entrypoints.http.api.openapi.document import API_PATH, document
 from payagg.entrypoints.http.server.errors import EXCEPTION_HANDLERS, try_later
-from payagg.entrypoints.http.server.middleware import BODY_SECONDS, STOPPING, Edge
+from payagg.entrypoints.http.server.forwarding import Forwarding
+from payagg.entrypoints.http.server.middleware import BODY_SECONDS, STOPPING, ASGIApp, Edge
 from payagg.entrypoints.http.server.own_hosts import OwnHosts
 from payagg.entrypoints.http.server.rate_limits import Limits
 from payagg.entrypoints.http.server.routing import services as services_of
@@ -104,7 +105,7 @@ def create_app(
     """The whole HTTP side over ready services; a request's body must arrive within `body_seconds`. With `own_hosts` it
     answers under these and loopback names alone. Once `draining` is set it is not ready any more."""
     settings = services.settings
-    state = {
+    state: dict[str, Any] = {
         "services": services,
         "limits": Limits.of(settings, services.store, services.clock),
         "draining": draining or asyncio.Event(),
@@ -131,7 +132,9 @@ def create_app(
         request_max_body_size=None,
         debug=False,
     )
-    framework = partial(Litestar.__call__, app)
+    framework: ASGIApp = partial(Litestar.__call__, app)
+    if services.among_cells is not None:
+        framework = Forwarding(framework, services, services.among_cells, state["limits"])
     app.edge = Edge(
         framework if own_hosts is None else OwnHosts(framework, own_hosts),
         services.payments.entropy.hex,

@@ -16,13 +16,13 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http.server.client_address import address_of, counted_as
 from payagg.entrypoints.http.server.cors import Origins
 from payagg.entrypoints.http.server.errors import refusal_envelope
+from payagg.entrypoints.http.server.places import By, business_context
 from payagg.entrypoints.http.server.request_id import request_id_of
 from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope
 from payagg.entrypoints.process.logs import REQUEST
 from payagg.entrypoints.route.directory import QUESTIONS
 from payagg.entrypoints.route.messages import Incoming, WaitedFor, receive_request, send_response
 from payagg.entrypoints.route.metrics import REQUESTS, begin_at_zero, exposition
-from payagg.entrypoints.route.places import By, business_context
 from payagg.entrypoints.route.proxy import CellProxy, CellUpstream, away
 from payagg.entrypoints.route.upstream import CHECK_SECONDS, Unreachable
 from payagg.entrypoints.settings import Settings

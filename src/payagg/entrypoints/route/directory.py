@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
+from payagg.entrypoints.http.server.places import By, Destination
 from payagg.entrypoints.route.metrics import FOUND, LOOKUPS, NOT_ANSWERED, UNKNOWN, UNREACHABLE
-from payagg.entrypoints.route.places import By, Destination
 from payagg.entrypoints.route.upstream import Unreachable
 
 KEPT_MAX = 100_000  # names, about 200 bytes each

@@ -12,10 +12,10 @@ import httpx
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.rate_limit import EPOCH, RateLimit, TokenBucket
 from payagg.entrypoints.http.server.client_address import Counted
+from payagg.entrypoints.http.server.places import By, Destination, prefix_in
 from payagg.entrypoints.route.directory import CellLookup, CellsAway, Directory, NobodyKnows
 from payagg.entrypoints.route.messages import Incoming
 from payagg.entrypoints.route.metrics import FOLLOWED, UNREACHABLE
-from payagg.entrypoints.route.places import By, Destination, prefix_in
 from payagg.entrypoints.route.upstream import Headers, Unreachable
 
 FOLLOWED_MAX = 2  # times that one request is sent on to the cell that another one named

@@ -14,7 +14,7 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application.accounts.audit import AuditTrail
 from payagg.application.cells.gateway_replication import GatewayReplication
-from payagg.application.ports.cells import EventAnswer
+from payagg.application.ports.cells import CellAnswer, EventAnswer
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials, UpdateGateway
 from payagg.domain.audit import Actor, ActorRealm, AuditFilter
 from payagg.domain.gateway import OVERLAP, Gateway, GatewayStatus
@@ -44,6 +44,12 @@ class Wire:
 
     async def hand_on(self, cell: str, path: str, body: bytes, headers: Mapping[str, str]) -> EventAnswer:
         raise AssertionError("no event here")
+
+    async def find(self, place: str) -> str | None:
+        raise AssertionError("no request here")
+
+    async def forward(self, *_: Any) -> CellAnswer:
+        raise AssertionError("no request here")
 
 
 @dataclass

@@ -5,9 +5,9 @@ import subprocess
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from payagg.entrypoints.http.server.places import By, Destination
 from payagg.entrypoints.route.directory import CellsAway, Directory
 from payagg.entrypoints.route.metrics import REQUESTS, begin_at_zero, exposition
-from payagg.entrypoints.route.places import By, Destination
 from tests.support.machine import program
 from tests.unit.entrypoints.route.cells import FakeCell
 

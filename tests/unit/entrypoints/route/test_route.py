@@ -7,8 +7,8 @@ import pytest
 from payagg.domain.api_key import hash_secret
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.server.client_address import counted_as, parse_address
+from payagg.entrypoints.http.server.places import By, Destination, business_context, prefix_in
 from payagg.entrypoints.route.directory import CellsAway, Directory, NobodyKnows
-from payagg.entrypoints.route.places import By, Destination, business_context, prefix_in
 from payagg.entrypoints.route.proxy import Guesses
 from tests.support.refusals import refusal_of
 from tests.unit.entrypoints.route.cells import FakeCell

@@ -9,10 +9,10 @@ import pytest
 
 from payagg.adapters.system import SystemEntropy
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.http.server.places import By, Destination
 from payagg.entrypoints.route.app import RouterApp
 from payagg.entrypoints.route.directory import CHECK_AGAIN_SECONDS
 from payagg.entrypoints.route.messages import Incoming
-from payagg.entrypoints.route.places import By, Destination
 from payagg.entrypoints.route.proxy import CellProxy
 from payagg.entrypoints.route.upstream import Unreachable
 from tests.support.assembly import SETTINGS

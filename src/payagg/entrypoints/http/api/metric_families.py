@@ -79,6 +79,7 @@ COUNTERS = {
         ("provider", "environment", "fault"),
         _refused_events,
     ),
+    "requests_handed_on": CounterKind("Requests sent on to the cell that has what they name.", ("cell",)),
     "events_handed_on": CounterKind("Events from providers given to the cell that they are for.", ("cell",)),
     "connections_refused": CounterKind(
         "Connections closed unread, as there were too many in all or of one address.", (), _once

@@ -46,14 +46,19 @@ class SharedLimit:
     limit: RateLimit
     over: dict[str, datetime] = field(default_factory=dict)
 
-    async def hit(self, client: Counted) -> None:
-        """Counts one; raises RATE_LIMITED where there is no room."""
+    def ensure_open(self, client: Counted) -> None:
+        """Raises RATE_LIMITED where this process met the limit."""
         now = self.clock.now()
         for name, _ in client:
             until = self.over.get(name)
             if until is not None and now < until:
                 raise _refusal(until, now)
             self.over.pop(name, None)
+
+    async def hit(self, client: Counted) -> None:
+        """Counts one; raises RATE_LIMITED where there is no room."""
+        self.ensure_open(client)
+        now = self.clock.now()
         for name, times in client:
             limit = RateLimit(self.limit.most * times, self.limit.window)
             until = await self.store.count_hit(f"{self.name}:{name}", now, limit)
