@@ -28,8 +28,8 @@ REFERENCE_DRAWS = 8
 
 @dataclass(frozen=True)
 class Initiation:
-    """`created` False = a replay of an open payment; `mismatch` = the key came with another body this time;
-    `unsigned` = nothing can be sent to the webhookUrl now, as no active endpoint has a secret to sign it with."""
+    """`created` False = a replay of an open payment; `mismatch` = the key came with another body; `unsigned` = nothing
+    can be sent to the webhookUrl now, as no active endpoint has a signing secret."""
 
     payment: InitiatedPayment
     created: bool
@@ -57,7 +57,7 @@ class Payments:
         """Creates an INITIATED payment, or replays the open one that holds the idempotency key.
 
         Raises VALIDATION_ERROR, DUPLICATE_PAYMENT, GATEWAY_NOT_FOUND, GATEWAY_DISABLED, NO_GATEWAY_AVAILABLE, and
-        KeyStateChanged when the key no longer stands as `cached`.
+        KeyStateChanged when the key's state differs from `cached`.
         """
 
         async def add(payment: Payment) -> tuple[Payment, bool]:
@@ -117,7 +117,7 @@ class Payments:
         raise Unavailable("no free reference was drawn")
 
     async def initiate_test(self, command: TestPayment, business: Business, *, by: Actor) -> Initiation:
-        """A SANDBOX payment served by the simulator; raises NO_SANDBOX_KEY where no key could have asked for it."""
+        """A SANDBOX payment served by the simulator; raises NO_SANDBOX_KEY without an active SANDBOX key."""
         async with self.store.begin() as tx:
             await _ensure_sandbox_key(tx, business.id)
         fields = {name: getattr(command, name) for name in command.__struct_fields__}
@@ -130,9 +130,9 @@ class Payments:
 
     @retry_on_conflict
     async def _add_recorded(self, payment: Payment, by: Actor) -> tuple[Payment, bool]:
-        """As the store's `add_payment`, and its audit entry with it: behind this payment is a person."""
+        """As the store's `add_payment`, with an audit entry, as a person made this payment."""
         async with self.store.begin() as tx:
-            # Whoever moves the business to another cell takes its keys first, under the same lock.
+            # A move to another cell takes the keys first, under the same lock.
             await tx.businesses.lock(payment.business_id)
             await _ensure_sandbox_key(tx, payment.business_id)
             if await tx.payments.add(payment):
@@ -155,7 +155,7 @@ class Payments:
         found = _ensure_owner(await self.store.find_payment(reference, cached), business_id, environment)
         payment = await self.settlement.view_for_events(found)
         facts: list[Anomaly] = []
-        # Few payments have any, and those alone are worth another statement.
+        # Few payments have any, so only those cost another statement.
         if payment.has_adjustments:
             async with self.store.begin() as tx:
                 facts = await tx.anomalies.of_payment(reference)
