@@ -1,4 +1,4 @@
-"""The console for merchants and administrators: pages over our own API, as a signed-in browser sees it."""
+"""The console for merchants and administrators: pages over our own API."""
 
 from payagg.entrypoints.http.console import (
     adjustments,

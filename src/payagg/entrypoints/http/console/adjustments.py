@@ -1,4 +1,4 @@
-"""A business's adjustments: what became of its money, and what of it waits for somebody."""
+"""A business's adjustments, and those that need attention."""
 
 from dataclasses import replace
 from typing import Any

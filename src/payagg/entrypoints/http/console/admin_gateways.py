@@ -24,9 +24,9 @@ async def _list_page(visit: PageRequest) -> Response[bytes]:
 
 
 async def _detail_page(visit: PageRequest, tested: dict[str, Any] | None = None) -> Response[bytes]:
-    """`tested`: what the provider has just said of the credentials."""
+    """`tested`: the result of a test of the credentials."""
     path, search = _path(visit), visit.query("search")
-    page_number = visit.query("page") or "1"  # which the API refuses by name
+    page_number = visit.query("page") or "1"  # the API refuses it by name
     query = {"page": page_number, "perPage": PER_PAGE, "search": search}
     merchants = await visit.api.call("GET", f"{path}/merchants", query=query)
     ready = await visit.api.get(f"{path}/readiness")
@@ -59,7 +59,7 @@ async def create(visit: PageRequest) -> Response[bytes]:
 @form(ONE, "admin", back=_detail_page)
 async def change(visit: PageRequest) -> Response[bytes]:
     order = visit.form.get("display_order", "").strip()
-    # What is no number goes on as it is, and the API refuses it by name.
+    # A value that is no number is passed on, and the API refuses it by name.
     body: dict[str, Any] = {"displayOrder": int(order) if order.isdecimal() and len(order) < 18 else order}
     if "name" in visit.form:
         body |= {"name": visit.form["name"].strip(), "description": visit.form_value("description")}
@@ -87,7 +87,7 @@ async def delete(visit: PageRequest) -> Response[bytes]:
 
 @form(ONE + "/credentials", "admin", back=_detail_page)
 async def credentials(visit: PageRequest) -> Response[bytes]:
-    """An empty field keeps what is on file. What the API says of a value that it refuses never repeats it."""
+    """An empty field keeps what is on file. The API's refusal never repeats the value."""
     sent = {visit.form.get(f"name-{row}", "").strip(): visit.form.get(f"value-{row}", "") for row in range(OTHERS)}
     for field, value in visit.form.items():
         what, _, name = field.partition(".")
@@ -116,7 +116,7 @@ async def end_overlap(visit: PageRequest) -> Response[bytes]:
 
 @form(ONE + "/logo", "admin", back=_detail_page, body_max=LOGO_BODY_MAX)
 async def logo(visit: PageRequest) -> Response[bytes]:
-    """The form as it came: the API takes the file out of it."""
+    """The raw form: the API reads the file from it."""
     media_type = visit.request.headers["content-type"]
     await visit.api.call("POST", f"{_path(visit)}/logo", visit.body, media_type=media_type)
     return _led_back(visit, "logo-saved")

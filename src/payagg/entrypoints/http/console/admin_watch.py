@@ -1,4 +1,4 @@
-"""What administrators watch and work off: payments of all businesses, anomalies, reconciliations, audit, health."""
+"""The administrators' pages: payments of all businesses, anomalies, reconciliations, audit, health."""
 
 from datetime import datetime
 from typing import Any
@@ -25,8 +25,8 @@ from payagg.entrypoints.http.console.visit import PageRequest, form, page
 HOME = "/console/admin"
 OWNER = ("environment", "businessId")
 ANOMALY_FILTERS = ("severity", "status", "kind", "assignee", "reference")
-# What reconciliation found, in the order in which it is shown: first what is a finding alone, as no anomaly waits for
-# anybody; then what may have become an anomaly; then what asks for nobody.
+# Findings in display order: first those without an anomaly, which nobody else reports; then those that may be
+# anomalies; then those that need nobody.
 BUCKETS = {
     "HERE_ONLY": "paid here, no money there",
     "UNREADABLE": "lines that could not be read",
@@ -164,7 +164,7 @@ async def health(visit: PageRequest) -> Response[bytes]:
 
 
 def _text(visit: PageRequest, name: str) -> str:
-    """What a text area holds. A browser sends each end of a line as two characters and counts it as one."""
+    """A text area's value. A browser sends each line end as two characters and counts it as one."""
     return visit.form.get(name, "").replace("\r\n", "\n").strip()
 
 

@@ -30,7 +30,7 @@ async def _checkout_page(visit: PageRequest) -> Response[bytes]:
 
 
 def _options(gateways: list[dict[str, Any]], environment: Environment, root: str) -> list[Markup]:
-    """What the checkout page shows of those that are on, by its own template."""
+    """The checkout page's own template with the enabled options."""
     options = [
         CheckoutGateway(
             slug=one["slug"],
@@ -66,14 +66,14 @@ async def change(visit: PageRequest) -> Response[bytes]:
         }
         if not own.get("isBuiltIn"):
             body["isEnabled"] = "is_enabled" in visit.form
-            # An option that is off cannot be the default one; switching it off ends that by itself.
+            # A disabled option cannot be the default; disabling it clears the default.
             body |= {} if body["isEnabled"] else {"isDefault": False}
         await visit.api.patch(f"{place.api}/gateways/{part(visit.path['gateway_id'])}", body)
     return visit.see_other(f"{place.url}/checkout", "checkout-changed")
 
 
 async def _move(visit: PageRequest, place: BusinessContext, gateways: list[dict[str, Any]]) -> None:
-    """One place up or down among those that have an order of their own; at an end nothing changes."""
+    """One place up or down among the ordered options; at an end nothing changes."""
     ids = [one["id"] for one in gateways if not one["isBuiltIn"]]
     if visit.path["gateway_id"] not in ids:
         return

@@ -15,7 +15,7 @@ async def _keys_page(visit: PageRequest, made: dict[str, Any] | None = None) -> 
     keys = None
     try:
         keys = (await visit.api.get(f"{place.api}/api-keys"))[place.name]
-    except ApiRefused as refused:  # the API lists no keys of a business that is not active
+    except ApiRefused as refused:  # the API lists no keys of an inactive business
         if refused.status != 403:
             raise
         visit = replace(visit, problem=visit.problem or refused)
@@ -29,7 +29,7 @@ async def keys(visit: PageRequest) -> Response[bytes]:
 
 @form(BASE + "/keys", "merchant", back=_keys_page)
 async def create(visit: PageRequest) -> Response[bytes]:
-    """The answer itself shows the secret: nothing keeps it, so no address could show it later."""
+    """The answer itself shows the secret: it is not stored, so no later page could show it."""
     place = await business_context(visit)
     body = {"environment": place.environment, "name": visit.form.get("name", "").strip()}
     return await _keys_page(visit, await visit.api.post(f"{place.api}/api-keys", body))

@@ -1,4 +1,4 @@
-"""What people call a thing: the names behind the ids and slugs of the API, and an audit entry in words."""
+"""Names for people: of the API's ids and slugs, and an audit entry in words."""
 
 import re
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ KINDS = {"api_key": "API key", "webhook": "webhook endpoint"}
 
 
 async def names_of(visit: PageRequest, place: BusinessContext | None) -> Names:
-    """By id, gateways by slug too; of a business's keys and endpoints where there is a `place`. What the API does not
-    show to this reader has no name here."""
+    """By id, gateways by slug too; with a `place` also the business's keys and endpoints. What the API does not show to
+    this user has no name here."""
     names = {spec.slug: spec.look.name for spec in visit.services.settings.providers}
     names[SIMULATOR_OPTION.slug] = SIMULATOR_OPTION.name
     for one in await _fetch_list(visit, f"{place.api}/gateways" if place else "/admin/gateways"):
@@ -54,7 +54,7 @@ def action(word: str) -> str:
 
 
 def change(field: str, before: Any, after: Any, names: Names) -> str:
-    """`isEnabled`, False, True is "is enabled: no → yes"; of what is new or gone the one value that there is."""
+    """`isEnabled`, False, True is "is enabled: no → yes"; a new or removed field shows its one value."""
     shown = [_value(value, names) for value in (before, after) if value is not None]
     gone = " (removed)" if after is None and before is not None else ""
     name = _words(re.sub("([A-Z])", r"_\1", field))

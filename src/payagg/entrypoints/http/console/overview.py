@@ -20,7 +20,7 @@ from payagg.entrypoints.http.console.plot import plot
 from payagg.entrypoints.http.console.visit import PageRequest, page
 
 DAYS = (7, 14, 30)
-# What went well at the bottom of each bar.
+# Successes at the bottom of each bar.
 STATUSES = ["SUCCESS", "PENDING", "INITIATED", "FAILED", "REVERSED"]
 ENDED = {status.value for status in Status} - {"PENDING", "INITIATED"}
 
@@ -46,7 +46,7 @@ class Period:
 
     @property
     def totals(self) -> dict[str, tuple[int, int]]:
-        """By status, in the order of STATUSES, without those that no payment has."""
+        """By status, in the order of STATUSES, without empty ones."""
         added = {one: [(day.counts[one], day.amounts[one]) for day in self.days] for one in STATUSES}
         return {
             status: (sum(count for count, _ in each), sum(amount for _, amount in each))
@@ -64,12 +64,12 @@ class Period:
 
     @property
     def rate(self) -> float | None:
-        """Per cent of what ended."""
+        """Per cent of ended payments."""
         ended = sum(count for status, (count, _) in self.totals.items() if status in ENDED)
         return 100 * self.totals.get("SUCCESS", (0, 0))[0] / ended if ended else None
 
     def fold_days(self) -> Iterator[list[DayTotals]]:
-        """Newest first, each day with payments alone, days in a row without any together."""
+        """Newest first: each day with payments by itself, consecutive days without any together."""
         for _, days in groupby(reversed(self.days), key=lambda day: day.count and day.day):
             yield list(days)
 
@@ -115,7 +115,7 @@ async def _period(visit: PageRequest, place: BusinessContext, first: datetime, d
 
 
 async def _gateways(visit: PageRequest, place: BusinessContext, first: datetime, days: int) -> dict[str, Any]:
-    """What was paid through which, of the newest payments alone: those that one answer of the API's list holds."""
+    """What was paid by gateway, over the newest payments: those in one answer of the API's list."""
     asked = _range_query(place, first, days)
     found = await visit.api.get(f"{place.api}/payments", **asked, status="SUCCESS", limit=PAGE_MAX)
     names, counts, amounts = await names_of(visit, place), Counter[str](), Counter[str]()
@@ -129,8 +129,8 @@ async def _gateways(visit: PageRequest, place: BusinessContext, first: datetime,
 
 
 async def _checklist(visit: PageRequest, place: BusinessContext) -> dict[str, bool | None]:
-    """What LIVE needs, and whether it is there; None where the API does not say, as of the keys of a business that is
-    not active."""
+    """What LIVE needs, and whether it is there; None when the API does not show it, such as the keys of an inactive
+    business."""
     live = Environment.LIVE
     is_active = place.business["status"] == BusinessStatus.ACTIVE.value
     keys = (await visit.api.get(f"{place.api}/api-keys"))["live"] if is_active else None
@@ -144,7 +144,7 @@ async def _checklist(visit: PageRequest, place: BusinessContext) -> dict[str, bo
 
 
 async def _has_gateway(visit: PageRequest, place: BusinessContext) -> bool:
-    """Whether initiate would find one. No operation tells a merchant so before there is a LIVE key."""
+    """Whether initiate would find a LIVE gateway. No operation shows this before there is a LIVE key."""
     try:
         await visit.services.payment_options.ensure_can_initiate(place.business["id"], Environment.LIVE, None)
     except Refusal as refusal:

@@ -1,5 +1,5 @@
-"""A user's own sessions: where they are signed in, and ending what they are not. The API is asked first, as on every
-page: it refuses who was revoked."""
+"""A user's own sessions: where they are signed in, and ending one. The API is called first, as on every page: it
+refuses a revoked user."""
 
 from litestar import Response
 from litestar.handlers import HTTPRouteHandler

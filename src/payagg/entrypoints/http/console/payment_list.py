@@ -20,7 +20,7 @@ FILTERS = ("status", "from", "to", "search")
 EXPORTED = ("status", "from", "to")
 OPEN = ("INITIATED", "PENDING")
 LIMIT = 50
-SCANNED = 10  # pages of SCAN payments that one search by name, amount or last six looks at; the next goes on from there
+SCANNED = 10  # pages of SCAN payments that one search by name, amount or last six reads; the next continues from there
 SCAN = 100
 LAST = 6  # characters of a reference that a payer reads out
 NAIRA = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,2}))?")
@@ -30,7 +30,7 @@ async def list_page(
     visit: PageRequest, path: str, fixed: Mapping[str, str], names: tuple[str, ...], facts: Mapping[str, Any]
 ) -> Response[bytes]:
     """A page of the list at `path` of the API, filtered by the page's own parameters `names`; `fixed` are the API's
-    alone. What the API refuses of a filter is said above the list."""
+    alone. A refused filter is shown above the list."""
     wanted = query_values(visit, names)
     after = visit.query("after")
     shown: dict[str, Any] = {"payments": [], "nextCursor": None, "hasMore": False}
@@ -57,8 +57,8 @@ async def list_page(
 
 
 async def _find_page(visit: PageRequest, path: str, query: dict[str, str], after: str) -> dict[str, Any]:
-    """A page of the API's list. It finds a whole reference and an email by itself; for a name, an amount or the last
-    of a reference its newest SCANNED pages are read, and the answer's cursor goes on from there."""
+    """A page of the API's list. The API finds a whole reference and an email; for a name, an amount or the end of a
+    reference the newest SCANNED pages are read, and the answer's cursor continues from there."""
     term = query.pop("search")
     if REFERENCE_SHAPE.fullmatch(term.upper()):
         query["reference"] = term.upper()
@@ -87,13 +87,13 @@ def _is_found(payment: Mapping[str, Any], term: str) -> bool:
 
 
 def kobo(naira: str) -> int | None:
-    """None for what is no amount of naira."""
+    """None when it is no amount of naira."""
     found = NAIRA.fullmatch(naira.strip().removeprefix("₦").replace(",", ""))
     return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0")) if found else None
 
 
 def query_values(visit: PageRequest, names: tuple[str, ...]) -> dict[str, str]:
-    """The parameters of the page's address by their names, empty where they are not given."""
+    """The parameters of the page's address by name, empty when absent."""
     return {name: visit.query(name).strip() for name in names}
 
 
@@ -106,13 +106,13 @@ def _day(text: str, later: int) -> str:
     try:
         return f"{date.fromisoformat(text) + timedelta(days=later)}T00:00:00+01:00" if text else ""
     except (ValueError, OverflowError):
-        return text  # which the API refuses by name
+        return text  # the API refuses it by name
 
 
 async def found_of(
     visit: PageRequest, path: str, wanted: Mapping[str, str], name: str
 ) -> tuple[PageRequest, dict[str, Any]]:
-    """What a list shows, called `name`; what the API refuses of a filter is said above it."""
+    """A list's content, under `name`; a refused filter is shown above it."""
     shown: dict[str, Any] = {name: [], "nextCursor": None, "hasMore": False}
     try:
         shown = await visit.api.get(path, **wanted, after=visit.query("after"))
@@ -128,7 +128,7 @@ async def found_of(
 async def timeline_facts(
     visit: PageRequest, story: Mapping[str, Any], place: BusinessContext | None = None
 ) -> dict[str, Any]:
-    """What the page of one payment shows beside the story itself. It renews itself while something may still happen."""
+    """What a payment's page shows beside its timeline. It reloads while the payment may still change."""
     payment = story["payment"]
     is_open = payment["status"] in OPEN
     waits = any(one["status"] == "PENDING" for one in story["deliveries"])

@@ -1,4 +1,4 @@
-"""A business's payments: list, export, one payment's story, test payments."""
+"""A business's payments: list, export, one payment's timeline, test payments."""
 
 from litestar import Response
 
@@ -52,7 +52,7 @@ async def simulate(visit: PageRequest) -> Response[bytes]:
 
 
 async def _test_payment(visit: PageRequest) -> Response[bytes]:
-    # A form that is sent twice makes one payment.
+    # A form sent twice makes one payment.
     key = visit.form.get("idempotency_key") or visit.services.payments.entropy.hex(KEY_BYTES)
     facts = {"place": await business_context(visit), "section": "/test-payment", "idempotency_key": key}
     return visit.page("test_payment", facts)

@@ -1,5 +1,5 @@
-"""Where a merchant's page stands: one business and one environment, both named in the address, so that no page, tab or
-bookmark ever shows the other environment's data."""
+"""The context of a merchant's page: one business and one environment, both in the address, so no page, tab or bookmark
+ever shows the other environment's data."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +35,7 @@ class BusinessContext:
 
 
 async def business_context(visit: PageRequest) -> BusinessContext:
-    """Raises NOT_FOUND for an environment that there is not, and ApiRefused for a business that is not one's own."""
+    """Raises NOT_FOUND for an unknown environment, and ApiRefused for a business that is not the user's."""
     environment = visit.path["environment"].upper()
     if environment not in Environment.__members__ or visit.path["environment"].isupper():
         raise Refusal(ErrorCode.NOT_FOUND)

@@ -55,12 +55,12 @@ async def sign_in_form(
 
 
 def _takes_tokens(use_cases: Services) -> bool:
-    """Where an issuer signs people in, a token that somebody copied must not."""
+    """When an issuer signs people in, a copied token must not."""
     return use_cases.issuer is None or use_cases.settings.dev
 
 
 async def let_in(request: AnyRequest, session: Session) -> Cookie:
-    """The cookie of a session that the API lets in: it is tried before it is kept. Raises Refusal or ApiRefused."""
+    """The cookie of a session that the API accepts: it is tried before it is set. Raises Refusal or ApiRefused."""
     found = await ensure_accepted(OwnApi(request, session.credential), session.realm)
     if session.realm == "merchant" and not found["businesses"]:
         raise Refusal(ErrorCode.FORBIDDEN)
@@ -68,7 +68,7 @@ async def let_in(request: AnyRequest, session: Session) -> Cookie:
 
 
 async def ensure_accepted(api: OwnApi, realm: Realm) -> Any:
-    """What the API says first to somebody signed in; raises ApiRefused for who was revoked."""
+    """The first call of a signed-in user; raises ApiRefused for a revoked one."""
     return await api.get(MANAGED if realm == "merchant" else "/admin/gateways")
 
 
@@ -128,7 +128,7 @@ def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
 
 @page("/console", "merchant")
 async def console(visit: PageRequest) -> Response[bytes]:
-    """Leads who has one business to it; others choose."""
+    """Redirects a user with one business to it; others choose."""
     found = (await visit.api.get(MANAGED))["businesses"]
     only = len(found) == 1
     return visit.see_other(f"/console/business/{part(found[0]['id'])}/sandbox" if only else "/console/businesses")
@@ -146,7 +146,7 @@ async def file(request: AnyRequest, digest: FromPath[str], name: FromPath[str]) 
 
 @get("/", include_in_schema=False)
 async def root(request: AnyRequest) -> Response[Any]:
-    """People are led to the console, programs get the addresses that they may want."""
+    """Browsers are redirected to the console; programs get a list of addresses."""
     use_cases = services(request)
     if "text/html" in request.headers.get("accept", ""):
         return see_other(use_cases, "/console")

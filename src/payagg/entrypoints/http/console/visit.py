@@ -1,4 +1,4 @@
-"""How a page or a form of the console is declared: session, form, call, page, in one order, refusals as pages."""
+"""Declares a page or a form of the console: session, form, call, page, in one order, refusals as pages."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ TITLES = {
     429: "Too many attempts",
     503: "Try again in a moment",
 }
-# What a page says after a form did what it was to do: words of ours alone, by the name in its address.
+# The messages after a form succeeded: our own texts, by the name in the page's address.
 DONE = {
     "key-revoked": "The key is revoked. Requests with it fail from now on.",
     "webhook-changed": "The endpoint is changed.",
@@ -66,8 +66,8 @@ _log = structlog.get_logger("payagg.console")
 
 @dataclass(frozen=True)
 class PageRequest:
-    """One request of a signed-in browser. `problem` is what the API refused the form with, when its page is shown
-    again; `form` what was sent."""
+    """One request of a signed-in browser. `problem` is the API's refusal when a form's page is shown again; `form` is
+    what was sent."""
 
     request: AnyRequest
     services: Services
@@ -76,21 +76,21 @@ class PageRequest:
     path: Mapping[str, str]
     form: Mapping[str, str] = field(default_factory=dict)
     problem: ApiRefused | None = None
-    body: bytes = field(default=b"", repr=False)  # of a form with a file, as it came
+    body: bytes = field(default=b"", repr=False)  # of a form with a file, raw
 
     def query(self, name: str) -> str:
         return str(self.request.query_params.get(name, ""))
 
     def form_value(self, name: str) -> str | None:
-        """What a field of the form holds; None where it is empty."""
+        """A form field's value; None when empty."""
         return self.form.get(name, "").strip() or None
 
     def at(self, **names: str) -> "PageRequest":
-        """The same visit of another path's parameters."""
+        """The same visit with another path's parameters."""
         return replace(self, path={**self.path, **names}, form={})
 
     def page(self, template: str, facts: Mapping[str, Any]) -> Response[bytes]:
-        """Shown with the problem's status, if there is one."""
+        """With the problem's status, if there is one."""
         shown = {
             "visit": self,
             "form_token": self.session.form_token,
@@ -114,13 +114,13 @@ class Declare(Protocol):
 
 
 def page(path: str, realm: Realm) -> Declare:
-    """Declares a page for who is signed in; others are led to the sign-in."""
+    """Declares a page for signed-in users; others are redirected to the sign-in."""
     return _declare("GET", path, realm, None)
 
 
 def form(path: str, realm: Realm, back: Show | None = None, **opt: Any) -> Declare:
-    """Declares what a form does. When the API refuses it as bad input or for the state of things, `back` shows the page
-    that the form stands on again, with the refusal and what was sent."""
+    """Declares a form's action. When the API refuses it as bad input or by state, `back` shows the form's page again,
+    with the refusal and what was sent."""
     return _declare("POST", path, realm, back, **opt)
 
 
@@ -160,7 +160,7 @@ def _declare(method: Any, path: str, realm: Realm, back: Show | None, **opt: Any
 
 
 def fields_of(request: AnyRequest, body: bytes) -> dict[str, str]:
-    """The form's fields, the last of each name, files left out; raises VALIDATION_ERROR for what no form of ours
+    """The form's fields, the last of each name, without files; raises VALIDATION_ERROR for what no form of ours
     sends."""
     media_type, options = parse_options_header(request.headers.get("content-type", ""))
     try:
@@ -186,13 +186,13 @@ def notice(request: AnyRequest, status: int, text: str, retry_after: str | None 
 
 
 def _requested_path(request: AnyRequest) -> str:
-    """The path as it was asked for: the edge has made an odd one into one that leads nowhere."""
+    """The requested path: the edge turns an odd one into one that matches nothing."""
     scope: Any = request.scope
     return str((scope.get("raw_path") or scope["path"].encode()).decode("latin-1"))
 
 
 def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    """As the API's, but that a missing address is a page in the console, and outside the API for every browser."""
+    """As the API's, except that an unknown address is a page in the console, and outside the API for every browser."""
     path = _requested_path(request)
     is_read = "text/html" in request.headers.get("accept", "") and not path.startswith("/api/")
     if error.status_code == 404 and (is_read or path.startswith(f"{HOME['merchant']}/")):

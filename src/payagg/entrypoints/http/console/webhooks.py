@@ -25,10 +25,10 @@ async def _list_page(visit: PageRequest) -> Response[bytes]:
 async def _detail_page(
     visit: PageRequest, *, secret: str | None = None, is_rotated: bool = False, tested: dict[str, Any] | None = None
 ) -> Response[bytes]:
-    """`secret` and `tested` are shown by the answer to their form alone."""
+    """`secret` and `tested` are shown only by the answer to their form."""
     place = await business_context(visit)
     endpoint = await _endpoint(visit, place, visit.path["endpoint_id"])
-    page_number = visit.query("page") or "1"  # which the API refuses by name
+    page_number = visit.query("page") or "1"  # the API refuses it by name
     query = {"page": page_number, "perPage": PER_PAGE}
     answer = await visit.api.call("GET", f"{_path(place, endpoint['id'])}/deliveries", query=query)
     facts = {
@@ -105,7 +105,7 @@ async def _endpoints(visit: PageRequest, place: BusinessContext) -> list[dict[st
 
 
 async def _endpoint(visit: PageRequest, place: BusinessContext, endpoint_id: str) -> dict[str, Any]:
-    """Of this environment alone; raises NOT_FOUND."""
+    """Only of this environment; raises NOT_FOUND."""
     for one in await _endpoints(visit, place):
         if one["id"] == endpoint_id:
             return one
