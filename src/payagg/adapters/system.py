@@ -1,4 +1,4 @@
-"""Time and chance from the operating system. Nothing else in the product reads a clock or draws a number."""
+"""Time and randomness from the operating system. Nothing else in the product reads a clock or draws a number."""
 
 import asyncio
 import secrets
@@ -11,7 +11,7 @@ import structlog
 from payagg.application.counters import observe
 from payagg.domain.values import REFERENCE_SUFFIXES, make_reference
 
-APART_SECONDS = 5.0  # between a machine's clock and the database's, from which on somebody must look
+APART_SECONDS = 5.0  # between a machine's clock and the database's, beyond which an operator must act
 _log = structlog.get_logger("payagg.clock")
 
 
@@ -23,9 +23,9 @@ class SystemClock:
 
 
 class DatabaseClock:
-    """The database's clock, carried by this process's monotonic one between synchronisations.
+    """The database's clock, continued by this process's monotonic one between synchronisations.
 
-    Every process then agrees on when a payment expires, and a machine whose clock is set back un-expires nothing.
+    Every process then agrees on when a payment expires, and setting a machine's clock back un-expires nothing.
     """
 
     def __init__(self, ask: Callable[[], Awaitable[datetime]]) -> None:
@@ -38,7 +38,7 @@ class DatabaseClock:
         return self._origin + timedelta(seconds=time.monotonic() - self._mark)
 
     async def synchronise(self) -> None:
-        """Takes over the database's time; half the round trip is the best guess of the answer's age."""
+        """Sets the database's time; half the round trip is the best estimate of the answer's age."""
         before = time.monotonic()
         answer = await self._ask()
         after = time.monotonic()
@@ -46,7 +46,7 @@ class DatabaseClock:
         self._compare((datetime.now(UTC) - self.now()).total_seconds())
 
     def _compare(self, ahead: float) -> None:
-        """Tells how many seconds this machine's clock is ahead: no rule goes by it, but one of the two is wrong."""
+        """Reports how many seconds this machine's clock is ahead: no rule uses it, but one of the two is wrong."""
         observe("clock_difference_seconds", abs(ahead))
         is_apart = abs(ahead) > APART_SECONDS
         if is_apart and not self._is_apart:
@@ -54,17 +54,17 @@ class DatabaseClock:
         self._is_apart = is_apart
 
     async def keep(self, every: float = 30.0) -> None:
-        """Synchronises for ever; a database that is down leaves the last synchronisation in force."""
+        """Synchronises for ever; while the database is down the last synchronisation stays in force."""
         while True:
             await asyncio.sleep(every)
             try:
                 await self.synchronise()
-            except Exception:  # noqa: BLE001, S112 - the monotonic clock goes on alone
+            except Exception:  # noqa: BLE001, S112 - the monotonic clock continues alone
                 continue
 
 
 def apart(ahead: float) -> str:
-    """What to say of a machine whose clock is so many seconds ahead of the database's."""
+    """The warning for a machine whose clock is this many seconds ahead of the database's."""
     direction = "ahead of" if ahead > 0 else "behind"
     return (
         f"This machine's clock is {abs(ahead):.0f} s {direction} the database's, which every rule goes by: see that NTP"
@@ -73,7 +73,7 @@ def apart(ahead: float) -> str:
 
 
 class SystemEntropy:
-    """Chance from the operating system's generator."""
+    """Randomness from the operating system's generator."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix

@@ -1,5 +1,4 @@
-"""The neutral marks that payers see of providers until an administrator changes them: we draw them, as nobody's
-trademark is ours to ship."""
+"""Neutral logos of providers until an administrator changes them: drawn by us, as trademarks are not ours to ship."""
 
 import io
 from collections.abc import Callable
@@ -14,7 +13,7 @@ Canvas: TypeAlias = "ImageDraw"
 
 
 def png(paint: Callable[[Canvas, int], None]) -> bytes:
-    """What `paint` draws, which gets the pixels of one unit."""
+    """The picture that `paint` draws; it gets the pixels of one unit."""
     from PIL import Image, ImageDraw  # 3 MiB that a process needs once in a deployment's life
 
     large = Image.new("RGB", (SIDE * SMOOTH, SIDE * SMOOTH), GROUND)

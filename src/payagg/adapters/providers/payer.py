@@ -1,4 +1,4 @@
-"""Payer data for providers that insist on what merchants may leave out: safe stand-ins that belong to nobody."""
+"""Payer data for providers that require what merchants may omit: safe placeholders that belong to nobody."""
 
 import re
 
@@ -16,8 +16,8 @@ def alias(reference: str) -> str:
 
 
 def email_of(email: str | None, reference: str) -> str:
-    """The address as a provider takes it. Its pattern allows ASCII alone, and an address that it refuses would cost the
-    payer the payment."""
+    """The address as a provider accepts it. Its pattern allows only ASCII, and a refused address would cost the payer
+    the payment."""
     return (ascii_email(email) if email else None) or alias(reference)
 
 

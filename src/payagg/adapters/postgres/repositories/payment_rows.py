@@ -1,4 +1,4 @@
-"""How a payment lies in its table, and the one statement that adds payments, each with its idempotency key."""
+"""A payment as a row, and the one statement that adds payments, each with its idempotency key."""
 
 # ruff: noqa: S608 - only our own column names are put into the texts
 
@@ -18,7 +18,7 @@ PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)
 NOTED = ("sequence", "fee", "net_amount", "has_adjustments")
 
 _TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint", "is_test": "boolean"}
-# What a new payment says; the rest is learned later.
+# A new payment's columns; the rest is set later.
 _NEW = tuple(name for name in PAYMENT.names if name not in NOTED or name == "sequence")
 _GIVEN = ", ".join(f"{name} {'timestamptz' if name.endswith('_at') else _TYPES.get(name, 'text')}" for name in _NEW)
 _CACHED = ("key_id", "key_status", "business_status", "kyc_status")
