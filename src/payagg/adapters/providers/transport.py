@@ -65,8 +65,8 @@ class Transport:
         content: bytes | None = None,
         body_max: int = BODY_MAX,
     ) -> ProviderAnswer:
-        """One request and its whole answer; raises ProviderFault. Never retried: only the caller knows what a lost
-        answer means. A 429 or 5xx is a fault here; the caller reads every other status."""
+        """One request and its whole answer; raises ProviderFault. Never retried: only the caller can judge a lost
+        answer. A 429 or 5xx is a fault here; the caller reads every other status."""
         try:
             async with asyncio.timeout(self.deadline):
                 answer = await self._exchange(method, url, headers, content, body_max)
