@@ -41,7 +41,7 @@ from payagg.domain.payment_search import EARLIEST, LATEST, PaymentCursor, Paymen
 from payagg.domain.values import Environment
 
 # The instant before which every payment is visible: one that is being added is dated within its transaction, and after
-# that has a number (docs/decisions/lists.md). The transaction that asks began before it looks.
+# that has a number (docs/decisions/postgres.md). The transaction that asks began before it looks.
 HORIZON = Statement(
     """
     SELECT least(now(), min(xact_start)) FROM pg_stat_activity
