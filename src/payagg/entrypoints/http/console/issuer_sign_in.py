@@ -15,10 +15,10 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.console import cookies
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused
+from payagg.entrypoints.http.console.page_request import PAGES
 from payagg.entrypoints.http.console.pages import render_page
 from payagg.entrypoints.http.console.session import HOME, NAMES, Realm
 from payagg.entrypoints.http.console.sign_in import let_in, sign_in_form
-from payagg.entrypoints.http.console.visit import PAGES
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 
 FLOW_SECONDS = 600  # to sign in at the issuer

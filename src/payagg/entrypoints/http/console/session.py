@@ -79,18 +79,18 @@ async def begin_session(request: AnyRequest, session: Session) -> Cookie:
     return sealed
 
 
-async def find_session(request: AnyRequest, realm: Realm, *, visits: bool = False) -> Session | None:
+async def find_session(request: AnyRequest, realm: Realm, *, is_sign_in: bool = False) -> Session | None:
     """The browser's session, or with `visits` that of its sign-in form; None without one, or when it is expired, ended
     or not ours. Raises VALIDATION_ERROR for two of them."""
     use_cases = services(request)
     try:
-        session = Session(**(cookies.open_cookie(request, _name(realm, visits=visits)) or {}))
+        session = Session(**(cookies.open_cookie(request, _name(realm, is_sign_in=is_sign_in)) or {}))
     except TypeError:  # no session, or another release's
         return None
-    is_right = session.realm == realm and session.is_signed_in is not visits
+    is_right = session.realm == realm and session.is_signed_in is not is_sign_in
     if not is_right or _now(use_cases) >= session.expires:
         return None
-    if visits or await use_cases.console_sessions.see(session.form_token, _address(request)):
+    if is_sign_in or await use_cases.console_sessions.see(session.form_token, _address(request)):
         return session
     return None
 
@@ -98,13 +98,13 @@ async def find_session(request: AnyRequest, realm: Realm, *, visits: bool = Fals
 def cookie(use_cases: Services, session: Session) -> Cookie:
     """Raises VALIDATION_ERROR on `token` for one that no browser would keep."""
     content = {name: getattr(session, name) for name in Session.__dataclass_fields__}
-    name = _name(session.realm, visits=not session.is_signed_in)
+    name = _name(session.realm, is_sign_in=not session.is_signed_in)
     return cookies.seal_cookie(use_cases, name, content, session.expires - _now(use_cases))
 
 
 def no_cookie(use_cases: Services, realm: Realm) -> Cookie:
     """The cookie that makes the browser delete its session."""
-    return cookies.forgotten(use_cases, _name(realm, visits=False))
+    return cookies.forgotten(use_cases, _name(realm, is_sign_in=False))
 
 
 def needs_tls(use_cases: Services) -> bool:
@@ -127,10 +127,10 @@ def _address(request: AnyRequest) -> str | None:
     return str(address) if address else None
 
 
-def _name(realm: Realm, *, visits: bool) -> str:
+def _name(realm: Realm, *, is_sign_in: bool) -> str:
     """The sign-in form has its own cookie: a link from another site arrives without the session's (SameSite), and must
     not end the session."""
-    return f"{NAMES[realm]}_visit" if visits else NAMES[realm]
+    return f"{NAMES[realm]}_visit" if is_sign_in else NAMES[realm]
 
 
 def _origin(use_cases: Services) -> str:

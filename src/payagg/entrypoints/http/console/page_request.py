@@ -86,13 +86,13 @@ class PageRequest:
         return self.form.get(name, "").strip() or None
 
     def at(self, **names: str) -> "PageRequest":
-        """The same visit with another path's parameters."""
+        """The same request with another path's parameters."""
         return replace(self, path={**self.path, **names}, form={})
 
     def page(self, template: str, facts: Mapping[str, Any]) -> Response[bytes]:
         """With the problem's status, if there is one."""
         shown = {
-            "visit": self,
+            "request": self,
             "form_token": self.session.form_token,
             "problem": self.problem,
             "form": self.form,
@@ -135,17 +135,17 @@ def _declare(method: Any, path: str, realm: Realm, back: Show | None, **opt: Any
             sent = fields_of(request, body) if method == "POST" else {}
             if method == "POST":
                 sessions.ensure_from_our_page(request, session, sent.get("form_token", ""))
-            visit = PageRequest(
+            page_request = PageRequest(
                 request, use_cases, session, OwnApi(request, session.credential), request.path_params, sent, body=body
             )
             try:
-                return await show(visit)
+                return await show(page_request)
             except ApiRefused as refused:
                 if refused.status == 401:
                     return see_other(use_cases, f"{HOME[realm]}/sign-in?ended=1")
                 if back is None or refused.status not in (400, 403, 409, 413, 429):
                     raise
-                return await back(replace(visit, problem=refused))
+                return await back(replace(page_request, problem=refused))
 
         return HTTPRouteHandler(
             path,

@@ -7,7 +7,7 @@ from typing import Any
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.console.api import part
-from payagg.entrypoints.http.console.visit import PageRequest
+from payagg.entrypoints.http.console.page_request import PageRequest
 
 HOME = "/console/business/{business_id:str}"
 BASE = HOME + "/{environment:str}"
@@ -34,11 +34,11 @@ class BusinessContext:
         return f"/merchant/businesses/{part(self.business['id'])}"
 
 
-async def business_context(visit: PageRequest) -> BusinessContext:
+async def business_context(request: PageRequest) -> BusinessContext:
     """Raises NOT_FOUND for an unknown environment, and ApiRefused for a business that is not the user's."""
-    environment = visit.path["environment"].upper()
-    if environment not in Environment.__members__ or visit.path["environment"].isupper():
+    environment = request.path["environment"].upper()
+    if environment not in Environment.__members__ or request.path["environment"].isupper():
         raise Refusal(ErrorCode.NOT_FOUND)
-    business_id = part(visit.path["business_id"])
-    business = await visit.api.get(f"/merchant/businesses/{business_id}")
+    business_id = part(request.path["business_id"])
+    business = await request.api.get(f"/merchant/businesses/{business_id}")
     return BusinessContext(business, environment, f"/console/business/{business_id}")
