@@ -369,8 +369,8 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             other_cells=other_cells,
             issuer=issuer_of(settings, clock),
         )
-        looks = {spec.slug: spec.look for spec in settings.providers}
-        await services.gateways.seed(settings.builtin_slug, looks, looks)
+        brandings = {spec.slug: spec.branding for spec in settings.providers}
+        await services.gateways.seed(settings.builtin_slug, brandings, brandings)
         yield services
     finally:
         for task in keeping:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from payagg.application.ports.providers import Look, ProviderEventRoute, ProviderLists
+from payagg.application.ports.providers import Branding, ProviderEventRoute, ProviderLists
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 
@@ -23,7 +23,7 @@ class ProviderSpec:
 
     name: str
     slug: str
-    look: Look
+    branding: Branding
     load: Callable[[], Loaded]
     refuses_malformed: bool = False  # whether a signed body that is no event is refused; else acknowledged
     alias: ErrorCode | None = None  # of /webhooks/<slug>, where it has that: the answer without credentials

@@ -16,7 +16,7 @@ from payagg.application.accounts.audit import record
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
 from payagg.application.ports.outside import Clock, Entropy, Images, LogoStore, Unavailable, Vault
-from payagg.application.ports.providers import Look, Provider
+from payagg.application.ports.providers import Branding, Provider
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import (
@@ -254,24 +254,27 @@ class Gateways:
 
     @retry_on_conflict
     async def seed(
-        self, builtin_slug: str, provider_slugs: Iterable[str], looks: Mapping[str, Look] = MappingProxyType({})
+        self, builtin_slug: str, provider_slugs: Iterable[str], brandings: Mapping[str, Branding] = MappingProxyType({})
     ) -> None:
         """Creates the built-in gateway and the providers' once. Their ids are fixed: one that an administrator deleted
-        stays deleted, and one created again under the same slug is not changed. `looks` is by slug."""
+        stays deleted, and one created again under the same slug is not changed. `brandings` is by slug."""
         now = self.clock.now()
         async with self.store.begin() as tx:
             if not any(gateway.is_built_in for gateway in await tx.gateways.all()):
                 built_in = Gateway.seed(id=f"gw_{builtin_slug}", slug=builtin_slug, name="Built-in gateway", now=now)
                 await self._seed(tx, replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
         for order, slug in enumerate(provider_slugs, start=1):
-            id, look = f"gw_{slug}", looks.get(slug) or Look(slug.replace("_", " ").replace("-", " ").title())
+            id, branding = (
+                f"gw_{slug}",
+                brandings.get(slug) or Branding(slug.replace("_", " ").replace("-", " ").title()),
+            )
             async with self.store.begin() as tx:
                 if await tx.gateways.get_any(id) is not None:
                     continue
             own = Gateway.seed(
-                id=id, slug=slug, name=look.name, description=look.description, display_order=order, now=now
+                id=id, slug=slug, name=branding.name, description=branding.description, display_order=order, now=now
             )
-            own = with_changes(own, logo_path=await self._seeded_logo(id, look))
+            own = with_changes(own, logo_path=await self._seeded_logo(id, branding))
             async with self.store.begin() as tx:
                 await self._seed(tx, own)
 
@@ -279,14 +282,14 @@ class Gateways:
         if await tx.gateways.add(gateway):
             await self._record(tx, clock("seed"), Action.GATEWAY_CREATE, None, gateway)
 
-    async def _seeded_logo(self, gateway_id: str, look: Look) -> str | None:
-        """The path of the look's logo; None without a logo or when the store is away, as a server must start without
-        it. Processes that start together write the same file."""
-        if look.logo is None:
+    async def _seeded_logo(self, gateway_id: str, branding: Branding) -> str | None:
+        """The path of the branding's logo; None without a logo or when the store is away, as a server must start then,
+        too. Processes that start together write the same file."""
+        if branding.logo is None:
             return None
         path = f"{gateway_id}/seeded.png"
         with suppress(Unavailable):
-            await self.logos.put(path, look.logo())
+            await self.logos.put(path, branding.logo())
             return path
         return None
 

@@ -13,7 +13,7 @@ from payagg.domain.values import Environment
 
 
 @dataclass(frozen=True)
-class Look:
+class Branding:
     """The name, description and logo of a seeded gateway; `logo` returns a PNG."""
 
     name: str

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter, value
-from payagg.adapters.providers.payer import email_of
+from payagg.adapters.providers.payer_defaults import email_of
 from payagg.adapters.providers.provider_a.status_map import BASE_URL, PaystackTransaction, report_of
 from payagg.adapters.providers.provider_a.webhook import READ, is_signed, read_event
 from payagg.adapters.providers.references import ours

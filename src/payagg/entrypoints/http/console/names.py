@@ -16,7 +16,7 @@ KINDS = {"api_key": "API key", "webhook": "webhook endpoint"}
 async def names_of(request: PageRequest, context: BusinessContext | None) -> Names:
     """By id, gateways by slug too; with a `context` also the business's keys and endpoints. What the API does not show
     to this user has no name here."""
-    names = {spec.slug: spec.look.name for spec in request.services.settings.providers}
+    names = {spec.slug: spec.branding.name for spec in request.services.settings.providers}
     names[SIMULATOR_OPTION.slug] = SIMULATOR_OPTION.name
     for one in await _fetch_list(request, f"{context.api}/gateways" if context else "/admin/gateways"):
         names |= {one["slug"]: one["name"], one["id"]: one["name"]}
