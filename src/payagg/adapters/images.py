@@ -1,7 +1,8 @@
 """Whether bytes are a PNG or JPEG that is safe to serve as sent.
 
 The sender chooses how much work decoding is, so a separate process does it, `image_decoder`, killed at its time limit.
-Only that process loads Pillow.
+Only that process loads Pillow. A JPEG of 165 KB and 3,000 scans took 93 s, and a thread cannot be killed. Nothing is
+encoded again: that decodes the same bytes first, and loses colour profiles.
 """
 
 import asyncio

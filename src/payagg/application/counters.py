@@ -1,4 +1,6 @@
-"""Counters. An increment is a dictionary entry; each process adds its counts to the totals at intervals."""
+"""Counters. An increment is a dictionary entry; each process adds its counts to the totals at intervals.
+A scrape reaches one process of several, and the worker has no HTTP; prometheus-client's multiprocess mode shares files
+of one machine. A crash of the database resets the totals, and a repeated transaction may count twice."""
 
 import asyncio
 from bisect import bisect_left

@@ -108,7 +108,8 @@ def _age(now: datetime, since: datetime | None) -> float:
 
 @get("/metrics")
 async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
-    """For the bearer PAYAGG_METRICS_TOKEN; without one only `dev` answers."""
+    """For the bearer PAYAGG_METRICS_TOKEN; without one only `dev` answers. Totals show how much is paid, on the port of
+    payers, and behind a proxy on the same machine every caller is loopback."""
     use_cases = services(request)
     token = use_cases.settings.metrics_token
     if token is None and not use_cases.settings.dev:

@@ -1,6 +1,7 @@
 """How a route is declared: guard, path, query, body, call, envelope, in this order, so that the order of refusals is
 the same everywhere: 401 and 403 by the guard, 400 for the path, the query and then the body, and whatever the use case
-refuses."""
+refuses. Litestar's guards and parameters run before or beside the body, and cannot run twice as a cached key needs. The
+description is made from these declarations; operation ids are frozen, as they name functions of generated clients."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
