@@ -113,6 +113,8 @@ class Route(HTTPRouteHandler):
     def on_registration(self, app: Litestar) -> None:
         super().on_registration(app)
         self._exception_handlers = super().resolve_exception_handlers()
+        signature: Any = self.signature_model  # of an endpoint, which takes the request alone: nothing to convert
+        signature.parse_values_from_connection_kwargs = lambda connection, kwargs: kwargs
 
     def resolve_exception_handlers(self) -> ExceptionHandlersMap:
         return self._exception_handlers
@@ -146,7 +148,7 @@ def route(
             parameters = request.path_params
             sent: Any = None  # the body or its refusal, read once however often the guard goes on
 
-            async def proceed(caller: Caller) -> Response[bytes]:
+            async def proceed(caller: Any) -> Any:  # a type that is made up of others costs each request a frame
                 nonlocal sent
                 if has_reference:
                     parse_reference(parameters["reference"])
