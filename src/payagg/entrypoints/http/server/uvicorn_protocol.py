@@ -170,8 +170,8 @@ class ServerProtocol(HttpToolsProtocol):
         return str(address) if address else "unknown"
 
     def _look_at_fields(self) -> None:
-        """Their size, also where they came in one piece, and Host as RFC 9112, 3.2 has it: what stands behind us may read
-        another one of two, or need one."""
+        """Their size, which counts where they came in one piece, too; and Host as RFC 9112, 3.2 has it: what stands
+        behind us may read another one of two, or need one."""
         hosts = cookies = 0
         size = len(self.url)
         for name, value in self.headers:

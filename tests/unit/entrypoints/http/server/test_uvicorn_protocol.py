@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_an_idle_connection_stays_open_for_a_second_when_the_server_stops() -> None:
-    """A supervisor gives a server a few seconds; each that an idle client holds is one less for requests on their way."""
+    """A supervisor gives a server a few seconds, which are for requests on their way."""
     config = Config(app=lambda: None, http=ServerProtocol)
     config.load()
     connection = ServerProtocol(config, OpenConnections(lambda _: "id"), {})
