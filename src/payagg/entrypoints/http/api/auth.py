@@ -8,7 +8,7 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.api_key import PresentedKey, parse_secret
 from payagg.domain.audit import Actor
 from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
-from payagg.domain.values import parse_reference
+from payagg.domain.values import Environment, parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.client_address import counted_as
 from payagg.entrypoints.http.server.rate_limits import client_ip, client_of, limits
@@ -67,7 +67,7 @@ def secret(request: AnyRequest, use_cases: Services) -> PresentedKey:
     known = use_cases.access.cached.get(digest)
     owner: str | bytes = digest
     if known is not None and not known.key.is_use_stale(now):
-        owner = f"{known.business.id} {known.key.environment.value}"
+        owner = f"{known.business.id} {environment is Environment.LIVE}"
         own.businesses.hit(request, owner, now)
     if request.scope["method"] == "POST":
         own.bytes_a_day[environment].spend(owner, declared_bytes(request), now, TOO_MANY_BYTES)

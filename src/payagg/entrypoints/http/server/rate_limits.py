@@ -175,7 +175,7 @@ class Limits:
 
 
 def limits(request: AnyRequest) -> Limits:
-    found: Limits = request.app.state.limits
+    found: Limits = request.scope["litestar_app"].state.limits
     return found
 
 

@@ -2,6 +2,7 @@
 on its way."""
 
 import asyncio
+import re
 from http import HTTPStatus
 
 import httptools
@@ -17,6 +18,7 @@ from payagg.entrypoints.http.server.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.server.wire import error_envelope
 
 HEAD_MAX = 64 * 1024  # bytes of a request line with headers
+_HOST = re.compile(rb"[0-9A-Za-z!$&'()*+,;=._~:\[\]@%-]*")  # all that RFC 3986, 3.2 lets stand there
 LINE_BYTES = 4  # of a field's line beyond its name and value: a colon, a space and the line's end
 FIELDS_MAX = 100  # each costs the framework a microsecond or more, however short it is
 COOKIE_MAX = 8 * 1024  # bytes of what the fields `Cookie` hold; our own two need 3.8 KB each at most
@@ -178,6 +180,8 @@ class ServerProtocol(HttpToolsProtocol):
             size += len(name) + len(value) + LINE_BYTES
             if name == b"host":
                 hosts += 1
+                if not _HOST.fullmatch(value):
+                    self._refuse("Is not the name of a host.", "Host")
             elif name == b"cookie":
                 cookies += len(value)
         if size > HEAD_MAX:
