@@ -77,10 +77,6 @@ class LocalLimit:
     def policy(self) -> bytes:
         return f'"{self.name}";q={self.limit.most};w={WINDOW_SECONDS}'.encode()
 
-    def header_value(self, left: float) -> str:
-        """What is left, and in how many seconds all of it is."""
-        return f'"{self.name}";r={int(left)};t={ceil((self.limit.most - left) / self.limit.rate)}'
-
     def hit(self, request: AnyRequest, key: str | bytes, now: datetime) -> None:
         """Takes a token, of which the answer's headers tell; raises RATE_LIMITED where there is none."""
         bucket, wait = self._take(key, 1, now)
@@ -181,8 +177,12 @@ def limits(request: AnyRequest) -> Limits:
 
 def rate_headers(rates: Sequence[Rate]) -> list[tuple[bytes, bytes]]:
     """What a caller may still send, as draft-ietf-httpapi-ratelimit-headers-11 has it; times in seconds."""
-    left = ", ".join([own.header_value(room) for own, room in rates])
-    return [(b"ratelimit-policy", b", ".join([own.policy for own, _ in rates])), (b"ratelimit", left.encode())]
+    # What is left, and in how many seconds all of it is.
+    told = [f'"{own.name}";r={int(left)};t={ceil((own.limit.most - left) / own.limit.rate)}' for own, left in rates]
+    return [
+        (b"ratelimit-policy", b", ".join([own.policy for own, _ in rates])),
+        (b"ratelimit", ", ".join(told).encode()),
+    ]
 
 
 def _refusal(until: datetime, now: datetime) -> Refusal:
