@@ -165,11 +165,10 @@ class Edge:
                     headers.append((b"connection", b"close"))
                 message["headers"] = headers
             elif message["type"] == "http.response.body":
+                renew()
                 if is_head:
                     message["body"] = b""
                 is_whole = not message.get("more_body", False)
-                if not is_whole:
-                    renew()
             await send(message)
 
         try:

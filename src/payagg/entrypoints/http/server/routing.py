@@ -4,7 +4,6 @@ refuses."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -86,7 +85,7 @@ class Operation:
     def query_names(self) -> frozenset[str]:
         return frozenset([*self.query, *(("page", "perPage") if self.paginated else ())])
 
-    @cached_property
+    @property
     def is_keyed(self) -> bool:
         """Whether the header `Idempotency-Key` may carry the body's field."""
         return "idempotency_key" in getattr(self.body, "__struct_fields__", ())
@@ -106,33 +105,28 @@ class Call(Generic[Caller, Body]):
 Handler = Callable[[Call[Caller, Body]], Awaitable[Any]]
 
 
-class ApiDispatcher:
+async def dispatch(app: Litestar, scope: Any, receive: Any, send: Any) -> None:
     """Calls the handlers of `route` itself. Between Litestar's router and a handler stand layers for dependencies,
-    guards, caches, exceptions and conversions, of which these handlers need none: 15 % of a read. Every other
-    request, and what no handler is for, goes Litestar's way."""
-
-    def __init__(self, app: Litestar) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        app, handler = self._app, None
-        if scope["type"] == "http":
-            try:
-                _, handler, _, parameters, template = app.asgi_router.handle_routing(scope["path"], scope["method"])
-            except HTTPException:
-                handler = None  # Litestar refuses it anew
-        if handler is None or "operation" not in handler.opt:
-            await Litestar.__call__(app, scope, receive, send)
-            return
-        scope["app"] = scope["litestar_app"] = app
-        scope["route_handler"], scope["path_params"], scope["path_template"] = handler, parameters, template
-        request: AnyRequest = Request(scope, receive, send)
+    guards, caches, exceptions and conversions, of which these handlers need none: 15 % of a read. Every other request,
+    and what no handler is for, goes Litestar's way; with tracing, which is one of its layers, all do."""
+    handler = None
+    if scope["type"] == "http":
         try:
-            answer = await handler.fn(request)
-        except Exception as error:  # noqa: BLE001 - of each kind one of the handlers takes it
-            handlers: Any = handler.resolve_exception_handlers()
-            answer = next(handlers[kind] for kind in type(error).__mro__ if kind in handlers)(request, error)
-        await answer.to_asgi_response(app=None, request=request)(scope, receive, send)
+            _, handler, _, parameters, template = app.asgi_router.handle_routing(scope["path"], scope["method"])
+        except HTTPException:
+            handler = None  # Litestar refuses it anew
+    if handler is None or "operation" not in handler.opt:
+        await Litestar.__call__(app, scope, receive, send)
+        return
+    scope["app"] = scope["litestar_app"] = app
+    scope["route_handler"], scope["path_params"], scope["path_template"] = handler, parameters, template
+    request: AnyRequest = Request(scope, receive, send)
+    try:
+        answer = await handler.fn(request)
+    except Exception as error:  # noqa: BLE001 - of each kind one of the handlers takes it
+        handlers: Any = handler.resolve_exception_handlers()
+        answer = next(handlers[kind] for kind in type(error).__mro__ if kind in handlers)(request, error)
+    await answer.to_asgi_response(app=None, request=request)(scope, receive, send)
 
 
 def route(
