@@ -1,7 +1,7 @@
 """Time and randomness from the operating system. Nothing else in the product reads a clock or draws a number."""
 
 import asyncio
-import secrets
+import os
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -80,16 +80,16 @@ class SystemEntropy:
 
     def reference(self, now: datetime) -> str:
         # One draw: 64 bits over 31 favour no suffix by more than one part in four billion.
-        return make_reference(self._prefix, now, int.from_bytes(secrets.token_bytes(8)) % REFERENCE_SUFFIXES)
+        return make_reference(self._prefix, now, int.from_bytes(os.urandom(8)) % REFERENCE_SUFFIXES)
 
     def id(self, prefix: str, now: datetime) -> str:
-        return f"{prefix}_{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"
+        return f"{prefix}_{int(now.timestamp() * 1000):012x}{os.urandom(10).hex()}"
 
     def hex(self, size: int) -> str:
-        return secrets.token_hex(size)
+        return os.urandom(size).hex()
 
     def bytes(self, size: int) -> bytes:
-        return secrets.token_bytes(size)
+        return os.urandom(size)
 
     def chance(self) -> float:
-        return secrets.randbelow(2**32) / 2**32
+        return int.from_bytes(os.urandom(4)) / 2**32

@@ -63,7 +63,7 @@ def parse_secret(text: str) -> PresentedKey:
     match = _SECRET.fullmatch(text)
     if match is None:
         raise Refusal(ErrorCode.INVALID_API_KEY)
-    environment = Environment.SANDBOX if match[1] == INFIX[Environment.SANDBOX] else Environment.LIVE
+    environment = Environment.SANDBOX if match[1] == "sand" else Environment.LIVE
     return PresentedKey(environment, hash_secret(text))
 
 

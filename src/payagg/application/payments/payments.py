@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 import msgspec
 
@@ -60,9 +61,7 @@ class Payments:
         KeyStateChanged when the key's state differs from `cached`.
         """
 
-        async def add(payment: Payment) -> tuple[Payment, bool]:
-            return await self.store.add_payment(payment, cached)
-
+        add = partial(self.store.add_payment, cached=cached)
         return await self._initiate(command, business, environment, cached, add)
 
     async def _initiate(
@@ -122,10 +121,7 @@ class Payments:
             await _ensure_sandbox_key(tx, business.id)
         fields = {name: getattr(command, name) for name in command.__struct_fields__}
         paid_by_simulator = InitiatePayment(**fields, gateway=SANDBOX_SLUG)
-
-        async def add(payment: Payment) -> tuple[Payment, bool]:
-            return await self._add_recorded(payment, by)
-
+        add = partial(self._add_recorded, by=by)
         return await self._initiate(paid_by_simulator, business, Environment.SANDBOX, None, add, is_test=True)
 
     @retry_on_conflict

@@ -217,7 +217,7 @@ class PaymentDetail(Struct, rename="camel", frozen=True):
             settled_at=payment.settled_at,
             fee=payment.fee,
             net_amount=payment.net_amount,
-            adjustments=[PaymentAdjustment.of(one) for one in told_of(facts, payment.amount)],
+            adjustments=[PaymentAdjustment.of(one) for one in told_of(facts, payment.amount)] if facts else [],
         )
 
 

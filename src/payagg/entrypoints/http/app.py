@@ -41,6 +41,7 @@ from payagg.entrypoints.http.server.errors import EXCEPTION_HANDLERS, try_later
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS, STOPPING, Edge
 from payagg.entrypoints.http.server.own_hosts import OwnHosts
 from payagg.entrypoints.http.server.rate_limits import Limits
+from payagg.entrypoints.http.server.routing import dispatch
 from payagg.entrypoints.http.server.routing import services as services_of
 from payagg.entrypoints.http.server.tracing import tracing_plugins
 from payagg.entrypoints.http.server.wire import envelope
@@ -129,7 +130,7 @@ def create_app(
         request_max_body_size=None,
         debug=False,
     )
-    framework = partial(Litestar.__call__, app)
+    framework = partial(Litestar.__call__ if settings.otel else dispatch, app)
     app.edge = Edge(
         framework if own_hosts is None else OwnHosts(framework, own_hosts),
         services.payments.entropy.hex,

@@ -8,12 +8,12 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.api_key import PresentedKey, parse_secret
 from payagg.domain.audit import Actor
 from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
-from payagg.domain.values import parse_reference
+from payagg.domain.values import Environment, parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.client_address import counted_as
 from payagg.entrypoints.http.server.rate_limits import client_ip, client_of, limits
 from payagg.entrypoints.http.server.request_id import REQUEST_ID
-from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Guard, services
+from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Guard
 
 T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
@@ -56,21 +56,21 @@ def credential(request: AnyRequest) -> Credential:
     return signed_in or bearer(request)
 
 
-def secret(request: AnyRequest) -> PresentedKey:
+def secret(request: AnyRequest, use_cases: Services) -> PresentedKey:
     """The presented secret key, counted against its limit whether valid or not: by its digest, before any
     statement. When this process has its business cached, it counts against the business's limit too: only a key
     valid within the last minute, so a revoked key takes nothing from the others. Raises UNAUTHORIZED,
     INVALID_API_KEY or RATE_LIMITED."""
-    presented, own, access = parse_secret(bearer(request)), limits(request), services(request).access
+    presented, own, now = parse_secret(bearer(request)), limits(request), use_cases.clock.now()
     environment, digest = presented
-    own.keys.hit(request, digest)
-    known = access.cached.get(digest)
+    own.keys.hit(request, digest, now)
+    known = use_cases.access.cached.get(digest)
     owner: str | bytes = digest
-    if known is not None and not known.key.is_use_stale(access.clock.now()):
-        owner = f"{known.business.id} {known.key.environment.value}"
-        own.businesses.hit(request, owner)
+    if known is not None and not known.key.is_use_stale(now):
+        owner = f"{known.business.id} {environment is Environment.LIVE}"
+        own.businesses.hit(request, owner, now)
     if request.scope["method"] == "POST":
-        own.bytes_a_day[environment].spend(owner, declared_bytes(request), TOO_MANY_BYTES)
+        own.bytes_a_day[environment].spend(owner, declared_bytes(request), now, TOO_MANY_BYTES)
     return presented
 
 
@@ -146,7 +146,7 @@ async def _as_manager(
 
 
 async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    presented = secret(request)
+    presented = secret(request, use_cases)
     try:
         return await proceed(await use_cases.access.secret_key(presented))
     except Refusal as refusal:
@@ -155,7 +155,7 @@ async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callabl
 
 
 async def _cached_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    presented = secret(request)
+    presented = secret(request, use_cases)
     try:
         return await use_cases.access.with_key(presented, proceed)
     except Refusal as refusal:
@@ -164,7 +164,7 @@ async def _cached_key(request: AnyRequest, use_cases: Services, proceed: Callabl
 
 
 async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    presented = secret(request)
+    presented = secret(request, use_cases)
     try:
         return await proceed(await use_cases.access.sandbox_key(presented))
     except Refusal as refusal:
@@ -192,7 +192,7 @@ async def _public_reference(request: AnyRequest, use_cases: Services, proceed: C
     # payers may share an address with somebody who guesses.
     own, reference = limits(request), request.path_params["reference"]
     parse_reference(reference)
-    own.references.hit(request, reference)
+    own.references.hit(request, reference, use_cases.clock.now())
     try:
         return await proceed(None)
     except Refusal as refusal:
@@ -205,11 +205,11 @@ async def _public_reference(request: AnyRequest, use_cases: Services, proceed: C
 
 async def _charging_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
     own, client = limits(request), client_of(request)
-    own.addresses.hit(request, client)
+    own.addresses.hit(request, client, use_cases.clock.now())
     try:
         return await _public_reference(request, use_cases, proceed)
     except Refusal as refusal:
-        _refused_body(request, refusal)
+        _refused_body(request, use_cases, refusal)
         if refusal.code in NO_PAYMENT:
             # Guesses and references each have their own limit, apart from the payers'.
             own.addresses.give_back(request, client)
@@ -224,11 +224,11 @@ async def _provider_signature(request: AnyRequest, use_cases: Services, proceed:
     return await proceed(None)
 
 
-def _refused_body(request: AnyRequest, refusal: Refusal) -> None:
+def _refused_body(request: AnyRequest, use_cases: Services, refusal: Refusal) -> None:
     """Counts a refused body against its sender; past the limit raises RATE_LIMITED in its place. A valid body is always
     accepted, as payers share addresses."""
     if refusal.code in REFUSED_BODY:
-        limits(request).bodies.hit(request, client_of(request))
+        limits(request).bodies.hit(request, client_of(request), use_cases.clock.now())
 
 
 _MERCHANT = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.EMAIL_NOT_VERIFIED)
