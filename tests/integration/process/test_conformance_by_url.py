@@ -26,7 +26,7 @@ from tests.support.in_process import InProcess
 from tests.support.machine import ROOT
 
 SRC = ROOT / "src"
-BRIEF = ["--histories", "20", "--actions", "6", "--seed", "1"]
+BRIEF = ["--histories", "20", "--actions", "6", "--kinds", "1", "--seed", "1"]
 Answer = dict[str, Any]  # ASGI's http.response.start
 Wrong = Callable[[str, Answer], None]
 
