@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -12,8 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine
 from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.replay import look
 from payagg_testing.conformance.service import ServiceAnswer, ServiceCall
+from payagg_testing.conformance.statements import Need, seen
 from payagg_testing.conformance.story import Story
-from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess, MissingAccess
+from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
 from payagg_testing.conformance.violation import Violation
 
 TOLD_EVERY = 50  # requests
@@ -30,13 +31,10 @@ class ConformanceMachine(RuleBasedStateMachine):
         set[str]
     ]  # kinds of violations that were found: a history that meets one ends and counts for nothing
     last: ClassVar[list[Violation]]  # the last one met, in case the search cannot repeat it
-    live: ClassVar[list[str]]  # references of LIVE payments, over all histories
-    tries_live: ClassVar[bool] = False  # whether rules are about LIVE payments, too
+    tried: ClassVar[set[str]]  # statements, routes and error codes, over all histories
+    needs: ClassVar[tuple[Need, ...]] = ()  # of the target, without which no rule runs
+    in_passing: ClassVar[Mapping[str, tuple[Need, ...]]] = {}  # statements that no rule as a whole tries
     gone: ClassVar[set[str]]  # what earlier histories cleaned away, which must not be there any more
-
-    @classmethod
-    def check_needs(cls, target: ConformanceTarget) -> None:
-        """Raises MissingAccess when the target lacks what the rules need."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,6 +90,7 @@ class ConformanceMachine(RuleBasedStateMachine):
         call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self._count(1)
+        self.tried.update(seen(call, answer), ["access.1"])
         expected = Expected(statuses, code, data, field, file, shown)
         self.story.did(f"{who} {what}", call, answer, expected)
         fault = expected.fault(answer)
@@ -101,8 +100,6 @@ class ConformanceMachine(RuleBasedStateMachine):
         if fault is not None:
             self.fail(fault)
         if answer.status == 201 and isinstance(answer.data, dict):
-            if answer.data.get("environment") == "LIVE" and "reference" in answer.data:
-                self.live.append(answer.data["reference"])
             self.raw_secrets |= {answer.data[n] for n in ("secretKey", "signingSecret") if n in answer.data}
         return answer
 
@@ -120,6 +117,7 @@ class ConformanceMachine(RuleBasedStateMachine):
         """The answers to requests of one moment: between them these statuses, and one value at the path `same`."""
         answers = self.target.service.send_together(calls)
         self._count(len(calls))
+        self.tried.update(*map(seen, calls, answers))
         self.story.did_together(what, calls, answers, statuses, same)
         came = sorted(answer.status for answer in answers)
         if came != sorted(statuses):
@@ -153,8 +151,3 @@ class ConformanceMachine(RuleBasedStateMachine):
     def _shown_secret(self, answer: ServiceAnswer) -> str | None:
         shown = next((one for one in self.raw_secrets if one in answer.text), None)
         return f"{self.story.mask(shown)} is shown again" if shown is not None else None
-
-
-def needs(condition: object, what: str) -> None:
-    if not condition:
-        raise MissingAccess(what)

@@ -12,10 +12,6 @@ ENVIRONMENTS = ("SANDBOX", "LIVE")
 PARTS = ("payer",)  # what a service may be built without: the public routes of payments
 
 
-class MissingAccess(Exception):
-    """The target lacks what a machine needs; the text says what."""
-
-
 @dataclass(frozen=True)
 class MerchantAccess:
     """A business of the harness's own, with the bearer token of a manager, its secret keys, or both."""
