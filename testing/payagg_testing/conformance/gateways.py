@@ -230,10 +230,12 @@ class GatewayConformance(ConformanceMachine):
     @rule(id=GATEWAYS)
     @tries("gateways.6", needs=OWNER)
     def renew(self, id: str) -> None:
-        """Enabled again after a business had switched it off: that stays as it was."""
+        """Enabled again after a business had switched it off: that stays as it was, and the drain is over for good."""
         self.opt(id, 0, False)
         self.disable(id)
         self.enable(id)
+        if self.target.service.can_wait:
+            self.time_passes(DRAIN)
 
     @rule(id=GATEWAYS, name=st.sampled_from(["Pay by card", "D" * 50, None]), then_off=st.booleans())
     @tries("options.3", "options.6", needs=OWNER)
