@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from hypothesis import reject
 from hypothesis.stateful import RuleBasedStateMachine
 
+from payagg_testing.conformance.assumptions import assumption_of
 from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.replay import look
 from payagg_testing.conformance.service import ServiceAnswer, ServiceCall
@@ -87,6 +88,8 @@ class ConformanceMachine(RuleBasedStateMachine):
     ) -> ServiceAnswer:
         """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`; or it
         is this `file`, and its headers show these values."""
+        if path.endswith("/simulate") and isinstance(body, dict):
+            body = {name: self.target.outcomes.get(value, value) for name, value in body.items()}
         call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self._count(1)
@@ -95,7 +98,7 @@ class ConformanceMachine(RuleBasedStateMachine):
         self.story.did(f"{who} {what}", call, answer, expected)
         fault = expected.fault(answer)
         if fault is not None:
-            self.fail(fault, is_replayed=True)
+            self.fail(fault, is_replayed=True, assumption=assumption_of(call, expected, answer, fault))
         fault = self._shown_secret(answer)
         if fault is not None:
             self.fail(fault)
@@ -140,9 +143,9 @@ class ConformanceMachine(RuleBasedStateMachine):
         self.story.add_wait(duration)
         self.target.service.pause(duration)
 
-    def fail(self, fault: str, is_replayed: bool = False) -> None:
+    def fail(self, fault: str, is_replayed: bool = False, assumption: str | None = None) -> None:
         """`is_replayed`: the expectations of the steps say it all, so that a script can judge by itself."""
-        violation = Violation(self.story.copy(), self.story.mask(fault), is_replayed)
+        violation = Violation(self.story.copy(), self.story.mask(fault), is_replayed, assumption)
         if violation.kind in self.known:
             reject()
         self.last.append(violation)

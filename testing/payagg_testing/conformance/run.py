@@ -49,8 +49,9 @@ class Effort:
 
 @dataclass(frozen=True)
 class MachineVerdict:
-    """What came of one machine: `violations` break the interface, one of each kind that was found; `skipped` says what
-    the target lacks. `tried` are statements, routes and error codes; `not_tried` says why of the machine's own."""
+    """What came of one machine: `violations`, one of each kind that was found, break the interface or differ from what
+    payagg does where it is silent; `skipped` says what the target lacks. `tried` are statements, routes and error
+    codes; `not_tried` says why of the machine's own."""
 
     machine: str
     requests: int = 0
@@ -66,11 +67,19 @@ class MachineVerdict:
         return self.violations[0] if self.violations else None
 
     @property
+    def breaks(self) -> tuple[Violation, ...]:
+        """Of the interface itself."""
+        return tuple(violation for violation in self.violations if violation.assumption is None)
+
+    @property
     def words(self) -> str:
         if self.skipped is not None:
             return f"skipped: it needs {self.skipped}"
+        if self.breaks:
+            return "BROKEN: " + "; ".join(violation.headline for violation in self.breaks)
         if self.violations:
-            return "BROKEN: " + "; ".join(violation.headline for violation in self.violations)
+            assumed = "; ".join(dict.fromkeys(str(violation.assumption) for violation in self.violations))
+            return f"differs from payagg, which the interface allows: {assumed}"
         if not self.not_tried:
             return "keeps the interface"
         count = len(self.not_tried)
@@ -99,7 +108,7 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
             break
         found.append(violation)
     not_tried = {}
-    for one in carried(machine).keys() - tried:
+    for one in sorted(carried(machine).keys() - tried):
         lacking = next((need for need in carried(machine)[one] if not need.is_met(target)), None)
         not_tried[one] = f"it needs {lacking.words}" if lacking is not None else "no history came to it"
     took = time.monotonic() - began
@@ -117,7 +126,7 @@ def coverage(verdicts: Iterable[MachineVerdict]) -> Coverage:
     verdicts, not_tried = list(verdicts), dict[str, str]()
     for verdict in verdicts:
         not_tried |= verdict.not_tried
-    for name in MACHINES.keys() - {verdict.machine for verdict in verdicts}:
+    for name in [name for name in MACHINES if all(verdict.machine != name for verdict in verdicts)]:
         not_tried = dict.fromkeys(carried(MACHINES[name]), f"the machine {name} was left out") | not_tried
     skipped = [f"{verdict.machine} {verdict.words}" for verdict in verdicts if verdict.skipped is not None]
     return Coverage.of({one for verdict in verdicts for one in verdict.tried}, not_tried, skipped)

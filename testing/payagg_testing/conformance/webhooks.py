@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, multiple, rule
 
+from payagg_testing.conformance.assumptions import form_of_events
 from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.events import Signers, Wanted, wait_for_events
 from payagg_testing.conformance.expectation import lacks, matches
@@ -266,4 +267,4 @@ class WebhookConformance(ConformanceMachine):
                     wanted,
                     self.references,
                 )
-                self.fail(f"endpoint {place}: {fault}")
+                self.fail(f"endpoint {place}: {fault}", assumption=form_of_events(fault))

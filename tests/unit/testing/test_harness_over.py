@@ -11,6 +11,8 @@ import pytest
 from payagg_testing import AccessError, ConformanceTarget, Effort, domain_target, open_target, run_machine
 from payagg_testing.command import main
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
+from payagg_testing.conformance.assumptions import ASSUMPTIONS, OUTCOME, PUBLIC, SECRET, STATUS, assumption_of
+from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, carried
@@ -143,6 +145,59 @@ def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pyte
     told = capsys.readouterr().out
     assert ended.value.code == 0, told
     assert told.count("  keeps ") == (len(MACHINES) if over == "memory" else len(OF_THE_DOMAIN))
+
+
+def with_other_outcomes(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+    error = {"code": "VALIDATION_ERROR", "message": "paid, failed or reversed.", "field": "outcome"}
+    is_ours = call.path.endswith("/simulate") and answer.status == 200
+    return ServiceAnswer(400, {"success": False, "error": error}, {}, "") if is_ours else answer
+
+
+def other_outcomes() -> ConformanceTarget:
+    return altered(with_other_outcomes)
+
+
+def test_what_the_interface_does_not_show_differs_and_breaks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["run", "--over", f"{__name__}:other_outcomes", "--machine", "payments", "--histories", "40", "--seed", "1"]
+    for strict in (False, True):
+        with pytest.raises(SystemExit) as ended:
+            main([*run, *(["--strict"] if strict else [])])
+        assert ended.value.code == int(strict)
+        assert f"differs from payagg, which the interface allows: {OUTCOME}" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--assumptions"])
+    assert (ended.value.code, capsys.readouterr().out.splitlines()) == (0, list(ASSUMPTIONS))
+
+
+def test_the_words_of_a_service_for_an_outcome_are_sent() -> None:
+    asked, target = set[str](), domain_target()
+    target.outcomes = {"SUCCESS": "paid"}
+
+    def listen(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        asked.update([str(call.body["outcome"])] if call.path.endswith("/simulate") and "outcome" in call.body else [])
+        return answer
+
+    run_machine("payments", replace(target, service=cast(Driver, Altered(target.service, listen))), BRIEF)
+    assert "paid" in asked
+    assert "SUCCESS" not in asked
+
+
+@pytest.mark.parametrize(
+    ("call", "data", "answer", "fault", "assumption"),
+    [
+        (ServiceCall("GET", "/payments/R"), {"status": "PENDING"}, {}, 'status is "INITIATED"', STATUS),
+        (ServiceCall("GET", "/payments/R"), {"status": "SUCCESS"}, {}, 'status is "INITIATED"', None),
+        (ServiceCall("GET", "/public/payments/R"), {}, {}, 'amount is "absent"', PUBLIC),
+        (ServiceCall("GET", "/public/payments/R"), {}, {}, "amount is 1", None),
+        (ServiceCall("GET", "/payments/R"), {}, {}, 'amount is "absent"', None),
+        (ServiceCall("POST", "/merchant/businesses/b/webhooks"), {}, {}, 'signingSecret is "absent"', SECRET),
+    ],
+)
+def test_a_fault_is_of_the_interface_or_of_an_assumption(
+    call: ServiceCall, data: dict[str, Any], answer: dict[str, Any], fault: str, assumption: str | None
+) -> None:
+    came = ServiceAnswer(200, {"success": True, "data": answer}, {}, "")
+    assert assumption_of(call, Expected((200,), data=data), came, fault) == assumption
 
 
 LISTED = len(SAYS) + len(ROUTES) + len(CODES)
