@@ -133,10 +133,10 @@ def _tell_what_was_tried(told: Coverage, whole: bool) -> None:
     print(f"Tried {tried} of {len(told.reasons)} statements, routes and codes of the interface.")  # noqa: T201
     listed = told.reasons if whole else told.missing
     for name, why in listed.items():
-        print(f"  {'tried' if why is None else 'NOT TRIED':9} {_named(name)}{f': {why}' if why else ''}")  # noqa: T201
+        print(f"  {'tried' if why is None else 'NOT TRIED':9} {_title(name)}{f': {why}' if why else ''}")  # noqa: T201
 
 
-def _named(statement: str) -> str:
+def _title(statement: str) -> str:
     return f"{statement} {SAYS[statement]}" if statement in SAYS else statement
 
 
@@ -173,7 +173,7 @@ def _junit(verdicts: Sequence[MachineVerdict], told: Coverage) -> bytes:
         for violation in verdict.breaks:
             ElementTree.SubElement(case, "failure", message=violation.headline).text = str(violation)
     for name, why in told.reasons.items():
-        case = ElementTree.SubElement(suite, "testcase", classname="statements", name=_named(name))
+        case = ElementTree.SubElement(suite, "testcase", classname="statements", name=_title(name))
         if why is not None:
             ElementTree.SubElement(case, "skipped", message=why)
     xml: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)

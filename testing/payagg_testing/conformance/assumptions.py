@@ -26,7 +26,7 @@ def assumption_of(call: ServiceCall, expected: Expected, answer: ServiceAnswer, 
     body = call.body if isinstance(call.body, Mapping) else {}
     is_refused = answer.status == 400 and answer.code == "VALIDATION_ERROR" and 400 not in expected.statuses
     foreseen = expected.data or {}
-    tests: list[tuple[str, bool]] = [
+    cases: list[tuple[str, bool]] = [
         (OUTCOME, is_refused and call.path.endswith("/simulate")),
         (CARD, is_refused and call.path.endswith("/process") and "cardNumber" in body),
         (NAMES, is_refused and call.path.endswith("/webhooks") and answer.field == "events"),
@@ -37,7 +37,7 @@ def assumption_of(call: ServiceCall, expected: Expected, answer: ServiceAnswer, 
         (PUBLIC, call.path.startswith("/public/payments/") and call.path.count("/") == 3 and fault.endswith(ABSENT)),
         (INBOUND, call.event is not None and answer.status == 400 and answer.code != "INVALID_WEBHOOK_SIGNATURE"),
     ]
-    return next((assumption for assumption, is_met in tests if is_met), None)
+    return next((assumption for assumption, is_met in cases if is_met), None)
 
 
 def form_of_events(fault: str) -> str | None:

@@ -13,7 +13,7 @@ from payagg_testing.conformance.assumptions import assumption_of
 from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.replay import look
 from payagg_testing.conformance.service import ServiceAnswer, ServiceCall
-from payagg_testing.conformance.statements import Need, seen
+from payagg_testing.conformance.statements import Need, route_or_code
 from payagg_testing.conformance.story import Story
 from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
 from payagg_testing.conformance.violation import Violation
@@ -93,7 +93,7 @@ class ConformanceMachine(RuleBasedStateMachine):
         call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self._count(1)
-        self.tried.update(seen(call, answer), ["access.1"])
+        self.tried.update(route_or_code(call, answer), ["access.1"])
         expected = Expected(statuses, code, data, field, file, shown)
         self.story.did(f"{who} {what}", call, answer, expected)
         fault = expected.fault(answer)
@@ -120,7 +120,7 @@ class ConformanceMachine(RuleBasedStateMachine):
         """The answers to requests of one moment: between them these statuses, and one value at the path `same`."""
         answers = self.target.service.send_together(calls)
         self._count(len(calls))
-        self.tried.update(*map(seen, calls, answers))
+        self.tried.update(*map(route_or_code, calls, answers))
         self.story.did_together(what, calls, answers, statuses, same)
         came = sorted(answer.status for answer in answers)
         if came != sorted(statuses):

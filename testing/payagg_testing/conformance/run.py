@@ -17,7 +17,7 @@ from payagg_testing.conformance.idempotency import IdempotencyConformance
 from payagg_testing.conformance.logos import LogoConformance
 from payagg_testing.conformance.payments import PaymentConformance
 from payagg_testing.conformance.settlement import SettlementConformance, SettlementOfProviderB
-from payagg_testing.conformance.statements import Coverage, carried
+from payagg_testing.conformance.statements import Coverage, statements_of
 from payagg_testing.conformance.target import ConformanceTarget
 from payagg_testing.conformance.violation import Violation
 from payagg_testing.conformance.webhooks import WebhookConformance
@@ -90,12 +90,12 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
     """One machine of MACHINES against the target. Raises httpx.TransportError when the service cannot be reached."""
     effort, machine = effort or Effort(), MACHINES[name]
     if name in target.left_out:
-        return _skipped(name, target.left_out[name])
+        return _skip(name, target.left_out[name])
     target.with_keys()
     target.with_providers()
     lacking = next((need for need in machine.needs if not need.is_met(target)), None)
     if lacking is not None:
-        return _skipped(name, lacking.words)
+        return _skip(name, lacking.words)
     steps, tried, began = [0], set[str](), time.monotonic()
     chosen = effort.seed if effort.seed is not None else secrets.randbelow(2**32)
     facts = {"target": target, "steps_taken": steps, "tried": tried, "gone": set(), "told": staticmethod(effort.told)}
@@ -108,16 +108,16 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
             break
         found.append(violation)
     not_tried = {}
-    for one in sorted(carried(machine).keys() - tried):
-        lacking = next((need for need in carried(machine)[one] if not need.is_met(target)), None)
+    for one in sorted(statements_of(machine).keys() - tried):
+        lacking = next((need for need in statements_of(machine)[one] if not need.is_met(target)), None)
         not_tried[one] = f"it needs {lacking.words}" if lacking is not None else "no history came to it"
     took = time.monotonic() - began
     return MachineVerdict(name, steps[0], took, tuple(found), None, frozenset(tried), not_tried, chosen)
 
 
-def _skipped(name: str, lacking: str) -> MachineVerdict:
+def _skip(name: str, lacking: str) -> MachineVerdict:
     return MachineVerdict(
-        name, skipped=lacking, not_tried=dict.fromkeys(carried(MACHINES[name]), f"it needs {lacking}")
+        name, skipped=lacking, not_tried=dict.fromkeys(statements_of(MACHINES[name]), f"it needs {lacking}")
     )
 
 
@@ -127,7 +127,7 @@ def coverage(verdicts: Iterable[MachineVerdict]) -> Coverage:
     for verdict in verdicts:
         not_tried |= verdict.not_tried
     for name in [name for name in MACHINES if all(verdict.machine != name for verdict in verdicts)]:
-        not_tried = dict.fromkeys(carried(MACHINES[name]), f"the machine {name} was left out") | not_tried
+        not_tried = dict.fromkeys(statements_of(MACHINES[name]), f"the machine {name} was left out") | not_tried
     skipped = [f"{verdict.machine} {verdict.words}" for verdict in verdicts if verdict.skipped is not None]
     return Coverage.of({one for verdict in verdicts for one in verdict.tried}, not_tried, skipped)
 

@@ -167,7 +167,7 @@ def tries(*statements: str, needs: Need | None = None) -> Callable[[Callable[...
     return mark
 
 
-def carried(machine: type) -> dict[str, tuple[Need, ...]]:
+def statements_of(machine: type) -> dict[str, tuple[Need, ...]]:
     """The statements that a machine's rules try, with what each needs."""
     rules = (getattr(machine, name) for name in dir(machine))
     marks: Iterable[Mapping[str, tuple[Need, ...]]] = (getattr(rule, "carries", {}) for rule in rules)
@@ -177,7 +177,7 @@ def carried(machine: type) -> dict[str, tuple[Need, ...]]:
 _PLACES = re.compile("|".join(f"({re.sub(r'{[^}]*}', '[^/]+', route)})" for route in ROUTES))
 
 
-def seen(call: ServiceCall, answer: ServiceAnswer) -> set[str]:
+def route_or_code(call: ServiceCall, answer: ServiceAnswer) -> set[str]:
     """The route that granted something, or the code of the refusal."""
     if answer.status >= 400:
         return {answer.code} & set(CODES) if answer.code else set()

@@ -15,7 +15,7 @@ from payagg_testing.conformance.assumptions import ASSUMPTIONS, OUTCOME, PUBLIC,
 from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
-from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, carried
+from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, statements_of
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.accounts import KeyHolder
@@ -101,7 +101,7 @@ def no_live_gateway(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
 @pytest.mark.parametrize("name", ["payments", "businesses"])
 def test_a_verdict_says_that_live_was_not_tried(name: str) -> None:
     verdict, reason = run_machine(name, altered(no_live_gateway), BRIEF), f"it needs {LIVE.words}"
-    of_live = {one for one, needs in carried(MACHINES[name]).items() if LIVE in needs}
+    of_live = {one for one, needs in statements_of(MACHINES[name]).items() if LIVE in needs}
     assert {one for one, why in verdict.not_tried.items() if why == reason} == of_live != set()
     assert verdict.words.startswith("keeps what was tried; ")
     assert reason not in run_machine(name, domain_target(), BRIEF).not_tried.values()
@@ -110,7 +110,7 @@ def test_a_verdict_says_that_live_was_not_tried(name: str) -> None:
 def test_statements_are_those_of_our_rules_and_each_is_tried_or_has_a_reason() -> None:
     says = {number: rule["says"] for number, rule in sentences().items()}
     assert {one: words for one, words in SAYS.items() if says[one] != words} == {}
-    tried = {"access.1"}.union(*map(carried, MACHINES.values()))
+    tried = {"access.1"}.union(*map(statements_of, MACHINES.values()))
     assert (SAYS.keys() - tried, tried & NEVER.keys()) == (SAYS.keys() & NEVER.keys(), set())
     assert NEVER.keys() <= {*SAYS, *ROUTES, *CODES}
     assert set(CODES) <= {code.name for code in ErrorCode}
