@@ -23,7 +23,6 @@ from tests.support.postgres_rules import superuser_url
 
 if TYPE_CHECKING:
     from payagg.adapters.postgres.store import PostgresStore
-    from tests.support.cell_schemas import CellDatabases
 
 # The shipped contracts assert too; rewritten, a failure shows the values.
 pytest.register_assert_rewrite("payagg_testing")
@@ -138,40 +137,6 @@ async def store(database_url: str) -> "AsyncIterator[PostgresStore]":
     from payagg.adapters.postgres.store import PostgresStore
 
     store = PostgresStore(database_url, pool_size=10, pgbouncer=False)
-    yield store
-    await store.close()
-
-
-@pytest.fixture(scope="session")
-def cell_schemas(postgres: str) -> "Iterator[CellDatabases]":
-    from tests.support.cell_schemas import cell_databases
-
-    with cell_databases(postgres) as made:
-        yield made
-
-
-@pytest.fixture
-def cell_urls(cell_schemas: "CellDatabases") -> Iterator[dict[str, str]]:
-    """By role, of three cells in the schemas of one database, which is the test's own."""
-    with cell_schemas.fresh() as urls:
-        yield urls
-
-
-@pytest.fixture
-async def store_in_schema(cell_urls: dict[str, str]) -> "AsyncIterator[PostgresStore]":
-    """With the first cell's tables behind its own in the search path."""
-    from payagg.adapters.postgres.store import PostgresStore
-
-    store = PostgresStore(cell_urls["pcx"], pool_size=10, pgbouncer=False)
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-async def other_in_schema(cell_urls: dict[str, str]) -> "AsyncIterator[PostgresStore]":
-    from payagg.adapters.postgres.store import PostgresStore
-
-    store = PostgresStore(cell_urls["pbx"], pool_size=10, pgbouncer=False)
     yield store
     await store.close()
 
