@@ -15,29 +15,26 @@ PAGE = ROOT / "docs" / "proof.md"
 BEGIN, END = "<!-- figures: written by `make lab` from lab/figures.json -->", "<!-- figures: end -->"
 # What a run of that name is told as.
 WORDS = {
-    "attack": "{holds} of {all} attacks held",
-    "cells": "{journeys:,} journeys, {unavailable} answers 503, all of the killed cell; {events} of 90 events to the "
-    "wrong cell kept once, by the right one; through the router a read takes {slower} times as long and {router_ms} ms "
-    "of its CPU",
+    "attack": "{holds} of {all} hold",
+    "cells": "{journeys:,} journeys, {unavailable} answers 503, all of the killed cell; {events} of 90 misdirected events "
+    "kept once; the router makes a read {slower} times as long, by {router_ms} ms of its CPU",
     "coverage": "{share} % of the lines and branches of {modules} modules",
     "crashes": "{holds} of {all} hold",
     "defects": "{holds} of {all} caught",
-    "failover": "{holds} of {all} hold; our own part of a gap at most {ours} s, the gap behind a frozen leader "
-    "{frozen} s, of a planned switchover {switchover} s",
+    "failover": "{holds} of {all} hold; a frozen leader costs {frozen} s, a planned switchover {switchover} s, of which "
+    "{ours} s at most are ours",
     "faults": "{holds} of {all} hold",
-    "faults drawn": "{holds} of {all} drawn by chance hold",
+    "faults drawn": "{holds} of {all} hold",
     "fuzz": "{cases:,} cases, no failure",
-    "mutants": "{killed} of {mutants} killed, each survivor explained",
+    "mutants": "{killed} of {mutants} killed, the others explained",
     "parsers": "{holds} of {all} hold in {inputs:,} inputs",
-    "races": "105 pairs and crowds of 64 hold in 100 times as many rounds as by day, and no model differs in 10 times "
-    "as many histories",
-    "simulation": "{broken} of {histories:,} histories broken, {never} things that must happen never did",
-    "soak hardships": "{holds} of {all} hold: one server and one worker frozen, without memory, without descriptors",
+    "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day, models in 10 times the histories",
+    "simulation": "{broken} of {histories:,} histories broken, {never} goals missed",
+    "soak hardships": "{holds} of {all} hold: frozen, without memory, without descriptors",
     "soak kills": "{holds} of {all} rounds hold, {payments:,} payments",
-    "soak steady": "{rate} requests a second for half an hour: {faults} of {requests:,} failed, memory {growth}, "
-    "connections {connections}",
-    "upgrade": "{paid:,} payments acknowledged, none lost; {requests:,} requests, none failed; {tests} of the previous "
-    "release's tests pass on the new schema",
+    "soak steady": "{rate}/s for half an hour: {faults} of {requests:,} failed, memory {growth}, connections {connections}",
+    "upgrade": "none of {paid:,} payments lost, none of {requests:,} requests failed; {tests} older tests pass on the new "
+    "schema",
 }
 
 

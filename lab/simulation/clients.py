@@ -53,7 +53,7 @@ class ShopReceiver:
         return 200
 
 
-class Mail:
+class SimulatedSender:
     """A Sender: one life's way to the merchants."""
 
     def __init__(self, life: Life, receivers: Mapping[str, ShopReceiver]) -> None:

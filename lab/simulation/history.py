@@ -12,7 +12,7 @@ from payagg_testing.builders import a_business, a_gateway, an_endpoint
 from payagg_testing.clocks import START
 from structlog.testing import capture_logs
 
-from lab.simulation.clients import Mail, ShopReceiver
+from lab.simulation.clients import ShopReceiver, SimulatedSender
 from lab.simulation.invariants import Invariants
 from lab.simulation.ledger import Order
 from lab.simulation.people import Merchant, Operators, Payer
@@ -207,7 +207,11 @@ class Director:
         store = cast(Store, ReachedStore(life, self.invariants.on_commit))
         providers = {slug: SimulatorClient(self.bank, life, slug) for slug in (PAGE, SDK)}
         return assembled(
-            store, world.clock, world.entropy, {**providers, SANDBOX_SLUG: Simulator()}, Mail(life, self.receivers)
+            store,
+            world.clock,
+            world.entropy,
+            {**providers, SANDBOX_SLUG: Simulator()},
+            SimulatedSender(life, self.receivers),
         )
 
     async def close(self) -> None:

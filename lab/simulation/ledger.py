@@ -61,7 +61,7 @@ class SimulatedCharge:
 
 
 @dataclass(frozen=True)
-class Told:
+class AcknowledgedEvent:
     """A fact about money that a provider's signed event told, and that we acknowledged."""
 
     reference: str  # the charge's
@@ -79,7 +79,7 @@ class Ledger:
     cards: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # test cards, by payment
     simulated: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # wished for, by payment
     finals: dict[str, str] = field(default_factory=dict)  # the final status somebody was told, by payment
-    told: list[Told] = field(default_factory=list)
+    told: list[AcknowledgedEvent] = field(default_factory=list)
     moved_away: set[str] = field(default_factory=set)  # accounts that no gateway is pointed at any more
     back_at: dict[str, datetime] = field(default_factory=dict)  # when a gateway was pointed at the account again
     accepted: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # address: event ids

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from lab.simulation.ledger import LaterFact, SimulatedCharge, Told
+from lab.simulation.ledger import AcknowledgedEvent, LaterFact, SimulatedCharge
 from lab.simulation.process import Life
 from lab.simulation.world import Lost, SimulatedWorld
 from payagg.application.ports.providers import ProviderEventRoute
@@ -229,7 +229,7 @@ class Bank:
             gateways = [g for g in world.store.state.gateways.values() if g.slug == charge.slug]
             if all(gateway.status.value == "DELETED" for gateway in gateways):
                 world.sometimes["an event of a deleted gateway is proved"] += 1
-            told = Told(charge.reference, outcome.value)
+            told = AcknowledgedEvent(charge.reference, outcome.value)
             if told in self.ledger.told:
                 world.sometimes["an event is acknowledged twice"] += 1
             if outcome is not Outcome.PENDING:

@@ -1,9 +1,10 @@
 """The `payagg-testing` command: whether a service keeps the interface, and whether a receiver is fit for webhooks.
 
-Exit status 0: nothing found; 1: something is broken; 2: wrong usage, or nobody answers.
+Exit status 0: nothing is broken; 1: something is; 2: wrong usage, or nobody answers.
 """
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -13,12 +14,16 @@ from xml.etree import ElementTree
 import httpx
 
 from payagg_testing.conformance.access import AccessError, ServiceAccess
+from payagg_testing.conformance.assumptions import ASSUMPTIONS
 from payagg_testing.conformance.over import WORDS, open_target
 from payagg_testing.conformance.receiver import check_receiver
-from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, run_machine
+from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, coverage, run_machine
+from payagg_testing.conformance.statements import SAYS, Coverage
 from payagg_testing.conformance.target import PARTS, ConformanceTarget
+from payagg_testing.state_machine.model import FINAL
 
 LEFT_SHOWN = 4
+OWN_WORD = "the service's own word for an outcome of simulate"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -54,7 +59,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, help="repeat a search")
     run.add_argument("--kinds", type=int, default=5, help="of breaks that a machine looks for before it stops (5)")
     run.add_argument("--without", action="append", choices=PARTS, default=[], help="what is not built yet")
-    run.add_argument("--junit", type=Path, help="write the verdicts there as JUnit's XML")
+    run.add_argument("--outcome", action="append", type=_outcome, default=[], metavar="SUCCESS=YOURS", help=OWN_WORD)
+    run.add_argument("--assumptions", action=Assumptions, nargs=0, help="list what is assumed where it is silent")
+    run.add_argument(
+        "--strict", action="store_true", help="exit status 1 also where something was not tried or differs"
+    )
+    run.add_argument("--matrix", action="store_true", help="list every statement: tried, or why not")
+    run.add_argument("--json", type=Path, help="write the verdicts and that list there as JSON")
+    run.add_argument("--junit", type=Path, help="write the same there as JUnit's XML")
     run.add_argument("--scripts", type=Path, help="write a replaying script for each counterexample there")
     receiver = commands.add_parser("receiver", help="send a webhook handler what ours may send, and what others might")
     receiver.add_argument("--url", required=True, help="where the handler listens")
@@ -64,26 +76,44 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _outcome(text: str) -> tuple[str, str]:
+    ours, _, theirs = text.partition("=")
+    if ours not in FINAL or not theirs:
+        raise argparse.ArgumentTypeError(f"not {' nor '.join(f'{status}=YOURS' for status in FINAL)}: {text}")
+    return ours, theirs
+
+
+class Assumptions(argparse.Action):
+    """As --help: it needs nothing else, and ends there."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print("\n".join(ASSUMPTIONS))  # noqa: T201
+        parser.exit()
+
+
 def _run(chosen: argparse.Namespace) -> int:
     verdicts: list[MachineVerdict] = []
     target = open_target(chosen.over) if chosen.over is not None else _by_url(chosen)
-    target.without = frozenset(chosen.without)
+    target.without, target.outcomes = frozenset(chosen.without), dict(chosen.outcome)
     try:
         for name in chosen.machine or MACHINES:
             effort = Effort(chosen.histories, chosen.actions, chosen.seed, kinds=chosen.kinds, told=_counter(name))
             verdicts.append(run_machine(name, target, effort))
             _tell(verdicts[-1], chosen.scripts)
-        if chosen.without:
-            print(f"NOT TRIED: {', '.join(chosen.without)}.")  # noqa: T201
+        _tell_what_was_tried(coverage(verdicts), chosen.matrix)
         if chosen.url is not None and target.left_behind:
             _tell_what_stays(target.left_behind)
     finally:
         target.close()
         if chosen.junit is not None:
-            chosen.junit.write_bytes(_junit(verdicts))
+            chosen.junit.write_bytes(_junit(verdicts, coverage(verdicts)))
+        if chosen.json is not None:
+            chosen.json.write_text(_json(verdicts, coverage(verdicts)), encoding="utf-8")
     if all(verdict.skipped for verdict in verdicts):
         raise AccessError("nothing was tried: give tokens or keys")
-    return 1 if any(verdict.violation for verdict in verdicts) else 0
+    is_broken = any(verdict.breaks for verdict in verdicts)
+    is_whole = not coverage(verdicts).missing and not any(verdict.violations for verdict in verdicts)
+    return 1 if is_broken or (chosen.strict and not is_whole) else 0
 
 
 def _counter(machine: str) -> Callable[[int], None]:
@@ -97,16 +127,55 @@ def _counter(machine: str) -> Callable[[int], None]:
     return tell
 
 
-def _junit(verdicts: Sequence[MachineVerdict]) -> bytes:
-    """A test case for each machine, as CI servers show them."""
-    suite = ElementTree.Element("testsuite", name="payagg-testing", tests=str(len(verdicts)))
+def _tell_what_was_tried(told: Coverage, whole: bool) -> None:
+    """Never a green word for what was not looked at."""
+    tried = sum(why is None for why in told.reasons.values())
+    print(f"Tried {tried} of {len(told.reasons)} statements, routes and codes of the interface.")  # noqa: T201
+    listed = told.reasons if whole else told.missing
+    for name, why in listed.items():
+        print(f"  {'tried' if why is None else 'NOT TRIED':9} {_title(name)}{f': {why}' if why else ''}")  # noqa: T201
+
+
+def _title(statement: str) -> str:
+    return f"{statement} {SAYS[statement]}" if statement in SAYS else statement
+
+
+def _json(verdicts: Sequence[MachineVerdict], told: Coverage) -> str:
+    machines = [
+        {
+            "machine": verdict.machine,
+            "requests": verdict.requests,
+            "seconds": round(verdict.seconds, 1),
+            "seed": verdict.seed,
+            "skipped": verdict.skipped,
+            "violations": [violation.headline for violation in verdict.breaks],
+            "differences": [one.headline for one in verdict.violations if one.assumption is not None],
+            "notTried": dict(sorted(verdict.not_tried.items())),
+        }
+        for verdict in verdicts
+    ]
+    matrix = [
+        {"statement": name, "says": SAYS.get(name, name), "isTried": why is None, "reason": why}
+        for name, why in told.reasons.items()
+    ]
+    return json.dumps({"machines": machines, "matrix": matrix}, indent=1)
+
+
+def _junit(verdicts: Sequence[MachineVerdict], told: Coverage) -> bytes:
+    """A test case for each machine and for each statement, as CI servers show them."""
+    count = str(len(verdicts) + len(told.reasons))
+    suite = ElementTree.Element("testsuite", name="payagg-testing", tests=count)
     for verdict in verdicts:
         seconds = f"{verdict.seconds:.1f}"
         case = ElementTree.SubElement(suite, "testcase", classname="conformance", name=verdict.machine, time=seconds)
-        if verdict.skipped is not None:
+        if verdict.skipped is not None or (verdict.violations and not verdict.breaks):
             ElementTree.SubElement(case, "skipped", message=verdict.words)
-        for violation in verdict.violations:
+        for violation in verdict.breaks:
             ElementTree.SubElement(case, "failure", message=violation.headline).text = str(violation)
+    for name, why in told.reasons.items():
+        case = ElementTree.SubElement(suite, "testcase", classname="statements", name=_title(name))
+        if why is not None:
+            ElementTree.SubElement(case, "skipped", message=why)
     xml: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
     return xml
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, ViewportSize, expect, sync_playwright
 
 from tests.support.machine import node_package, program
 
@@ -17,8 +18,10 @@ SWITCHES = (
     "--no-first-run",
     "--disable-quic",
 )
-PHONE = {"width": 390, "height": 844}
-SMALL_PHONE = {"width": 320, "height": 640}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+SMALL_PHONE: ViewportSize = {"width": 320, "height": 640}
+DESK: ViewportSize = {"width": 1280, "height": 900}
+SCREENS: tuple[tuple[ViewportSize, Literal["dark", "light"]], ...] = ((SMALL_PHONE, "dark"), (DESK, "light"))
 WIDTHS = (320, 390, 481, 768, 1280)
 PATIENCE = 20_000  # ms; a busy machine must not fail a test
 CUT_OFF = """() => [...document.querySelectorAll("body *:not(.unseen, .unseen *, .skip, input)")].filter((one) => {
@@ -69,9 +72,29 @@ def opened(browser: Browser, **context_options: Any) -> Iterator[Page]:
 
 def judge_with_axe(page: Page) -> None:
     """Asserts that axe-core finds nothing wrong with what is on the page now."""
-    page.evaluate((node_package("axe-core") / "axe.min.js").read_text("utf-8"))
-    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(_axe())
+    # What it would load first, sheets and media, only rules on sound and on the orientation of a screen look at.
+    result = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
     assert [f"{found['id']}: {[node['html'] for node in found['nodes']]}" for found in result["violations"]] == []
+
+
+@cache
+def _axe() -> str:
+    return (node_package("axe-core") / "axe.min.js").read_text("utf-8")
+
+
+def judge_on_every_screen(page: Page, *, may_scroll: bool = False) -> None:
+    """Asserts that axe-core finds nothing on a dark small phone and a light desk, and, unless parts of the page may
+    scroll sideways, that nothing is cut off at any width."""
+    before = page.viewport_size
+    for viewport, scheme in SCREENS:
+        page.set_viewport_size(viewport)
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        judge_with_axe(page)
+    if before is not None:
+        page.set_viewport_size(before)
+    assert may_scroll or cut_off_at_any_width(page) == [], page.url
 
 
 def has_no_sideways_scroll(page: Page) -> bool:

@@ -1,4 +1,4 @@
-"""What a picture is, told from its content and proved by decoding it.
+"""The kind of a picture, detected from its content and verified by decoding.
 
 `python -m payagg.adapters.image_decoder SECONDS`, with the bytes on stdin and `{"kind"}` or `{"flaw"}` on stdout,
 bounds its own memory and time.
@@ -19,12 +19,12 @@ from payagg.domain.gateway import LOGO_MAX_SIDE
 PNG = b"\x89PNG\r\n\x1a\n"
 JPEG = b"\xff\xd8\xff"
 MEMORY = 1 << 29  # bytes; the largest image takes some 200 MB
-# In a progressive JPEG each scan goes over the whole picture again: encoders write about ten.
+# Each scan of a progressive JPEG covers the whole picture: encoders write about ten.
 SCANS_MAX = 50
 
 
 def judge(content: bytes) -> dict[str, str]:
-    """The kind, or what is wrong, as it is told to the sender."""
+    """The kind, or the flaw, in words for the sender."""
     if content.startswith(PNG):
         kind, name, end, scans = "png", "PNG", _png_end(content), 1
     elif content.startswith(JPEG):
@@ -42,7 +42,7 @@ def judge(content: bytes) -> dict[str, str]:
 
 
 def _png_end(content: bytes) -> int | None:
-    """The offset just after IEND, every chunk's checksum being right; None when the file is broken."""
+    """The offset just after IEND, all checksums verified; None when the file is broken."""
     at = len(PNG)
     while at + 12 <= len(content):
         size = int.from_bytes(content[at : at + 4])
@@ -56,8 +56,7 @@ def _png_end(content: bytes) -> int | None:
 
 
 def _jpeg_end(content: bytes) -> tuple[int | None, int]:
-    """The offset just after the end-of-image marker, found by walking segments and scans; None when there is none. And
-    how many scans there are before."""
+    """The offset just after the end-of-image marker, None without one, and the number of scans before it."""
     at, scans = 2, 0
     while at + 2 <= len(content):
         if content[at] != 0xFF:
@@ -76,7 +75,7 @@ def _jpeg_end(content: bytes) -> tuple[int | None, int]:
 
 
 def _scan_end(content: bytes, at: int) -> int:
-    """Where a scan's coded data ends: the first marker that is neither a stuffed zero nor a restart."""
+    """The end of a scan's coded data: the first marker that is neither a stuffed zero nor a restart."""
     while True:
         at = content.find(b"\xff", at)
         if at < 0 or at + 1 >= len(content):
@@ -88,7 +87,7 @@ def _scan_end(content: bytes, at: int) -> int:
 
 
 def _flaw(content: bytes, name: str) -> str | None:
-    """What is wrong with the image; its dimensions are looked at before any pixel is decoded."""
+    """The image's flaw; dimensions are checked before any pixel is decoded."""
     try:
         with Image.open(io.BytesIO(content), formats=(name,)) as image:
             if max(image.size) > LOGO_MAX_SIDE:
@@ -98,7 +97,7 @@ def _flaw(content: bytes, name: str) -> str | None:
             image.load()
     except Image.DecompressionBombError:
         return f"Must be at most {LOGO_MAX_SIDE} pixels a side."
-    except Exception:  # noqa: BLE001 - decoders fail in many ways, and each means that this is no image
+    except Exception:  # noqa: BLE001 - decoders fail in many ways, and each means an invalid image
         return "The image cannot be decoded."
     return None
 
@@ -106,7 +105,7 @@ def _flaw(content: bytes, name: str) -> str | None:
 def main() -> None:
     seconds = math.ceil(float(sys.argv[1]))
     for what, bound in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
-        with suppress(ValueError):  # macOS has no bound of memory
+        with suppress(ValueError):  # macOS has no memory limit
             resource.setrlimit(what, (bound, bound))
     json.dump(judge(sys.stdin.buffer.read()), sys.stdout)
 

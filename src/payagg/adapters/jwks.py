@@ -13,23 +13,23 @@ from payagg.adapters.providers.transport import Transport
 from payagg.adapters.security import RSA_BITS_MIN, RSA_EXPONENT_MIN
 from payagg.domain.report import ProviderFault
 
-ALGORITHMS = frozenset({"EdDSA", "RS256", "ES256"})  # a set that anybody may read holds no shared secret
+ALGORITHMS = frozenset({"EdDSA", "RS256", "ES256"})  # a public set cannot hold a shared secret
 KEYS_MAX = 100
 FETCH_SECONDS = 5.0
 FRESH_SECONDS = 300.0
-PAUSE_SECONDS = 10.0  # between two loads, however many tokens name an unknown key
+PAUSE_SECONDS = 10.0  # between two loads, whatever unknown keys tokens name
 _log = structlog.get_logger("payagg.jwks")
 
 
 class VerifyingKey(NamedTuple):
-    """A key and the one algorithm that it is used with."""
+    """A key and its one algorithm."""
 
     key: Any
     algorithm: str
 
 
 class KeySet:
-    """The keys by `kid`, as they were when last loaded. A load that fails leaves them as they are."""
+    """The keys by `kid`, as last loaded. A failed load keeps them."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -41,18 +41,18 @@ class KeySet:
         return "://" in self._source
 
     def find(self, kid: str) -> VerifyingKey | None:
-        """The key of that name. One that is not known brings the next load forward: it may be new."""
+        """The key of that name. An unknown name brings the next load forward: the key may be new."""
         found = self._keys.get(kid)
         if found is None:
             self._wanted.set()
         return found
 
     async def load(self) -> None:
-        """Reads the set anew; raises ValueError, in words that name no content."""
+        """Reads the set again; raises ValueError without its content."""
         self._keys = parse_keys(await self._fetch() if self.is_remote else await asyncio.to_thread(self._read))
 
     async def keep(self, pause: float = PAUSE_SECONDS, fresh: float = FRESH_SECONDS) -> None:
-        """Loads for ever: when a key is wanted, and every `fresh` seconds, but never twice within `pause`."""
+        """Loads for ever: when an unknown key is wanted, and every `fresh` seconds, at most once within `pause`."""
         while True:
             await asyncio.sleep(pause)
             if self._keys:
@@ -80,7 +80,7 @@ class KeySet:
 
 
 def parse_keys(body: bytes) -> dict[str, VerifyingKey]:
-    """The keys that may verify tokens; others are passed over, as the RFC wants it. Raises ValueError."""
+    """The keys that may verify tokens; others are skipped, as the RFC requires. Raises ValueError."""
     try:
         listed = msgspec.json.decode(body, type=dict[str, Any]).get("keys")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -102,7 +102,7 @@ def parse_keys(body: bytes) -> dict[str, VerifyingKey]:
 
 
 def _usable(jwk: dict[str, Any]) -> VerifyingKey | None:
-    """None for a key that its owner keeps for another use (RFC 7517, 4.2 and 4.3), and for a weak one."""
+    """None for a key meant for another use (RFC 7517, 4.2 and 4.3), and for a weak one."""
     uses = jwk.get("key_ops", ["verify"])
     if jwk.get("use", "sig") != "sig" or not isinstance(uses, list) or "verify" not in uses:
         return None

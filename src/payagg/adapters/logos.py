@@ -30,9 +30,9 @@ class ObjectLogos:
     def __init__(self, place: str | Path) -> None:
         self._place = str(place)
         self._opened: ObjectStore | None = None
-        # Threads of our own: the library's operations that are awaited end on threads of its own, and one that comes
-        # back to Python while the process ends aborts it (PyO3/pyo3-async-runtimes issue 40). Not the loop's, on which
-        # names are resolved: a store that hangs must not keep providers' from it.
+        # Threads of our own: the library's async operations end on its threads, and one that returns to Python while
+        # the process ends aborts it (PyO3/pyo3-async-runtimes issue 40). Not the loop's threads, which resolve names: a
+        # store that hangs must not block look-ups for providers.
         self._threads = ThreadPoolExecutor(AT_ONCE, "object-store")
 
     async def put(self, path: str, content: bytes) -> None:
@@ -42,11 +42,11 @@ class ObjectLogos:
         return await self._call_bounded(lambda store: bytes(get(store, path).bytes()))
 
     async def delete(self, path: str) -> None:
-        """Removing what is not there is fine."""
+        """A missing file is no error."""
         await self._call_bounded(lambda store: delete(store, path))
 
     async def _call_bounded(self, call: Callable[[ObjectStore], T]) -> T | None:
-        """The call's result, None where there is no such file; raises Unavailable for everything else."""
+        """The call's result, None for a missing file; raises Unavailable for every other error."""
         try:
             if self._opened is None:
                 self._opened = _open_store(self._place)
@@ -55,7 +55,7 @@ class ObjectLogos:
         except (NotFoundError, FileNotFoundError):
             return None
         except (BaseError, OSError) as error:
-            # The store's own message may repeat a signed URL.
+            # The store's message may contain a signed URL.
             raise self.fault(f"the {self.name} failed: {type(error).__name__}") from None
 
 

@@ -1,7 +1,8 @@
 """An OpenID Connect issuer: discovery, and the authorization code flow with PKCE (OpenID Connect Core 1.0, 3.1).
 
-No library: Authlib and httpx-oauth bring a client of their own, and ours has the deadline and the size cap; keys and
-tokens are read as those of the API are."""
+No library: Authlib and httpx-oauth bring their own HTTP client, and ours has the deadline and the size cap; keys and
+tokens are read as the API's are.
+"""
 
 import hmac
 from base64 import b64encode, urlsafe_b64encode
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """Of OpenID Connect Discovery 1.0, 3, what is used here."""
+    """The part of OpenID Connect Discovery 1.0, 3, used here."""
 
     issuer: str
     authorization_endpoint: str
@@ -47,8 +48,8 @@ class IssuedTokens(msgspec.Struct, frozen=True):
 
 @dataclass
 class OpenIdIssuer:
-    """`role_claim`, where there is one, is asked for as a scope, too, if the issuer lists one of that name. Without a
-    `secret` the client is a public one, which PKCE protects."""
+    """`role_claim` is also requested as a scope if the issuer lists that scope. Without a `secret` the client is
+    public, protected by PKCE."""
 
     issuer: str
     client_id: str
@@ -79,8 +80,8 @@ class OpenIdIssuer:
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
 
     async def claims(self, code: str, flow: SignInFlow, redirect_uri: str) -> Mapping[str, Any]:
-        """Those of the ID token, and where it does not say, of the userinfo endpoint: an issuer that keeps to the
-        letter gives e-mail and roles there alone (5.4)."""
+        """The claims of the ID token, completed from the userinfo endpoint: a strict issuer gives e-mail and roles only
+        there (5.4)."""
         found = await self._discover()
         issued = await self._exchange(found, code, flow, redirect_uri)
         claims = await self._verify(found, issued.id_token, flow.nonce)
@@ -108,7 +109,7 @@ class OpenIdIssuer:
         return await self._request("POST", found.token_endpoint, IssuedTokens, headers, urlencode(body).encode())
 
     async def _verify(self, found: Discovery, id_token: str, nonce: str) -> dict[str, Any]:
-        """The keys are fetched for each sign-in, as an issuer may have changed them a moment ago."""
+        """The keys are fetched for each sign-in, as the issuer may have just rotated them."""
         keys = KeySet(self._safe(found.jwks_uri))
         try:
             await keys.load()
@@ -151,7 +152,7 @@ class OpenIdIssuer:
         raise SignInRefused(f"status {answer.status}")
 
     def _safe(self, url: str) -> str:
-        """Raises IssuerAway for an endpoint that would get a secret in the clear, or is no address."""
+        """Raises IssuerAway for an endpoint without TLS, or an invalid address."""
         try:
             parse_url(url, "url", ("http", "https"))
         except Refusal:

@@ -1,6 +1,6 @@
 """Rows as Parquet files, by pyarrow: zstd, a checksum for each page, row groups of a bounded number of rows.
 
-pyarrow comes with the extra `archive` and is imported when it is first needed, which tells who lacks it.
+pyarrow comes with the extra `archive` and is imported on first use, which raises when it is missing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ class Parquet:
         return ParquetFile(columns)
 
     def rows(self, content: bytes, columns: Mapping[str, type], reference: str | None = None) -> Iterator[Row]:
-        """A row group at a time; of one payment, those alone that may hold its reference."""
+        """A row group at a time; for one payment only the groups that may hold its reference."""
         arrow, parquet = _arrow()
         with parquet.ParquetFile(arrow.BufferReader(content), page_checksum_verification=True) as file:
             if not file.schema_arrow.equals(arrow.schema(_fields(columns))):

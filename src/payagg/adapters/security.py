@@ -20,7 +20,7 @@ from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 
 TOKEN_MAX = 8192  # characters
-LEEWAY = 30  # seconds that the issuer's clock and ours may be apart, for `exp`, `nbf` and `iat`
+LEEWAY = 30  # seconds of clock difference allowed for `exp`, `nbf` and `iat`
 HMAC_BYTES_MIN = 32  # shorter keys can be guessed offline from one token
 RSA_BITS_MIN = 2048
 RSA_EXPONENT_MIN = 65537  # FIPS 186-5, A.1.1; smaller ones were forged where a verifier was lax
@@ -35,7 +35,7 @@ _VERSION = 1
 
 class VerifyingKeys(Protocol):
     def find(self, kid: str) -> tuple[Any, str] | None:
-        """The key of that name, and the one algorithm it is used with."""
+        """The key of that name, and its one algorithm."""
 
 
 class UnfitKey(ValueError):
@@ -92,7 +92,7 @@ class Tokens:
                 algorithms=[algorithm],
                 issuer=self._issuer,
                 audience=self._audience,
-                # Its own look at these would go by the machine's clock.
+                # PyJWT would check these by the machine's clock.
                 options={"require": self._required, "verify_exp": False, "verify_nbf": False, "verify_iat": False},
             )
             is_timely = self._is_timely(claims)

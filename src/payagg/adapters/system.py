@@ -1,7 +1,7 @@
-"""Time and chance from the operating system. Nothing else in the product reads a clock or draws a number."""
+"""Time and randomness from the operating system. Nothing else in the product reads a clock or draws a number."""
 
 import asyncio
-import secrets
+import os
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ import structlog
 from payagg.application.counters import observe
 from payagg.domain.values import REFERENCE_SUFFIXES, make_reference
 
-APART_SECONDS = 5.0  # between a machine's clock and the database's, from which on somebody must look
+APART_SECONDS = 5.0  # between a machine's clock and the database's, beyond which an operator must act
 _log = structlog.get_logger("payagg.clock")
 
 
@@ -23,9 +23,9 @@ class SystemClock:
 
 
 class DatabaseClock:
-    """The database's clock, carried by this process's monotonic one between synchronisations.
+    """The database's clock, continued by this process's monotonic one between synchronisations.
 
-    Every process then agrees on when a payment expires, and a machine whose clock is set back un-expires nothing.
+    Every process then agrees on when a payment expires, and setting a machine's clock back un-expires nothing.
     """
 
     def __init__(self, ask: Callable[[], Awaitable[datetime]]) -> None:
@@ -38,7 +38,7 @@ class DatabaseClock:
         return self._origin + timedelta(seconds=time.monotonic() - self._mark)
 
     async def synchronise(self) -> None:
-        """Takes over the database's time; half the round trip is the best guess of the answer's age."""
+        """Sets the database's time; half the round trip is the best estimate of the answer's age."""
         before = time.monotonic()
         answer = await self._ask()
         after = time.monotonic()
@@ -46,7 +46,7 @@ class DatabaseClock:
         self._compare((datetime.now(UTC) - self.now()).total_seconds())
 
     def _compare(self, ahead: float) -> None:
-        """Tells how many seconds this machine's clock is ahead: no rule goes by it, but one of the two is wrong."""
+        """Reports how many seconds this machine's clock is ahead: no rule uses it, but one of the two is wrong."""
         observe("clock_difference_seconds", abs(ahead))
         is_apart = abs(ahead) > APART_SECONDS
         if is_apart and not self._is_apart:
@@ -54,17 +54,17 @@ class DatabaseClock:
         self._is_apart = is_apart
 
     async def keep(self, every: float = 30.0) -> None:
-        """Synchronises for ever; a database that is down leaves the last synchronisation in force."""
+        """Synchronises for ever; while the database is down the last synchronisation stays in force."""
         while True:
             await asyncio.sleep(every)
             try:
                 await self.synchronise()
-            except Exception:  # noqa: BLE001, S112 - the monotonic clock goes on alone
+            except Exception:  # noqa: BLE001, S112 - the monotonic clock continues alone
                 continue
 
 
 def apart(ahead: float) -> str:
-    """What to say of a machine whose clock is so many seconds ahead of the database's."""
+    """The warning for a machine whose clock is this many seconds ahead of the database's."""
     direction = "ahead of" if ahead > 0 else "behind"
     return (
         f"This machine's clock is {abs(ahead):.0f} s {direction} the database's, which every rule goes by: see that NTP"
@@ -73,23 +73,23 @@ def apart(ahead: float) -> str:
 
 
 class SystemEntropy:
-    """Chance from the operating system's generator."""
+    """Randomness from the operating system's generator."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
 
     def reference(self, now: datetime) -> str:
         # One draw: 64 bits over 31 favour no suffix by more than one part in four billion.
-        return make_reference(self._prefix, now, int.from_bytes(secrets.token_bytes(8)) % REFERENCE_SUFFIXES)
+        return make_reference(self._prefix, now, int.from_bytes(os.urandom(8)) % REFERENCE_SUFFIXES)
 
     def id(self, prefix: str, now: datetime) -> str:
-        return f"{prefix}_{int(now.timestamp() * 1000):012x}{secrets.token_hex(10)}"
+        return f"{prefix}_{int(now.timestamp() * 1000):012x}{os.urandom(10).hex()}"
 
     def hex(self, size: int) -> str:
-        return secrets.token_hex(size)
+        return os.urandom(size).hex()
 
     def bytes(self, size: int) -> bytes:
-        return secrets.token_bytes(size)
+        return os.urandom(size)
 
     def chance(self) -> float:
-        return secrets.randbelow(2**32) / 2**32
+        return int.from_bytes(os.urandom(4)) / 2**32

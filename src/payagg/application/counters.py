@@ -1,4 +1,6 @@
-"""What happened, counted. Adding one costs a dictionary entry; now and then a process adds its counts to the total."""
+"""Counters. An increment is a dictionary entry; each process adds its counts to the totals at intervals.
+A scrape reaches one process of several, and the worker has no HTTP; prometheus-client's multiprocess mode shares files
+of one machine. A crash of the database resets the totals, and a repeated transaction may count twice."""
 
 import asyncio
 from bisect import bisect_left
@@ -17,12 +19,12 @@ counts: Final[Counter[tuple[str, ...]]] = Counter()
 
 
 def count(name: str, *labels: str, by: int = 1) -> None:
-    """Adds `by` under `name` and its labels, which must come from closed sets: each mix is kept for ever."""
+    """Adds `by` under `name` and its labels. Labels must come from closed sets: each combination is kept for ever."""
     counts[name, *labels] += by
 
 
 def observe(name: str, seconds: float, *labels: str) -> None:
-    """Adds one duration to the histogram `name`: one in the smallest bucket that holds it, and its microseconds."""
+    """Adds one duration to the histogram `name`: one in its bucket, and its microseconds to the sum."""
     counts[name, *labels, bounds(SECONDS)[bisect_left(SECONDS, seconds)]] += 1
     counts[f"{name}_sum", *labels] += int(seconds * MICRO)
 
@@ -35,12 +37,12 @@ def observe_bytes(name: str, size: int, *labels: str) -> None:
 
 @cache
 def bounds(buckets: tuple[float, ...]) -> tuple[str, ...]:
-    """How a histogram's buckets are called: by their upper bounds, the last one having none."""
+    """The names of a histogram's buckets: their upper bounds, and `+Inf` for the last."""
     return (*map(str, buckets), "+Inf")
 
 
 async def flush(store: Store) -> None:
-    """Adds what this process counted since the last time to the totals; kept here while the database is away."""
+    """Adds this process's counts since the last flush to the totals; keeps them while the database is away."""
     taken = dict(counts)
     if not taken:
         return

@@ -1,5 +1,5 @@
-"""How long a request waits for the database: one bound for all that it asks of it together, handed down from where it
-came in. What else it waits for, a provider or its client, has bounds of its own and is not counted."""
+"""How long a request waits for the database: one bound for all its statements, set where the request enters. Waits for
+a provider or a client have bounds of their own and do not count."""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ _patience: ContextVar[RequestBudget | None] = ContextVar("patience", default=Non
 
 
 def begin_request() -> None:
-    """From now on this task, and what it starts, has REQUEST_SECONDS."""
+    """From now on this task, and the tasks it starts, have REQUEST_SECONDS."""
     _patience.set(RequestBudget())
 
 
 def renew() -> None:
-    """The request has them anew: what a provider has said must be kept, and a long answer is read in many parts."""
+    """Starts the bound again: a provider's answer must be stored, and a long export reads many parts."""
     patience = _patience.get()
     if patience is not None:
         patience.left = REQUEST_SECONDS
@@ -37,7 +37,7 @@ def is_request() -> bool:
 
 @contextmanager
 def waiting(most: float) -> Iterator[float]:
-    """Until when the caller may wait in the block, by the loop's clock; `most` is for whoever is no request."""
+    """Until when the caller may wait in the block, by the loop's clock; `most` is the bound outside a request."""
     now = asyncio.get_running_loop().time
     patience, began = _patience.get(), now()
     if patience is None:
@@ -50,7 +50,7 @@ def waiting(most: float) -> Iterator[float]:
 
 
 def shared_context() -> Context:
-    """The context of work that many share, and whose end is none of the one's that began it."""
+    """A context for work that several requests share: the deadline of the one that started it does not apply."""
     context = copy_context()
     context.run(_patience.set, None)
     return context

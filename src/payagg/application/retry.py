@@ -1,4 +1,4 @@
-"""Doing a rolled-back transaction again."""
+"""Repeats a rolled-back transaction."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -15,7 +15,7 @@ TRIES = 4
 def retry_on_conflict(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
     """Repeats `work` when its transaction was rolled back by a Conflict; after TRIES it is Unavailable.
 
-    Only for work that is one transaction and nothing else: a provider call must never be repeated blindly.
+    Only for work that is one transaction and nothing else: a provider call is never repeated blindly.
     """
 
     @wraps(work)

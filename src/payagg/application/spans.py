@@ -1,4 +1,4 @@
-"""Spans of a trace, where somebody listens. Without a tracer, which is the rule, one costs next to nothing."""
+"""Spans of a trace. Without a tracer, the default, a span costs next to nothing."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -13,7 +13,7 @@ class _Tracer:
 
 
 def trace_with(opener: Opener | None) -> None:
-    """From now on spans are opened by `opener`, which gets a name and attributes; None = by nobody."""
+    """Sets what opens spans: `opener` gets a name and attributes; None = no spans."""
     _Tracer.opener = opener
 
 

@@ -1,6 +1,6 @@
-"""What became of a payment's money beside its status: refunds, disputes, money that came late, twice or short.
+"""Adjustments, beside a payment's status: refunds, disputes, money that came late, twice or short.
 
-Read from the payment's anomalies, which keep each fact as it came.
+Derived from the payment's anomalies, which keep each fact as received.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ class AdjustmentKind(Enum):
     DISPUTE = "DISPUTE"
     LATE_SUCCESS = "LATE_SUCCESS"  # paid after the payment had ended
     SECOND_CHARGE = "SECOND_CHARGE"  # paid twice
-    ATTENTION = "ATTENTION"  # money that does not fit the payment, or of which nothing is known
+    ATTENTION = "ATTENTION"  # money that does not match the payment, or is unknown
 
 
 KIND_FOR = {
@@ -31,20 +31,19 @@ KIND_FOR = {
 }
 NAMES = ("refundId", "disputeId", "eventDigest", "refundReference")
 OPENED = "opened"  # the state of a dispute that is not resolved
-LOST = ("lost", "accepted")  # states of a dispute in which its money has gone back
-# What people work off; a refund is done, and a dispute ends by its own state.
+LOST = ("lost", "accepted")  # states of a dispute whose money went back
+# Kinds that people must close; a refund is done, and a dispute ends by its own state.
 WORKED_OFF = (AdjustmentKind.LATE_SUCCESS, AdjustmentKind.SECOND_CHARGE, AdjustmentKind.ATTENTION)
 OTHER_CURRENCY = "CURRENCY_MISMATCH"  # the reason whose figure is in no kobo
 
 
 @dataclass(frozen=True)
 class Adjustment:
-    """`amount` is kobo, None where the provider named none: of a dispute what is disputed, for ATTENTION what was
-    received, unless that was another currency. `state`: of a dispute `opened`, `won`, `lost` or `accepted`, for
-    ATTENTION its reason, else `processed`. `expected` and `received` are figures of ATTENTION alone.
-    """
+    """`amount` is kobo, None when the provider named none: a dispute's disputed amount, ATTENTION's received amount
+    unless in another currency. `state`: a dispute's `opened`, `won`, `lost` or `accepted`, ATTENTION's reason, else
+    `processed`. Only ATTENTION has `expected` and `received`."""
 
-    id: str  # of the anomaly that holds the latest fact
+    id: str  # of the anomaly with the latest fact
     reference: str
     kind: AdjustmentKind
     amount: int | None
@@ -60,8 +59,8 @@ class Adjustment:
 
     @property
     def needs_attention(self) -> bool:
-        """Whether somebody has to do something about it: a dispute waits for an answer until it is resolved, money that
-        came late, twice or short until an operator closes its anomaly."""
+        """Whether somebody must act: a dispute needs an answer until it is resolved, money that came late, twice or
+        short until an operator closes its anomaly."""
         if self.kind is AdjustmentKind.DISPUTE:
             return self.state == OPENED
         return self.kind in WORKED_OFF and not self.is_closed
@@ -69,8 +68,8 @@ class Adjustment:
 
 @dataclass(frozen=True)
 class AdjustmentTotal:
-    """The adjustments of one kind on one UTC day: how many, the sum of the amounts that are known, and what they add
-    to what payments brought in, all in kobo and of any size."""
+    """The adjustments of one kind on one UTC day: their number, the sum of the known amounts, and their effect on the
+    payments' total, in kobo of any size."""
 
     day: date
     kind: AdjustmentKind
@@ -80,15 +79,15 @@ class AdjustmentTotal:
 
 
 def effect_of(kind: AdjustmentKind, state: str, amount: int) -> int:
-    """Kobo that adjustments of `amount` add to what their payments brought in, negative where they take away."""
+    """The effect in kobo of adjustments of `amount` on their payments' total; negative when money went back."""
     if kind is AdjustmentKind.REFUND or (kind is AdjustmentKind.DISPUTE and state in LOST):
         return -amount
     return amount if kind in (AdjustmentKind.LATE_SUCCESS, AdjustmentKind.SECOND_CHARGE) else 0
 
 
 def amount_of(details: Mapping[str, Any], payment_amount: int | None = None) -> int | None:
-    """The one figure of an anomaly's facts: the payment's own amount where that is one of the provider's figures, as
-    the others hold a fee that the payer bore."""
+    """The amount of an anomaly's facts: the payment's own amount if it is among the provider's figures, as the others
+    include a fee that the payer bore."""
     if "amount" in details:
         return int(details["amount"])
     amounts = details.get("amounts") or []
@@ -96,8 +95,8 @@ def amount_of(details: Mapping[str, Any], payment_amount: int | None = None) -> 
 
 
 def adjustments_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjustment]:
-    """What the anomalies of one payment tell its merchant, oldest first; the facts of one dispute are one adjustment.
-    A mismatch counts where it gives its merchant a reason, of money that came."""
+    """The adjustments in one payment's anomalies, oldest first; the facts of one dispute are one adjustment. A mismatch
+    counts when money came and it has a reason for its merchant."""
     found: dict[str, Adjustment] = {}
     for fact in sorted(facts, key=lambda fact: (fact.at, fact.event_sequence or 0, fact.id)):
         kind, details = KIND_FOR.get(fact.kind), fact.details
@@ -112,7 +111,7 @@ def adjustments_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjust
             amount = payment_amount  # a dispute that names no part is about all of it
         key = f"dispute {details['disputeId']}" if details.get("disputeId") else fact.id
         if state == OPENED and key in found:
-            continue  # its event came late: how the dispute ended, or that it is open, is known
+            continue  # its event came late: the dispute's end or opening is already known
         found[key] = Adjustment(
             id=fact.id,
             reference=fact.reference or "",
@@ -140,26 +139,26 @@ def added_up(groups: Iterable[tuple[date, AnomalyKind, str, int, int]]) -> list[
 
 
 def told_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjustment]:
-    """The adjustments that the payment's merchant got an event about."""
+    """The adjustments that an event notified the merchant of."""
     return adjustments_of([fact for fact in facts if fact.event_sequence is not None], payment_amount)
 
 
 @dataclass(frozen=True)
 class MoneyBack:
-    """`kobo` that is known to have gone back; `is_unnamed` = some of it by a status alone, without an id of its own."""
+    """`kobo` known to have gone back; `is_unnamed` = part of it by a status alone, without its own id."""
 
     kobo: int
     is_unnamed: bool
 
 
 def is_named(details: Mapping[str, Any]) -> bool:
-    """Whether the facts carry an id by which two of them can be told apart: of a refund or a dispute, or of the event
-    that brought a refund without one."""
+    """Whether the facts have an id that distinguishes two of them: of a refund or a dispute, or of the event of a
+    refund without one."""
     return any(details.get(name) for name in NAMES)
 
 
 def money_back(facts: Sequence[Anomaly], payment_amount: int) -> MoneyBack:
-    """What the anomalies of one payment say of it."""
+    """The money that went back, by one payment's anomalies."""
     own = [fact for fact in facts if KIND_FOR.get(fact.kind) in (AdjustmentKind.REFUND, AdjustmentKind.DISPUTE)]
     is_unnamed = any(not is_named(fact.details) for fact in own)
     return MoneyBack(-sum(one.effect for one in adjustments_of(own, payment_amount)), is_unnamed)

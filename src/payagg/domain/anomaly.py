@@ -1,4 +1,4 @@
-"""Anomalies: facts about money that must not move a payment and must not be lost, and how people work them off."""
+"""Anomalies: facts about money that must not move a payment and must not be lost, and how people close them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ class AnomalyKind(Enum):
 
 
 class Severity(Enum):
-    """What a kind says of the money, the worst first."""
+    """What a kind means for the money, the worst first."""
 
-    MONEY_GONE = "MONEY_GONE"  # the provider took or takes back what the merchant was told is paid
-    MONEY_TO_GIVE_BACK = "MONEY_TO_GIVE_BACK"  # a payer may have paid what nothing is given for
+    MONEY_GONE = "MONEY_GONE"  # the provider takes back money reported as paid
+    MONEY_TO_GIVE_BACK = "MONEY_TO_GIVE_BACK"  # a payer may have paid without receiving anything
     INFORMATION = "INFORMATION"
 
 
@@ -93,7 +93,7 @@ ANOMALY = Machine(
 
 @dataclass(frozen=True)
 class Anomaly:
-    """Kept for people: listed by `payagg anomalies`, shown by `explain`. `details` are the facts as they came.
+    """Kept for people: listed by `payagg anomalies`, shown by `explain`. `details` are the facts as received.
 
     Raises INVALID_REFERENCE or VALIDATION_ERROR for what no anomaly can be, with the field's JSON name.
     """
@@ -104,14 +104,14 @@ class Anomaly:
     source: str  # `verify`, `reconciler`, `process`, or `event:` with the provider
     details: Mapping[str, Any]
     at: datetime
-    event_sequence: int | None = None  # of the event that told the merchant, where one did
+    event_sequence: int | None = None  # of the event that notified the merchant, if any
     status: AnomalyStatus = ANOMALY.initial
     acknowledged_by: str | None = None
     acknowledged_at: datetime | None = None
     closed_by: str | None = None
     closed_at: datetime | None = None
     close_reason: str | None = None
-    business_id: str | None = None  # whose payment it is about; None where there is no such payment
+    business_id: str | None = None  # the payment's business; None without a payment
     environment: Environment | None = None
     assignee: str | None = None
     notes: tuple[Mapping[str, Any], ...] = ()  # what people wrote, oldest first: `at` (ISO 8601), `by`, `text`
@@ -136,26 +136,26 @@ class Anomaly:
         return severity_of(self.kind)
 
     def age(self, now: datetime) -> timedelta:
-        """How long it waits, or had waited when it was closed."""
+        """How long it has waited, or had when it was closed."""
         return max(timedelta(0), (self.closed_at or now) - self.at)
 
     def is_same_fact(self, kind: AnomalyKind, details: Mapping[str, Any]) -> bool:
         return self.kind is kind and dict(self.details) == details
 
     def acknowledge(self, by: str, now: datetime) -> "Anomaly":
-        """Somebody looks at it; raises ANOMALY_NOT_OPEN when somebody did already, or when it is closed."""
+        """Marks it as seen; raises ANOMALY_NOT_OPEN when it is acknowledged or closed."""
         status = ANOMALY.next(self.status, AnomalyTrigger.ACKNOWLEDGE)
         return with_changes(self, status=status, acknowledged_by=by, acknowledged_at=now)
 
     def close(self, by: str, reason: str, now: datetime) -> "Anomaly":
-        """Worked off, with what was done about it; raises ANOMALY_ALREADY_CLOSED, or VALIDATION_ERROR on `reason`."""
+        """Closes it with what was done; raises ANOMALY_ALREADY_CLOSED, or VALIDATION_ERROR on `reason`."""
         if not 1 <= len(reason.strip()) <= len(reason) <= CLOSE_REASON_MAX:
             raise invalid("reason", f"Say what was done, in at most {CLOSE_REASON_MAX} characters.")
         status = ANOMALY.next(self.status, AnomalyTrigger.CLOSE)
         return with_changes(self, status=status, closed_by=by, closed_at=now, close_reason=reason)
 
     def assign(self, assignee: str | None) -> "Anomaly":
-        """Who works on it, None for nobody; raises ANOMALY_ALREADY_CLOSED, or VALIDATION_ERROR on `assignee`."""
+        """Sets who works on it, None for nobody; raises ANOMALY_ALREADY_CLOSED, or VALIDATION_ERROR on `assignee`."""
         if assignee is not None:
             check_text(assignee, "assignee", ASSIGNEE_MAX, 1)
             if not assignee.strip() or not assignee.isprintable():
@@ -164,8 +164,7 @@ class Anomaly:
         return with_changes(self, assignee=assignee)
 
     def note(self, text: str, by: str, now: datetime) -> "Anomaly":
-        """With what somebody found out; raises ANOMALY_ALREADY_CLOSED, NOTE_LIMIT_REACHED, or VALIDATION_ERROR on
-        `text`."""
+        """Adds a note; raises ANOMALY_ALREADY_CLOSED, NOTE_LIMIT_REACHED, or VALIDATION_ERROR on `text`."""
         check_text(text, "text", NOTE_MAX, 1)
         if not text.strip():
             raise invalid("text", "Must not be blank.")

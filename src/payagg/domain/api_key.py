@@ -1,4 +1,4 @@
-"""API keys: their form, what is kept of them and when they are accepted."""
+"""API keys: their form, what is stored and when they are accepted."""
 
 import hashlib
 import re
@@ -52,7 +52,7 @@ def hash_secret(secret: str) -> bytes:
 
 
 class PresentedKey(NamedTuple):
-    """What a request's secret key says by itself, whether or not there is such a key."""
+    """The content of a presented secret key, whether or not such a key exists."""
 
     environment: Environment
     secret_hash: bytes
@@ -63,13 +63,13 @@ def parse_secret(text: str) -> PresentedKey:
     match = _SECRET.fullmatch(text)
     if match is None:
         raise Refusal(ErrorCode.INVALID_API_KEY)
-    environment = Environment.SANDBOX if match[1] == INFIX[Environment.SANDBOX] else Environment.LIVE
+    environment = Environment.SANDBOX if match[1] == "sand" else Environment.LIVE
     return PresentedKey(environment, hash_secret(text))
 
 
 @dataclass(frozen=True)
 class ApiKey:
-    """What is kept of a key: never the secret, only its hash and its last four characters.
+    """A stored key: never the secret, only its hash and its last four characters.
 
     Raises VALIDATION_ERROR for what no key can be, with the field's JSON name.
     """

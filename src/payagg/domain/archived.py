@@ -1,4 +1,4 @@
-"""What stays of a payment whose history is in the archive: enough to judge a provider's late report about it."""
+"""The rest of a payment whose history is in the archive: enough to judge a provider's late report about it."""
 
 from dataclasses import dataclass
 from datetime import datetime

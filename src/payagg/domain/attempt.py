@@ -1,4 +1,4 @@
-"""Attempts to start a charge at a provider: what `process` may do next, the hand-off, and when to ask again."""
+"""Attempts to start a charge at a provider: what `process` may do next, the hand-off, and the schedule of checks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ VERIFY_FINAL_EVERY = timedelta(hours=1)  # the same of a payment that is final
 CHECK_JITTER = 0.1
 CHECK_SPREAD_MAX = timedelta(minutes=25)
 
-# When the reconciler asks about an attempt, counted from its hand-off: until its payment is SUCCESS or REVERSED.
+# When an attempt is checked, counted from its hand-off, until its payment is SUCCESS or REVERSED.
 CHECK_AFTER = (
     timedelta(minutes=1),
     timedelta(minutes=3),
@@ -38,15 +38,15 @@ CHECK_AFTER = (
     timedelta(hours=72),
 )
 
-LONGEST_CHECK = CHECK_AFTER[-1] + CHECK_SPREAD_MAX  # from the hand-off to the last instant at which it is asked about
+LONGEST_CHECK = CHECK_AFTER[-1] + CHECK_SPREAD_MAX  # from the hand-off to the last check
 
-# When a charge that was paid is asked about, counted from the instant that it was confirmed here: a refund or a dispute
-# whose one event was lost is found then.
+# When a paid charge is checked, counted from its confirmation here: this finds a refund or a dispute whose one event
+# was lost.
 CHECK_PAID_AFTER = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
-# After a restore, what was confirmed within this long is asked about at once.
+# After a restore, charges confirmed within this time are checked at once.
 HASTEN_PAID = timedelta(days=30)
 
-FIRST_CHECK_MAX = CHECK_AFTER[0] * (1 + CHECK_JITTER)  # an attempt that was handed off is asked about so soon
+FIRST_CHECK_MAX = CHECK_AFTER[0] * (1 + CHECK_JITTER)  # the latest first check of a handed-off attempt
 
 
 def next_check(
@@ -54,7 +54,7 @@ def next_check(
 ) -> datetime | None:
     """The next instant of `schedule` still ahead, a little spread by `chance` in [0, 1); None after the last.
 
-    Instants that passed while no worker ran are skipped: one ask answers for all of them.
+    Instants that passed while no worker ran are skipped: one check answers for all of them.
     """
     ahead = (after for after in schedule if since + after > now)
     after = next(ahead, None)
@@ -83,8 +83,8 @@ class HandOff:
 
 
 class AttemptState(Enum):
-    """CLAIMED: a process owns the call. HANDED_OFF: the payer was sent. REFUSED: certainly no charge.
-    UNKNOWN: the provider's answer never came; only asking it tells."""
+    """CLAIMED: a process owns the call. HANDED_OFF: the payer was sent. REFUSED: certainly no charge. UNKNOWN: the
+    provider's answer never came; only a check shows the outcome."""
 
     CLAIMED = "CLAIMED"
     HANDED_OFF = "HANDED_OFF"
@@ -94,7 +94,7 @@ class AttemptState(Enum):
 
 @dataclass(frozen=True)
 class ChargeFacts:
-    """What a provider says of a charge beside its status; None = not said. Amounts are kobo."""
+    """A provider's facts about a charge beside its status; None = not given. Amounts are kobo."""
 
     provider_id: str | None = None  # the provider's own id of the transaction; internal, for operators alone
     channel: str | None = None  # `card`, `bank_transfer` ...: the provider's word
@@ -108,7 +108,7 @@ NO_FACTS = ChargeFacts()
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try to start a charge. At most one attempt per payment can ever hold a hand-off.
+    """One attempt to start a charge. At most one attempt per payment can ever hold a hand-off.
 
     Raises INVALID_REFERENCE, GATEWAY_NOT_FOUND or VALIDATION_ERROR for what no attempt can be, with the field's name.
     """
@@ -125,7 +125,7 @@ class Attempt:
     hand_off: HandOff | None
     created_at: datetime
     handed_off_at: datetime | None = None  # for one in doubt, when the payer may have been sent there
-    asks: int = 0  # how often the reconciler has asked
+    asks: int = 0  # the number of checks so far
     next_ask_at: datetime | None = None
     last_ask_at: datetime | None = None
     last_decline: str | None = None  # our word for the decline that the provider named when last asked, if it did
@@ -179,7 +179,7 @@ class Attempt:
             hand_off=None,
             created_at=now,
             account=account,
-            # Should the claimant die, the reconciler asks the provider although nobody comes back to process.
+            # If the claimant dies, the worker checks the charge even when nobody calls process again.
             next_ask_at=now + LEASE,
         )
 
@@ -211,7 +211,8 @@ class Attempt:
         )
 
     def is_of_other_account(self, account: str | None) -> bool:
-        """Whether the charge was started with another provider account than `account`; one not known is the same."""
+        """Whether the charge was started with another provider account than `account`; an unknown one counts as the
+        same."""
         return self.account is not None and account is not None and self.account != account
 
     def is_other_transaction(self, provider_id: str | None) -> bool:
@@ -220,8 +221,8 @@ class Attempt:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether the payer may have been sent to it, of which a restore left no trace here. Until its provider has
-        answered about it, no other charge may start."""
+        """Whether the payer may have been sent to it in a time that a restore removed. Until its provider has answered
+        about it, no other charge may start."""
         return self.hand_off is None and self.handed_off_at is not None
 
     def leave_in_doubt(self, at: datetime) -> "Attempt":
@@ -243,19 +244,19 @@ class Attempt:
         )
 
     def refuse(self) -> "Attempt":
-        """REFUSED: nobody was sent there and nobody need ask."""
+        """REFUSED: nobody was sent there, and no check is needed."""
         return with_changes(self, state=AttemptState.REFUSED, handed_off_at=None, next_ask_at=None)
 
     def leave_unknown(self, now: datetime, chance: float) -> "Attempt":
-        """UNKNOWN: no answer came; the reconciler asks."""
+        """UNKNOWN: no answer came; it will be checked."""
         return with_changes(self, state=AttemptState.UNKNOWN, next_ask_at=next_check(now, now, chance))
 
     def is_held(self, now: datetime) -> bool:
-        """Whether a live claimant may still be talking to the provider."""
+        """Whether a live claimant may still be calling the provider."""
         return self.state is AttemptState.CLAIMED and now < self.lease_until <= now + LEASE + CLOCK_SLACK
 
     def is_dated_ahead(self, now: datetime) -> bool:
-        """Whether it is to be asked about, but its instants lie where a clock that was ahead has put them."""
+        """Whether its next check was set by a clock ahead of time."""
         last = now + CLOCK_SLACK
         if self.next_ask_at is None or self.next_ask_at <= last or self.confirmed_at or self.gateway_id is None:
             return False
@@ -263,7 +264,7 @@ class Attempt:
         return past > last or self.next_ask_at > last + LONGEST_CHECK
 
     def pulled_back(self, now: datetime) -> "Attempt":
-        """Asked about at once, and from then on by the schedule as if it had been handed off now."""
+        """Makes its check due now, and restarts the schedule as if it had been handed off now."""
         return with_changes(
             self,
             created_at=min(self.created_at, now),
@@ -325,7 +326,7 @@ class ExistingHandOff:
 
 @dataclass(frozen=True)
 class Wait:
-    """A live claimant may be talking to a provider."""
+    """A live claimant may be calling a provider."""
 
 
 @dataclass(frozen=True)
@@ -366,9 +367,9 @@ def ensure_attempts_left(attempts: Sequence[Attempt]) -> None:
 
 
 def postpone_check(payment: Payment, attempt: Attempt, now: datetime) -> Attempt | None:
-    """The attempt as it is to be stored instead of being asked about at `now`, or None when asking is due.
+    """The attempt to store instead of a check at `now`, or None when a check is due.
 
-    A refused attempt is asked about no more, nor is one whose news can change nothing. A live claim gets the time to
+    A refused attempt is not checked again, nor is one whose result can change nothing. A live claim gets the time to
     end.
     """
     if _is_past_asking(payment, attempt) or attempt.state is AttemptState.REFUSED:
@@ -379,11 +380,10 @@ def postpone_check(payment: Payment, attempt: Attempt, now: datetime) -> Attempt
 
 
 def after_check(payment: Payment, attempt: Attempt, began: datetime, chance: float) -> Attempt:
-    """The attempt once an ask about it that began at `began` is over, with the next instant of its schedule; none after
-    the last.
+    """The attempt after a check that began at `began`, with the next instant of its schedule; none after the last.
 
-    An answer says nothing about what came after its question: of a worker that was frozen in between, the instants that
-    passed meanwhile are still to come.
+    An answer is no evidence about the time after its request: when a worker was frozen in between, the instants that
+    passed meanwhile are still due.
     """
     is_over = _is_past_asking(payment, attempt)
     if attempt.confirmed_at is not None:
@@ -402,8 +402,8 @@ def ends_asking(payment: Payment) -> bool:
 def _is_past_asking(payment: Payment, attempt: Attempt) -> bool:
     """Whether no answer about the attempt can matter any more.
 
-    A payment that FAILED or expired may have been paid all the same, and its event may be lost: a provider is asked to
-    the end of the schedule. What was paid may be refunded or disputed. The simulator pays nobody late.
+    A payment that FAILED or expired may have been paid, and its event lost: checks go on to the end of the schedule. A
+    paid one may be refunded or disputed. The simulator never pays late.
     """
     if attempt.confirmed_at is not None:
         return payment.status is Status.REVERSED

@@ -1,4 +1,4 @@
-"""Who changed what: one entry for each change that somebody, or the clock, made. Entries are never changed."""
+"""The audit trail: one entry for each change by a person, a key or the clock. Entries are never changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Changes = Mapping[str, Mapping[str, Any]]
 
 
 class ActorRealm(Enum):
-    """By what right somebody acts. CLOCK is the service itself: drains that end, endpoints that fail for days."""
+    """The kind of actor. CLOCK is the service itself: drains that end, endpoints that fail for days."""
 
     ADMIN = "admin"
     MERCHANT = "merchant"
@@ -42,7 +42,7 @@ def clock(subject: str) -> Actor:
 
 
 class Action(Enum):
-    """What was done. The word before the dot is the kind of the object it was done to."""
+    """The action. The word before the dot is the kind of its object."""
 
     GATEWAY_CREATE = "gateway.create"
     GATEWAY_UPDATE = "gateway.update"
@@ -81,7 +81,7 @@ class Action(Enum):
     PAYMENT_SIMULATE = "payment.simulate"
     PAYMENT_ASK_RESOLUTION = "payment.ask_resolution"
     PAYMENT_RESOLVE = "payment.resolve"  # by the administrator who confirmed
-    # Work that may be killed has an entry when it begins, and the one of its outcome when it ends.
+    # Work that may be killed has an entry at its begin, and one with its outcome at its end.
     RESTORE_BEGIN_CATCH_UP = "restore.begin_catch_up"
     RESTORE_CATCH_UP = "restore.catch_up"  # providers were asked about what a restored database missed
     ARCHIVE_BEGIN_REMOVE = "archive.begin_remove"
@@ -135,7 +135,7 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """Which entries are wanted: all that are None say nothing. `since` is included, `until` is not."""
+    """A filter of entries; None = any. `since` is included, `until` is not."""
 
     business_id: str | None = None
     subject: str | None = None
@@ -152,10 +152,10 @@ class AuditFilter:
 
 
 def changes_of(before: object | None, after: object | None, *names: str) -> dict[str, dict[str, Any]]:
-    """What differs between two versions of an object in the fields `names`; None = it did not or does not exist.
+    """The differences between two versions of an object in the fields `names`; None = it did not or does not exist.
 
-    Fields are named one by one where a change is recorded, so that a secret is in an entry only if somebody wrote its
-    name there; sealed blobs are refused with TypeError all the same.
+    Callers name each field, so a secret is in an entry only if a caller names it; sealed blobs are refused with
+    TypeError anyway.
     """
     changes = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""The merchant's business: its standing, its KYC and who may act for it."""
+"""The merchant's business: its status, its KYC and its members."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SUBJECT_MAX = 255  # of a token's `sub`
 
 
 class BusinessStatus(Enum):
-    """Only an ACTIVE business takes new payments; what is pending settles in every status."""
+    """Only an ACTIVE business takes new payments; pending ones settle in every status."""
 
     ACTIVE = "ACTIVE"
     RESTRICTED = "RESTRICTED"
@@ -23,7 +23,7 @@ class BusinessStatus(Enum):
 
 
 class KycStatus(Enum):
-    """How far a business's identity is checked. Only APPROVED may have and use LIVE keys."""
+    """The state of a business's identity check. Only APPROVED may have and use LIVE keys."""
 
     NOT_SUBMITTED = "NOT_SUBMITTED"
     PENDING = "PENDING"
@@ -97,7 +97,7 @@ class Business:
             raise Refusal(ErrorCode.BUSINESS_RESTRICTED)
 
     def ensure_takes_money(self) -> None:
-        """Raises GATEWAY_NOT_AVAILABLE, the payer's word for it, unless the business is ACTIVE."""
+        """Raises GATEWAY_NOT_AVAILABLE, the payers' code, unless the business is ACTIVE."""
         if not self.is_active:
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
 
@@ -123,7 +123,7 @@ def check_subject(subject: str, field: str) -> None:
 def move_kyc(current: KycStatus, wanted: KycStatus) -> KycStatus:
     """`wanted` when the machine leads there from `current`; raises VALIDATION_ERROR otherwise.
 
-    A move to where the business already stands is no move and changes nothing.
+    A move to the present state changes nothing.
     """
     if wanted is current:
         return current

@@ -1,4 +1,4 @@
-"""A browser's session in the console, and when it is over."""
+"""A browser's session in the console, and its end."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from payagg.domain.audit import ActorRealm
 
 SESSION_MAX = timedelta(hours=12)
-SEEN_EVERY = timedelta(minutes=1)  # a request notes itself no more often
+SEEN_EVERY = timedelta(minutes=1)  # a request is recorded at most this often
 
 
 @dataclass(frozen=True)
 class ConsoleSession:
-    """`session` is the SHA-256 of what its cookie is known by; `address` is where its last request came from."""
+    """`session` is the SHA-256 of its form token; `address` is that of its last request."""
 
     session: bytes
     realm: ActorRealm

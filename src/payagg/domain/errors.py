@@ -5,7 +5,7 @@ from enum import Enum, unique
 
 @unique
 class Kind(Enum):
-    """What sort of refusal it is, in order of precedence; the HTTP layer alone maps a kind to a status number."""
+    """The kind of refusal, in order of precedence; only the HTTP layer maps a kind to a status number."""
 
     MISDIRECTED = "misdirected"
     UNAUTHENTICATED = "unauthenticated"
@@ -114,5 +114,5 @@ def invalid(field: str, message: str) -> Refusal:
 
 
 def misdirected_refusal(cell: str, message: str | None = None) -> Refusal:
-    """What one cell says about what another has: nothing was done, and `cell` is the name of the one to ask."""
+    """The refusal for what another cell has: nothing was done, and `cell` names the cell to ask."""
     return Refusal(ErrorCode.MISDIRECTED_REQUEST, message, cell=cell)

@@ -40,7 +40,7 @@ LOGO_MAX_SIDE = 4096  # pixels
 
 
 class GatewayStatus(Enum):
-    """Whether a gateway takes payments. DRAINING takes none that are new and finishes those under way."""
+    """Whether a gateway takes payments. DRAINING takes no new ones and finishes open ones."""
 
     ACTIVE = "ACTIVE"
     DRAINING = "DRAINING"
@@ -159,7 +159,7 @@ class Gateway:
         )
 
     def as_of(self, now: datetime) -> "Gateway":
-        """The gateway as it stands at `now`: a drain ends at its instant, whether or not a worker has run."""
+        """The gateway as of `now`: a drain ends at its instant, whether or not a worker has run."""
         if self.status is GatewayStatus.DRAINING and self.drain_ends_at is not None and now >= self.drain_ends_at:
             return self._move(GatewayTrigger.END_DRAIN, self.drain_ends_at)
         return self

@@ -198,8 +198,8 @@ class ReportEffect(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is to be stored: `changes` in their order, the attempt, the anomaly with its details, and the fee where it
-    was learned after the payment had become final."""
+    """What to store: `changes` in order, the attempt, the anomaly with its details, and the fee when it arrived after
+    the payment was final."""
 
     effect: ReportEffect
     changes: tuple[tuple[Payment, Transition | None], ...] = ()
@@ -225,7 +225,7 @@ def judge(
     now: datetime,
     known: Sequence[Anomaly] = (),
 ) -> Verdict:
-    """What a report from `gateway` in `environment` does to the payment as stored.
+    """The effect of a report from `gateway` in `environment` on the stored payment.
 
     `asked` is the attempt whose look-up brought the report, None for an event. `paid` holds the reasons of the
     payment's transitions to SUCCESS: each names the charge that was paid. `known` are the payment's anomalies.
@@ -236,8 +236,8 @@ def judge(
     # An answer about another reference than the one asked for must not move that other payment.
     if asked is not None and report.provider_reference != asked.provider_reference:
         return _mismatch(report, payment, "reference")
-    # That another account has no such charge, or one that failed, says nothing of ours. That it has ours, with every
-    # figure right, is true whatever key asked: a rotated key must not hide a payment.
+    # Another account's "no such charge", or a failed one, is no evidence about ours. Its report of ours, with every
+    # figure right, is valid whatever key was used: a rotated key must not hide a payment.
     is_foreign = asked is not None and asked.is_of_other_account(report.account)
     if is_foreign and report.outcome not in (Outcome.SUCCEEDED, Outcome.REVERSED):
         return _UNCHANGED
@@ -263,13 +263,13 @@ def judge(
     if difference is not None:
         return _mismatch(report, payment, difference)
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
-        # An answer to asking tells how the last card fared; only a signed event says that the charge is over.
+        # An answer to a check shows the last card's result; only a signed event ends the charge.
         return Verdict(ReportEffect.DECLINED, attempt=with_changes(attempt, last_decline=report.reason or DECLINED))
     return _settle(report, payment, attempt, paid, known, actor, now)
 
 
 def was_paid(payment: Payment, known: Sequence[Anomaly]) -> bool:
-    """Whether the payment was ever paid, whatever its status says: refunds and disputes are news of such a one."""
+    """Whether the payment was ever paid, whatever its status: its refunds and disputes are sent."""
     if payment.status in (Status.SUCCESS, Status.REVERSED):
         return True
     return any(fact.kind is AnomalyKind.LATE_SUCCESS for fact in known)
@@ -291,7 +291,7 @@ def _settle(
     is_success = trigger is Trigger.SUCCEED
     confirmed = attempt.confirm(report.facts, now) if is_success else None
     if not payment.is_final:
-        # A success names the charge that was paid, so that a second paid one can be told from a repeat.
+        # A success names the paid charge, so a second paid one differs from a repeat.
         reason = report.provider_reference if is_success else report.reason
         served = payment.served_by(attempt.gateway)
         served = served.with_fee(report.facts.fee, report.facts.received) if is_success else served
@@ -321,8 +321,8 @@ PAID_LATE = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE)
 
 
 def _gone_back(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind) -> Verdict:
-    """Money that went back. A refund or dispute has an id; a status that says so has none, and may be about the same
-    money as one that has: it counts for what is not known to have gone back."""
+    """Money that went back. A refund or dispute has an id; a status alone has none, and may be about the same money: it
+    counts only for money not known to have gone back."""
     if "disputeId" in report.details:
         return _judge_dispute(report, payment, known)
     before = money_back(known, payment.amount)
@@ -347,7 +347,7 @@ def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Ano
 
 
 def _in_flight(report: ProviderReport, attempts: Sequence[Attempt]) -> Verdict:
-    """The payer is at it: a decline that was told before is none any more."""
+    """The payer is trying again: an earlier decline no longer counts."""
     for attempt in attempts:
         if attempt.provider_reference == report.provider_reference and attempt.last_decline is not None:
             return Verdict(ReportEffect.UNCHANGED, attempt=with_changes(attempt, last_decline=None))
@@ -357,8 +357,8 @@ def _in_flight(report: ProviderReport, attempts: Sequence[Attempt]) -> Verdict:
 def judge_silence(
     report: ProviderReport | None, payment: Payment, attempt: Attempt, *, actor: str, now: datetime
 ) -> Verdict:
-    """What the end of the asking does: with the provider's word that nothing was paid a PENDING payment expires,
-    without it the payment stays PENDING and is named to operators."""
+    """The effect of the last check: with the provider's evidence that nothing was paid a PENDING payment expires;
+    without it the payment stays PENDING and becomes an anomaly."""
     if payment.status is not Status.PENDING:
         return _UNCHANGED
     if report is not None and report.proves_unpaid(payment, attempt):
@@ -377,7 +377,7 @@ def _anomaly(report: ProviderReport, kind: AnomalyKind, **more: Any) -> Verdict:
 
 
 def _mismatch(report: ProviderReport, payment: Payment, fact: str) -> Verdict:
-    """Facts that differ. Of money that is said to have come the merchant is told what was expected and received."""
+    """Facts that differ. When money came, the merchant is sent what was expected and received."""
     more: dict[str, Any] = {"field": fact, "expected": payment.amount}
     received = report.facts.received if report.facts.received is not None else max(report.amounts, default=None)
     if received is not None:

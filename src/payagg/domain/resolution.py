@@ -1,4 +1,5 @@
-"""Ending what no provider will end: one administrator asks for FAILED, another confirms. Nobody makes money by hand."""
+"""Ends a payment that no provider will end: one administrator requests FAILED, another confirms. SUCCESS is never set
+by hand."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ class Resolution:
 
     @property
     def actor(self) -> str:
-        """Whom the transition names: who asked and who confirmed."""
+        """The transition's actor: who requested and who confirmed."""
         return f"{self.requested_by}, confirmed by {self.confirmed_by}"
 
     def is_waiting(self, now: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""Bearer tokens that are refused before their end: one by its `jti`, or all that a subject was given so far."""
+"""Revoked bearer tokens: one by its `jti`, or all issued to a subject so far."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ class RevokedClaim(Enum):
 class Revocation:
     """Refuses the token whose `jti`, or those issued before `issued_before` whose `sub`, is `value`.
 
-    A token that does not say when it was issued counts as issued long ago.
+    A token without `iat` counts as issued long ago.
     """
 
     claim: RevokedClaim

@@ -8,7 +8,7 @@ SECRET_PREFIX = "whsec_"  # noqa: S105 - the form, not a secret
 
 
 def secret_text(key: bytes) -> str:
-    """How a merchant sees a signing key."""
+    """A signing key as shown to a merchant."""
     return SECRET_PREFIX + b64encode(key).decode()
 
 
@@ -24,7 +24,7 @@ def signature(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> st
 
 
 def signed_headers(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The headers of one try. `timestamp` is the try's own Unix time: receivers refuse what is minutes old."""
+    """The headers of one attempt. `timestamp` is the attempt's Unix time: receivers refuse one minutes old."""
     value = signature(keys, id, timestamp, body)
     return {
         "webhook-id": id,

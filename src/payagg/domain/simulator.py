@@ -1,4 +1,4 @@
-"""The sandbox simulator's test cards: what each submitted number will do. Numbers are matched, never kept."""
+"""The sandbox simulator's test cards: the outcome of each number. Numbers are matched, never stored."""
 
 from datetime import datetime, timedelta
 
@@ -26,7 +26,7 @@ def scenario_of(card_number: str | None) -> str:
 
 
 def outcome_of(scenario: str, since: timedelta) -> tuple[Outcome, str | None]:
-    """What the simulated processor says `since` the hand-off, and the failure reason where it declined."""
+    """The simulated processor's outcome `since` the hand-off, and the failure reason of a decline."""
     match scenario:
         case "success":
             return Outcome.SUCCEEDED, None

@@ -1,4 +1,4 @@
-"""Merchant webhooks: endpoints, event types, who receives what, and the schedule of tries."""
+"""Merchant webhooks: endpoints, event types, subscriptions, and the schedule of attempts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,11 +37,11 @@ CONCURRENCY_START, CONCURRENCY_MAX = 5, 50
 ANSWERS_WELL = timedelta(seconds=1)  # an endpoint that accepts within this may get more at once
 RETENTION = timedelta(days=30)
 JITTER = 0.2
-# Tries in a row that were lost with their workers, from which on a delivery is sent while nothing else is under way in
-# its worker. One loss says little: a worker has hundreds of deliveries under way when it dies.
+# Attempts in a row lost with their workers, from which on a delivery is sent alone in its worker. One loss proves
+# little: a worker has hundreds of deliveries in flight when it dies.
 ALONE_FROM = 2
 
-# Delay before try 1, 2, ...; the LIVE row is the schedule Standard Webhooks recommends (75 h 35 m in all).
+# Delay before attempt 1, 2, ...; the LIVE row is the schedule Standard Webhooks recommends (75 h 35 m in all).
 SCHEDULE: dict[Environment, tuple[timedelta, ...]] = {
     Environment.LIVE: (
         timedelta(0),
@@ -81,7 +81,7 @@ EVENT_FOR = {
 }
 
 
-# Events that tell of an anomaly and of no change of status.
+# Events of an anomaly, without a change of status.
 ANOMALY_EVENT_FOR = {
     AnomalyKind.LATE_SUCCESS: EventType.PAYMENT_LATE_SUCCESS,
     AnomalyKind.SECOND_CHARGE: EventType.PAYMENT_LATE_SUCCESS,
@@ -94,10 +94,10 @@ ANOMALY_EVENT_FOR = {
 
 
 def anomaly_event_of(anomaly: Anomaly, *, was_paid: bool) -> EventType | None:
-    """What the merchant is told of an anomaly of his payment; None for one that is no news to him, or not yet.
+    """The merchant's event for an anomaly; None when it is not sent, or not yet.
 
-    A refund or a dispute is news of a payment that was paid, whatever its status: one that comes before is told once
-    the payment is. A mismatch is news where it gives a reason: of money that came.
+    A refund or a dispute of a payment that was ever paid is sent, whatever its status: an earlier one is sent once the
+    payment is paid. A mismatch is sent when money came and it has a reason.
     """
     notice = ANOMALY_EVENT_FOR.get(anomaly.kind)
     if notice in (EventType.PAYMENT_REFUNDED, EventType.PAYMENT_DISPUTED):
@@ -119,8 +119,7 @@ class DeliveryStatus(Enum):
 
 
 def concurrency_after(concurrency: int, *, good: int, is_bad: bool) -> int:
-    """How many tries an endpoint gets at once after some have ended: one more for each that it answered well, half as
-    many when one went wrong."""
+    """The endpoint's concurrency after results: plus one for each good answer, halved when one failed."""
     return max(1, concurrency // 2) if is_bad else min(CONCURRENCY_MAX, concurrency + good)
 
 
@@ -153,7 +152,7 @@ class WebhookEndpoint:
     failed: int
     created_at: datetime
     updated_at: datetime
-    concurrency: int = CONCURRENCY_START  # tries at once
+    concurrency: int = CONCURRENCY_START  # concurrent attempts
 
     def __post_init__(self) -> None:
         check_id(self.id, "id")
@@ -238,7 +237,7 @@ class WebhookEndpoint:
 
 @dataclass(frozen=True)
 class Event:
-    """Something a merchant is told, stored once as the bytes that every try sends. `id` is also `webhook-id`.
+    """An event for a merchant, stored once as the bytes that every attempt sends. `id` is also `webhook-id`.
 
     Raises VALIDATION_ERROR for what no event can be, with the field's JSON name.
     """
@@ -309,7 +308,7 @@ class Delivery:
 
     @property
     def is_poison(self) -> bool:
-        """Whether it may be what kills the workers that send it."""
+        """Whether it may kill the workers that send it."""
         return self.lost_tries >= ALONE_FROM
 
     @classmethod
@@ -337,8 +336,8 @@ class Delivery:
 
 
 def crowded_out(endpoints: Sequence[WebhookEndpoint]) -> list[WebhookEndpoint]:
-    """Which of one business's endpoints in one environment are removed, as more are stored than may be: of those that
-    are off the ones unchanged for longest, so that none stands in the way of a new one."""
+    """The endpoints to remove when one business and environment stores too many: the inactive ones unchanged for
+    longest, so none prevents a new one."""
     off = sorted((one for one in endpoints if not one.is_active), key=lambda one: (one.updated_at, one.id))
     return off[: max(0, len(endpoints) - STORED_ENDPOINTS_MAX)]
 
@@ -361,10 +360,10 @@ def parse_events(names: Sequence[str]) -> tuple[str, ...]:
 def delay_after(
     environment: Environment, attempts: int, chance: float, retry_after: timedelta | None = None
 ) -> timedelta | None:
-    """How long to wait after `attempts` failed tries, or None when they are used up.
+    """How long to wait after `attempts` failures, or None when they are used up.
 
-    `chance` in [0, 1) spreads the delay by JITTER either way. A receiver's Retry-After counts within one and two
-    times the planned delay: it may slow us, not stop us.
+    `chance` in [0, 1) spreads the delay by JITTER either way. A receiver's Retry-After counts within one and two times
+    the planned delay: it may slow us, not stop us.
     """
     schedule = SCHEDULE[environment]
     if attempts >= len(schedule):
@@ -376,7 +375,7 @@ def delay_after(
 
 
 def is_dated_ahead(delivery: Delivery, now: datetime) -> bool:
-    """Whether a delivery waits for an instant where a clock that was ahead has put it."""
+    """Whether a delivery waits for an instant set by a clock ahead of time."""
     last = now + CLOCK_SLACK
     if delivery.next_attempt_at is None or delivery.next_attempt_at <= last:
         return False
@@ -385,11 +384,11 @@ def is_dated_ahead(delivery: Delivery, now: datetime) -> bool:
 
 
 def due_after_loss(delivery: Delivery, now: datetime) -> datetime | None:
-    """When a delivery is due whose last `lost_tries` tries were lost with their workers; None when it is given up.
+    """When a delivery is due whose last `lost_tries` attempts were lost with their workers; None when it is given up.
 
-    A lost try neither uses up the schedule nor says anything of the endpoint. The first is repeated at once; from
-    ALONE_FROM on the schedule's delays slow it down. The last try stands at the schedule's last instant, counted from
-    the event: only when one that was sent alone is lost at or after it, nothing more is tried.
+    A lost attempt neither uses up the schedule nor counts against the endpoint. The first is repeated at once; from
+    ALONE_FROM on the schedule's delays apply. The last attempt is at the schedule's last instant, counted from the
+    event: the delivery ends only when one sent alone is lost at or after it.
     """
     schedule = SCHEDULE[delivery.environment]
     if not delivery.is_poison:

@@ -73,7 +73,7 @@ _log = structlog.get_logger("payagg.bootstrap")
 
 @dataclass(frozen=True)
 class AmongCells:
-    """What a cell has beyond one installation."""
+    """What a cell needs beyond a single installation."""
 
     cells: Cells
     secret: str = field(repr=False)
@@ -83,7 +83,7 @@ class AmongCells:
 
 @dataclass(frozen=True)
 class Services:
-    """Every use case with its ports in place; what an entrypoint needs and nothing else."""
+    """Every use case, wired; all that an entrypoint needs."""
 
     settings: Settings
     among_cells: "AmongCells | None"  # None: one installation
@@ -129,7 +129,7 @@ class Services:
 
     @property
     def gateway_replication(self) -> GatewayReplication | None:
-        """What the worker keeps: the home cell's gateways, at every other cell."""
+        """For the worker: replicates the home cell's gateways, at every other cell."""
         among = self.among_cells
         return None if among is None or among.cells.is_home else among.gateways
 
@@ -150,9 +150,9 @@ def assemble(
     other_cells: OtherCells | None = None,
     issuer: SignInIssuer | None = None,
 ) -> Services:
-    """The use cases over the given ports; tests and internal tools hand in their own.
+    """The use cases over the given ports; tests and internal tools pass their own.
 
-    `crash_point` is called with the name of each step at which tests stop a process; `running` leaves it out.
+    `crash_point` is called with the name of each step at which tests kill a process; `running` passes none.
     """
     has_cells = bool(settings.cells)
     settlement = Settlement(store, clock, entropy, has_cells)
@@ -229,7 +229,7 @@ def assemble(
 
 
 def tokens_of(settings: Settings, keys: KeySet | None = None, clock: Clock | None = None) -> Tokens:
-    """Raises SettingsError for a key that is none, is weak, or is not of the algorithm."""
+    """Raises SettingsError for a key that is malformed, weak, or of another algorithm."""
     try:
         return Tokens(
             settings.jwt_key,
@@ -245,7 +245,7 @@ def tokens_of(settings: Settings, keys: KeySet | None = None, clock: Clock | Non
 
 
 def issuer_of(settings: Settings, clock: Clock) -> OpenIdIssuer | None:
-    """Who signs people in to the console; nobody is asked yet."""
+    """The issuer for the console's sign-in; makes no call."""
     if settings.oidc_issuer is None or settings.oidc_client_id is None:
         return None
     claim = settings.oidc_roles[0] if settings.oidc_roles else None
@@ -253,7 +253,8 @@ def issuer_of(settings: Settings, clock: Clock) -> OpenIdIssuer | None:
 
 
 def check_for_serving(settings: Settings) -> None:
-    """Raises SettingsError unless a server has its secrets, they are fit for use, and its links are safe to follow."""
+    """Raises SettingsError unless a server has its secrets, they are strong enough, and its links are safe to
+    follow."""
     require_secrets(settings)
     tokens_of(settings)
     _ = settings.known_cells
@@ -272,19 +273,20 @@ async def schema_fits(settings: Settings, database_url: str) -> bool:
 
 
 def other_cells_of(settings: Settings) -> HttpCells | None:
-    """Who asks the other cells; None for one installation. Raises SettingsError where it is none of them."""
+    """The client of the other cells; None for one installation. Raises SettingsError when this cell is not in
+    the list."""
     cells, secret = settings.known_cells, settings.cell_secret
     return None if cells is None or secret is None else HttpCells(cells, secret)
 
 
 def gateway_credentials(settings: Settings) -> GatewayCredentials:
-    """What opens stored credentials, before there are services."""
+    """The vault of stored credentials, for commands without services."""
     providers = providers_of(settings.providers, allow_loopback=settings.dev)
     return GatewayCredentials(AesVault(settings.encryption_keys), providers)
 
 
 def archive_reader(settings: Settings) -> ArchiveReader:
-    """Nothing is contacted, and pyarrow not needed, before something is read."""
+    """Contacts nothing, and imports pyarrow only when something is read."""
     return ArchiveReader(ArchiveObjects(archive_place(settings)), Parquet())
 
 
@@ -297,13 +299,13 @@ def archive_place(settings: Settings) -> str:
 
 
 def entropy_of(settings: Settings) -> Entropy:
-    """Chance, before there are services."""
+    """Randomness, for commands without services."""
     return SystemEntropy(settings.reference_prefix)
 
 
 async def store_at(database_url: str | None, settings: Settings) -> Store:
-    """For a harness: the in-memory store, or with a URL the database there. Raises SettingsError where its schema is
-    another release's, Unavailable where it is down."""
+    """For a harness: the in-memory store, or with a URL the database there. Raises SettingsError when its schema is
+    another release's, Unavailable when it is down."""
     if database_url is None:
         return MemoryStore()
     if not await schema_fits(settings, database_url):
@@ -328,7 +330,7 @@ def in_process(settings: Settings, store: Store, clock: Clock, sender: Sender) -
 
 
 async def _load(keys: KeySet) -> None:
-    """The first load. A file that is no key set is a wrong setting; an issuer that is away will come back."""
+    """The first load. A file that is no key set is a wrong setting; an unreachable issuer is retried."""
     try:
         await keys.load()
     except ValueError as error:
@@ -367,8 +369,8 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             other_cells=other_cells,
             issuer=issuer_of(settings, clock),
         )
-        looks = {spec.slug: spec.look for spec in settings.providers}
-        await services.gateways.seed(settings.builtin_slug, looks, looks)
+        brandings = {spec.slug: spec.branding for spec in settings.providers}
+        await services.gateways.seed(settings.builtin_slug, brandings, brandings)
         yield services
     finally:
         for task in keeping:
@@ -376,7 +378,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
         await sender.close()
         if other_cells is not None:
             await other_cells.close()
-        # Nobody waits for an answer any more; a database that says nothing must not keep the process.
+        # No request waits any more; an unresponsive database must not keep the process.
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await flush(store)

@@ -235,7 +235,7 @@ def _fields() -> Iterator["dataclasses.Field[Any]"]:
 
 def _of_providers() -> Iterator[tuple[str, type, Any]]:
     for spec in PROVIDERS:
-        meaning = f"gateway slug, inbound path and signature header of the {spec.look.name} adapter"
+        meaning = f"gateway slug, inbound path and signature header of the {spec.branding.name} adapter"
         yield f"{spec.name}_slug", str, setting(spec.slug, kinds.SLUG, meaning)
         if spec.sdk_url:
             meaning = f"the script of {spec.name}'s launch page, by https"

@@ -1,15 +1,16 @@
 """API keys: five of them, shown once, each for one business and environment, and gone at once when revoked."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from payagg_testing.conformance.base import ConformanceMachine, needs
+from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.expectation import among, has, lacks, matches
 from payagg_testing.conformance.service import ServiceCall
-from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
+from payagg_testing.conformance.statements import OWNER, SUSPENDED, UNAPPROVED, tries
+from payagg_testing.conformance.target import ENVIRONMENTS
 
 LIMIT = 5
 REVOKED_LISTED = 20  # per environment
@@ -43,10 +44,9 @@ class ModelKey:
 
 class ApiKeyConformance(ConformanceMachine):
     title = "API keys"
+    in_passing: ClassVar = {"limits.7": ()}
 
-    @classmethod
-    def check_needs(cls, target: ConformanceTarget) -> None:
-        needs(any(merchant.token for merchant in target.merchants), "a merchant's token")
+    needs = (OWNER,)
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,10 +81,12 @@ class ApiKeyConformance(ConformanceMachine):
         )
 
     @rule(number=st.integers(0, 1), environment=st.sampled_from(ENVIRONMENTS), name=st.sampled_from(["AB", "S" * 100]))
+    @tries("keys.1")
     def generate(self, number: int, environment: str, name: str) -> None:
         self._generate(self.owner(number), environment, name)
 
     @rule(number=st.integers(0, 1), environment=st.sampled_from(ENVIRONMENTS))
+    @tries("limits.6")
     def generate_all(self, number: int, environment: str) -> None:
         """Up to the limit and one more, which rules that draw singly would rarely reach."""
         merchant = self.owner(number)
@@ -124,11 +126,13 @@ class ApiKeyConformance(ConformanceMachine):
         self.lists(merchant)
 
     @rule(bad=st.sampled_from(BAD_BODIES))
+    @tries("limits.20")
     def generate_badly(self, bad: dict[str, Any]) -> None:
         code = "VALIDATION_ERROR"
         self.ask_as_owner(self.owners[0], "asks for a bad key", "POST", "/api-keys", 400, body=bad, code=code)
 
     @rule(pick=st.integers(0, 9))
+    @tries("keys.2")
     def revoke(self, pick: int) -> None:
         """Then at once nothing is done with it, and a second time is refused."""
         if not self.keys:
@@ -158,6 +162,7 @@ class ApiKeyConformance(ConformanceMachine):
             key = ModelKey(made["id"], merchant, group, "Server", made["secretKey"], made["publicKey"], False)
             self.revoked.append(key)
         self.lists(merchant)
+        self.tried.add("limits.7")
 
     @rule(pick=st.integers(0, 9))
     def use(self, pick: int) -> None:
@@ -183,6 +188,7 @@ class ApiKeyConformance(ConformanceMachine):
         self.ask(who, "initiates", "POST", path, status, bearer=key.secret, body=body, code=code, data=data)
 
     @rule(pick=st.integers(0, 9), no_key=st.sampled_from(NO_KEYS))
+    @tries("access.21")
     def use_what_is_no_key(self, pick: int, no_key: str) -> None:
         context = "/payments/context"
         if no_key:
@@ -207,8 +213,8 @@ class ApiKeyConformance(ConformanceMachine):
             self.ask(who, what, "DELETE", f"{other.path}/api-keys/{key.id}", 403, bearer=own.token)
         self.use_key(key)
 
-    @precondition(lambda self: self.target.unapproved is not None)
     @rule()
+    @tries("keys.3", needs=UNAPPROVED)
     def ask_before_kyc(self) -> None:
         """A business that is not approved gets sandbox keys, which work, and no LIVE one."""
         owner, who = self.target.unapproved, "the owner of a business before KYC"
@@ -223,8 +229,8 @@ class ApiKeyConformance(ConformanceMachine):
         path, amount, code = f"{owner.path}/test-payment", {"amount": 5_000}, "NO_SANDBOX_KEY"
         self.ask(who, "tries a payment without a key", "POST", path, 400, bearer=owner.token, body=amount, code=code)
 
-    @precondition(lambda self: self.target.suspended is not None)
     @rule()
+    @tries("webhooks.8", needs=SUSPENDED)
     def ask_while_suspended(self) -> None:
         """A business that is not active may read its endpoints and change nothing."""
         owner, who, code = self.target.suspended, "the owner of a suspended business", "BUSINESS_RESTRICTED"

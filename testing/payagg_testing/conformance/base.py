@@ -2,18 +2,20 @@
 
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
 from hypothesis import reject
 from hypothesis.stateful import RuleBasedStateMachine
 
+from payagg_testing.conformance.assumptions import assumption_of
 from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.replay import look
 from payagg_testing.conformance.service import ServiceAnswer, ServiceCall
+from payagg_testing.conformance.statements import Need, route_or_code
 from payagg_testing.conformance.story import Story
-from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess, MissingAccess
+from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
 from payagg_testing.conformance.violation import Violation
 
 TOLD_EVERY = 50  # requests
@@ -30,13 +32,10 @@ class ConformanceMachine(RuleBasedStateMachine):
         set[str]
     ]  # kinds of violations that were found: a history that meets one ends and counts for nothing
     last: ClassVar[list[Violation]]  # the last one met, in case the search cannot repeat it
-    live: ClassVar[list[str]]  # references of LIVE payments, over all histories
-    tries_live: ClassVar[bool] = False  # whether rules are about LIVE payments, too
+    tried: ClassVar[set[str]]  # statements, routes and error codes, over all histories
+    needs: ClassVar[tuple[Need, ...]] = ()  # of the target, without which no rule runs
+    in_passing: ClassVar[Mapping[str, tuple[Need, ...]]] = {}  # statements that no rule as a whole tries
     gone: ClassVar[set[str]]  # what earlier histories cleaned away, which must not be there any more
-
-    @classmethod
-    def check_needs(cls, target: ConformanceTarget) -> None:
-        """Raises MissingAccess when the target lacks what the rules need."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,20 +88,21 @@ class ConformanceMachine(RuleBasedStateMachine):
     ) -> ServiceAnswer:
         """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`; or it
         is this `file`, and its headers show these values."""
+        if path.endswith("/simulate") and isinstance(body, dict):
+            body = {name: self.target.outcomes.get(value, value) for name, value in body.items()}
         call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self._count(1)
+        self.tried.update(route_or_code(call, answer), ["access.1"])
         expected = Expected(statuses, code, data, field, file, shown)
         self.story.did(f"{who} {what}", call, answer, expected)
         fault = expected.fault(answer)
         if fault is not None:
-            self.fail(fault, is_replayed=True)
+            self.fail(fault, is_replayed=True, assumption=assumption_of(call, expected, answer, fault))
         fault = self._shown_secret(answer)
         if fault is not None:
             self.fail(fault)
         if answer.status == 201 and isinstance(answer.data, dict):
-            if answer.data.get("environment") == "LIVE" and "reference" in answer.data:
-                self.live.append(answer.data["reference"])
             self.raw_secrets |= {answer.data[n] for n in ("secretKey", "signingSecret") if n in answer.data}
         return answer
 
@@ -120,6 +120,7 @@ class ConformanceMachine(RuleBasedStateMachine):
         """The answers to requests of one moment: between them these statuses, and one value at the path `same`."""
         answers = self.target.service.send_together(calls)
         self._count(len(calls))
+        self.tried.update(*map(route_or_code, calls, answers))
         self.story.did_together(what, calls, answers, statuses, same)
         came = sorted(answer.status for answer in answers)
         if came != sorted(statuses):
@@ -142,9 +143,9 @@ class ConformanceMachine(RuleBasedStateMachine):
         self.story.add_wait(duration)
         self.target.service.pause(duration)
 
-    def fail(self, fault: str, is_replayed: bool = False) -> None:
+    def fail(self, fault: str, is_replayed: bool = False, assumption: str | None = None) -> None:
         """`is_replayed`: the expectations of the steps say it all, so that a script can judge by itself."""
-        violation = Violation(self.story.copy(), self.story.mask(fault), is_replayed)
+        violation = Violation(self.story.copy(), self.story.mask(fault), is_replayed, assumption)
         if violation.kind in self.known:
             reject()
         self.last.append(violation)
@@ -153,8 +154,3 @@ class ConformanceMachine(RuleBasedStateMachine):
     def _shown_secret(self, answer: ServiceAnswer) -> str | None:
         shown = next((one for one in self.raw_secrets if one in answer.text), None)
         return f"{self.story.mask(shown)} is shown again" if shown is not None else None
-
-
-def needs(condition: object, what: str) -> None:
-    if not condition:
-        raise MissingAccess(what)

@@ -1,15 +1,16 @@
 """Isolation: what one business or one environment made, the other neither sees nor changes."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, multiple, rule
 
-from payagg_testing.conformance.base import ConformanceMachine, needs
-from payagg_testing.conformance.expectation import has, lacks
+from payagg_testing.conformance.base import ConformanceMachine
+from payagg_testing.conformance.expectation import among, has, lacks
 from payagg_testing.conformance.service import ServiceCall
-from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
+from payagg_testing.conformance.statements import LIVE, TWO_OWNERS, tries
+from payagg_testing.conformance.target import ENVIRONMENTS
 
 PAYMENTS: Bundle[str] = Bundle("payments")
 ENDPOINTS: Bundle[str] = Bundle("endpoints")
@@ -29,12 +30,9 @@ class OwnedObject:
 
 class BusinessConformance(ConformanceMachine):
     title = "businesses"
-    tries_live = True
+    in_passing: ClassVar = {"payments.12": (LIVE,), "payments.26": ()}
 
-    @classmethod
-    def check_needs(cls, target: ConformanceTarget) -> None:
-        able = [merchant for merchant in target.merchants if merchant.token is not None and "SANDBOX" in merchant.keys]
-        needs(len(able) > 1, "two businesses, each with a manager's token")
+    needs = (TWO_OWNERS,)
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,12 +65,14 @@ class BusinessConformance(ConformanceMachine):
         return f"the server of business {merchant + 1} ({environment})"
 
     @rule(reference=PAYMENTS, merchant=st.integers(0, 1), environment=st.sampled_from(ENVIRONMENTS))
+    @tries("payments.13")
     def read(self, reference: str, merchant: int, environment: str) -> None:
         """With any of the four keys: one may."""
         owned, key = self.payments[reference], self.merchants[merchant].keys.get(environment)
         if key is None:
             return
         is_own = (merchant, environment) == (owned.merchant, owned.environment)
+        self.tried.update(["payments.12"] if environment != owned.environment == "LIVE" else [])
         who, path, what = self.server(merchant, environment), f"/payments/{reference}", "reads"
         if is_own:
             self.ask(who, what, "GET", path, 200, bearer=key, data={"amount": owned.amount, "status": owned.status})
@@ -113,6 +113,25 @@ class BusinessConformance(ConformanceMachine):
         data = {"amount": owned.amount, "status": owned.status} if code is None else None
         self.ask(who, "reads a payment", "GET", path, status, bearer=owner.token, code=code, data=data)
 
+    @rule(reference=PAYMENTS, merchant=st.integers(0, 1), outcome=st.sampled_from(["SUCCESS", "FAILED"]))
+    def simulate_on_the_dashboard(self, reference: str, merchant: int, outcome: str) -> None:
+        """The business's own test payment alone; its manager needs no key for it."""
+        owned, owner = self.payments[reference], self.merchants[merchant]
+        if (merchant == owned.merchant) and not owned.is_test:
+            return
+        status, code, data = 200, None, {"status": outcome, "gateway": among(None, "sandbox")}
+        if merchant != owned.merchant:
+            status, code, data = 404, "PAYMENT_NOT_FOUND", {}
+        elif owned.status != "INITIATED":
+            status, code, data = 409, "PAYMENT_ALREADY_FINAL", {}
+        else:
+            owned.status = outcome
+            self.tried.add("payments.26")
+        who, path = f"the dashboard of business {merchant + 1}", f"{owner.path}/test-payment/{reference}/simulate"
+        body, what = {"outcome": outcome}, f"simulates {outcome}"
+        self.ask(who, what, "POST", path, status, bearer=owner.token, body=body, code=code, data=data)
+        self.read(reference, owned.merchant, owned.environment)
+
     @rule(target=ENDPOINTS, merchant=st.integers(0, 1), environment=st.sampled_from(ENVIRONMENTS))
     def add_endpoint(self, merchant: int, environment: str) -> Any:
         if sum(owned.merchant == merchant for owned in self.endpoints.values()) >= 2:
@@ -139,6 +158,7 @@ class BusinessConformance(ConformanceMachine):
         self.ask_as_owner(owned.merchant, "lists the endpoints", "GET", "/webhooks", 200, data=still)
 
     @rule(merchant=st.integers(0, 1), what=st.sampled_from(LISTS))
+    @tries("access.3", "access.19", "access.20")
     def knock(self, merchant: int, what: str) -> None:
         """At a business's routes: without a token, with nonsense, with another realm's, with another manager's."""
         owner, stranger = self.merchants[merchant], self.merchants[1 - merchant]

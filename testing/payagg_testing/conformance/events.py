@@ -54,6 +54,8 @@ def fault_of(
         if fault is not None:
             return fault
         id, event = one.headers["webhook-id"], json.loads(one.body)
+        if not {"type", "data", "environment"} <= event.keys():
+            return f"event {id} is of another shape"
         if by_id.setdefault(id, one.body) != one.body:
             return f"event {id} came with another body"
         fact = event["type"], event["data"].get("reference", "")

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, precondition, rule
+from hypothesis.stateful import Bundle, rule
 
-from payagg_testing.conformance.base import ConformanceMachine, needs
+from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.expectation import among, has, in_order, lacks, matches
 from payagg_testing.conformance.replay import ABSENT
 from payagg_testing.conformance.service import ServiceCall
-from payagg_testing.conformance.target import ConformanceTarget
+from payagg_testing.conformance.statements import ADMIN, CLOCK, OWNER, tries
 
 GATEWAYS: Bundle[str] = Bundle("gateways")
 DRAIN = timedelta(minutes=30)
@@ -69,10 +69,9 @@ class ModelGateway:
 
 class GatewayConformance(ConformanceMachine):
     title = "gateways"
+    in_passing: ClassVar = {"limits.5": (CLOCK,), "options.2": (OWNER,)}
 
-    @classmethod
-    def check_needs(cls, target: ConformanceTarget) -> None:
-        needs(target.admin_token, "an administrator's token")
+    needs = (ADMIN,)
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,6 +97,7 @@ class GatewayConformance(ConformanceMachine):
         return self.ask("the administrator", what, method, f"/admin/gateways{path}", *statuses, bearer=bearer, **more)
 
     @rule(target=GATEWAYS, enabled=st.sampled_from([True, True, False]))
+    @tries("gateways.1")
     def create(self, enabled: bool) -> str:
         self.names += 1
         slug, name = f"g{self.names}-{self.nonce}", f"Gateway {self.names}"
@@ -112,6 +112,7 @@ class GatewayConformance(ConformanceMachine):
         return id
 
     @rule(id=GATEWAYS)
+    @tries("gateways.2")
     def create_again(self, id: str) -> None:
         """A slug is taken as long as its gateway is there; the built-in one's is reserved."""
         if id in self.gateways:
@@ -121,6 +122,7 @@ class GatewayConformance(ConformanceMachine):
         self.admin("takes the built-in slug", "POST", "", 400, 409, body=body)
 
     @rule(body=st.sampled_from(BAD_CREATES))
+    @tries("limits.15")
     def create_badly(self, body: dict[str, Any]) -> None:
         self.admin("creates a bad gateway", "POST", "", 400, body=body, code="VALIDATION_ERROR")
 
@@ -159,6 +161,7 @@ class GatewayConformance(ConformanceMachine):
             self.agrees(id)
 
     @rule(id=GATEWAYS)
+    @tries("gateways.8")
     def delete(self, id: str) -> None:
         model = self.gateways.get(id)
         status = 404 if model is None else 200 if model.visible_status == "DISABLED" else 409
@@ -167,8 +170,8 @@ class GatewayConformance(ConformanceMachine):
             del self.gateways[id]
         self.agrees(id)
 
-    @precondition(lambda self: self.target.service.can_wait)
     @rule(duration=st.sampled_from([DRAIN / 2, DRAIN - timedelta(seconds=5), DRAIN]))
+    @tries(needs=CLOCK)
     def time_passes(self, duration: timedelta) -> None:
         self.wait(duration)
         for id, model in self.gateways.items():
@@ -177,6 +180,7 @@ class GatewayConformance(ConformanceMachine):
             self.agrees(id)
 
     @rule(id=GATEWAYS, count=st.sampled_from([1, 50]))
+    @tries("gateways.11", "access.8")
     def store_credentials(self, id: str, count: int) -> None:
         """What no answer may ever show again, of this or any other route."""
         value = f"{SECRET_VALUE}{self.nonce}-{self.names}"
@@ -192,12 +196,13 @@ class GatewayConformance(ConformanceMachine):
             self.agrees(id)
 
     @rule(id=GATEWAYS, bad=st.sampled_from(BAD_CREDENTIALS))
+    @tries("limits.14")
     def store_bad_credentials(self, id: str, bad: Any) -> None:
         if id in self.gateways:
             self.admin("stores bad credentials", "PATCH", f"/{id}/credentials", 400, body={"credentials": bad})
 
-    @precondition(lambda self: self.owners)
     @rule(id=GATEWAYS, pick=st.integers(0, 1), is_enabled=st.sampled_from([False, False, True]))
+    @tries("gateways.7", needs=OWNER)
     def opt(self, id: str, pick: int, is_enabled: bool) -> None:
         """A business switches a gateway off or on, for itself alone."""
         merchant = self.owners[pick % len(self.owners)]
@@ -219,18 +224,21 @@ class GatewayConformance(ConformanceMachine):
             self.time_passes(DRAIN - timedelta(seconds=5))
             self.delete(id)
             self.time_passes(timedelta(seconds=5))
+            self.tried.add("limits.5")
             self.delete(id)
 
-    @precondition(lambda self: self.owners)
     @rule(id=GATEWAYS)
+    @tries("gateways.6", needs=OWNER)
     def renew(self, id: str) -> None:
-        """Enabled again after a business had switched it off: that stays as it was."""
+        """Enabled again after a business had switched it off: that stays as it was, and the drain is over for good."""
         self.opt(id, 0, False)
         self.disable(id)
         self.enable(id)
+        if self.target.service.can_wait:
+            self.time_passes(DRAIN)
 
-    @precondition(lambda self: self.owners)
     @rule(id=GATEWAYS, name=st.sampled_from(["Pay by card", "D" * 50, None]), then_off=st.booleans())
+    @tries("options.3", "options.6", needs=OWNER)
     def choose_default(self, id: str, name: str | None, then_off: bool) -> None:
         """At most one option is the default, and switching it off ends that."""
         merchant, model = self.owners[0], self.gateways.get(id)
@@ -246,8 +254,8 @@ class GatewayConformance(ConformanceMachine):
             model.opted_out.add(merchant)
             self.agrees(id)
 
-    @precondition(lambda self: self.owners)
     @rule(orders=st.permutations([2, 7, 10]))
+    @tries("options.1", "options.4", "options.5", needs=OWNER)
     def reorder(self, orders: list[int]) -> None:
         """The business's own order, and nobody else's; the built-in entry is ignored and stays the first."""
         owner, what = self.owners[0], "reorders its options"
@@ -284,8 +292,8 @@ class GatewayConformance(ConformanceMachine):
             self.fail("the built-in option is not the first")
         return [option["id"] for option in listed]
 
-    @precondition(lambda self: self.owners)
     @rule(body=st.sampled_from(BAD_SETTINGS), orders=st.sampled_from(BAD_ORDERS))
+    @tries("limits.16", "limits.17", needs=OWNER)
     def settle_badly(self, body: dict[str, Any], orders: list[dict[str, Any]]) -> None:
         for id in self.active()[:1]:
             self.ask_as_owner(self.owners[0], "asks for a bad setting", "PATCH", f"/gateways/{id}", 400, body=body)
@@ -294,11 +302,13 @@ class GatewayConformance(ConformanceMachine):
             self.ask_as_owner(self.owners[0], what, "POST", path, 400, body={"order": order})
 
     @rule(id=GATEWAYS, query=st.sampled_from(BAD_PAGES))
+    @tries("limits.18", "limits.19")
     def ask_for_a_bad_page(self, id: str, query: str) -> None:
         if id in self.gateways:
             self.admin("asks for a page that cannot be", "GET", f"/{id}/merchants?{query}", 400)
 
     @rule()
+    @tries("gateways.4", "gateways.5")
     def touch_the_built_in(self) -> None:
         """It can neither be disabled nor deleted, and no business can do without it."""
         listed = self.admin("lists the gateways", "GET", "", 200)
@@ -314,12 +324,14 @@ class GatewayConformance(ConformanceMachine):
             what, path = "switches the built-in off", f"/gateways/{built_in['id']}"
             self.ask_as_owner(merchant, what, "PATCH", path, 400, body={"isEnabled": False})
             self.options(merchant)
+            self.tried.add("options.2")
 
     def settings(
         self, merchant: int, id: str, what: str, body: dict[str, Any], also: dict[str, Any] | None = None
     ) -> None:
         self.ask_as_owner(merchant, what, "PATCH", f"/gateways/{id}", 200, body=body, data={**body, **(also or {})})
 
+    @tries("gateways.9")
     def agrees(self, id: str) -> None:
         """Administrators, businesses and payments see the gateway as the model says."""
         model = self.gateways.get(id)
@@ -352,6 +364,7 @@ class GatewayConformance(ConformanceMachine):
             if "SANDBOX" in self.merchants[merchant].keys:
                 self.payments_find(merchant, model)
 
+    @tries("gateways.10")
     def merchants_agree(self, id: str, model: ModelGateway) -> None:
         """The administrator's list of businesses says who has the gateway switched off. That it shows those that never
         configured it, the interface does not say."""

@@ -1,16 +1,15 @@
 """Idempotency keys: unique per business and environment, under replay, under race and after the end."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import rule
 
 from payagg.domain.values import Environment
-from payagg_testing.conformance.base import needs
 from payagg_testing.conformance.payments import PaymentsByUrl, UrlPayment
 from payagg_testing.conformance.service import ServiceCall
-from payagg_testing.conformance.target import ConformanceTarget
+from payagg_testing.conformance.statements import CLOCK, OWNER_WITH_KEY, PAYER, SANDBOX_KEY, tries
 from payagg_testing.state_machine.model import CARDS, FINAL, HOUR, SIMULATOR
 
 TOGETHER = 4
@@ -25,16 +24,16 @@ NO_ANSWER = next(card for card, (outcome, _, _) in CARDS.items() if outcome == "
 
 class IdempotencyConformance(PaymentsByUrl):
     title = "idempotency"
+    in_passing: ClassVar = {"payments.10": ()}
 
-    @classmethod
-    def check_needs(cls, target: ConformanceTarget) -> None:
-        needs(any("SANDBOX" in merchant.keys for merchant in target.merchants), "a sandbox key")
+    needs = (SANDBOX_KEY,)
 
     def __init__(self) -> None:
         super().__init__()
         self.originals: dict[tuple[int, str, str], dict[str, Any]] = {}  # answers: the payments that hold the keys
 
     @rule(server=SERVERS, key=KEYS, amount=AMOUNTS)
+    @tries("payments.11")
     def initiate(self, server: tuple[int, str], key: str, amount: int) -> None:
         """Another amount under the same key is no other payment."""
         merchant, environment = server[0] % len(self.merchants), server[1]
@@ -46,6 +45,7 @@ class IdempotencyConformance(PaymentsByUrl):
             self._initiate(who, INITIATE, secret, (merchant, environment, key), amount)
 
     @rule(merchant=MERCHANTS, key=KEYS, amount=AMOUNTS)
+    @tries("payments.25", needs=OWNER_WITH_KEY)
     def initiate_test(self, merchant: int, key: str, amount: int) -> None:
         """From the dashboard, under keys of its own."""
         merchant %= len(self.merchants)
@@ -66,11 +66,13 @@ class IdempotencyConformance(PaymentsByUrl):
             self._began(slot, answer.data)
         elif self.is_final(original):
             self.ask(who, words, "POST", path, 409, bearer=bearer, body=body, code="DUPLICATE_PAYMENT")
+            self.tried.add("payments.10")
         else:
             data = original | {"status": self.models[original["reference"]].status}
             self.ask(who, words, "POST", path, 200, bearer=bearer, body=body, data=data)
 
     @rule(merchant=MERCHANTS, key=KEYS, amount=AMOUNTS)
+    @tries("payments.6")
     def initiate_together(self, merchant: int, key: str, amount: int) -> None:
         merchant %= len(self.merchants)
         slot = merchant, "SANDBOX", f"race-{key}"
@@ -106,16 +108,16 @@ class IdempotencyConformance(PaymentsByUrl):
         if (reference := self._running(pick)) is not None:
             self.simulate_outcome(reference, outcome)
 
-    @precondition(lambda self: self.has_payer)
     @rule(pick=st.integers(0, 7))
+    @tries(needs=PAYER)
     def begin(self, pick: int) -> None:
         """The payer is sent on and never comes back: the payment stays PENDING, and has its key."""
         if (reference := self._running(pick)) is not None:
             self.choose_gateway(reference, f"chooses the simulator with the card {NO_ANSWER}", SIMULATOR, NO_ANSWER)
             self.agrees(reference)
 
-    @precondition(lambda self: self.target.service.can_wait)
     @rule(duration=st.sampled_from([HOUR, DAY, 30 * DAY]))
+    @tries(needs=CLOCK)
     def time_passes(self, duration: timedelta) -> None:
         self.wait(duration)
 

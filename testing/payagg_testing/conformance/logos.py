@@ -5,11 +5,11 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from payagg_testing.conformance.base import ConformanceMachine, needs
+from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.expectation import matches
 from payagg_testing.conformance.images import FORM_TYPE, GIF, JPEG, PNG, form, jpeg, png
 from payagg_testing.conformance.service import ServiceCall
-from payagg_testing.conformance.target import ConformanceTarget
+from payagg_testing.conformance.statements import ADMIN, tries
 
 MEGABYTE = 1024 * 1024
 UPLOADS_MAX = 4  # in a history: a service decodes each
@@ -28,9 +28,7 @@ BAD_FILES: list[tuple[str, bytes, str]] = [
 class LogoConformance(ConformanceMachine):
     title = "logos"
 
-    @classmethod
-    def check_needs(cls, target: ConformanceTarget) -> None:
-        needs(target.admin_token, "an administrator's token")
+    needs = (ADMIN,)
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,6 +46,7 @@ class LogoConformance(ConformanceMachine):
         return self.ask("the administrator", what, method, f"/admin/gateways{path}", *statuses, bearer=bearer, **more)
 
     @initialize()
+    @tries("gateways.25")
     def create(self) -> None:
         body = {"slug": f"logo-{self.nonce}", "name": "With a logo"}
         self.id = self.admin("creates a gateway", "POST", "", 201, body=body).data["id"]
@@ -55,6 +54,7 @@ class LogoConformance(ConformanceMachine):
 
     @precondition(lambda self: self.uploads < UPLOADS_MAX)
     @rule(is_other=st.sampled_from([True, True, False]), is_large=st.sampled_from([False] * 7 + [True]))
+    @tries("gateways.24", "limits.22")
     def upload(self, is_other: bool, is_large: bool) -> None:
         """Another file each time, often of the other type than the one before."""
         self.uploads += 1
@@ -74,6 +74,7 @@ class LogoConformance(ConformanceMachine):
 
     @precondition(lambda self: self.uploads < UPLOADS_MAX)
     @rule(bad=st.sampled_from(BAD_FILES))
+    @tries("limits.12", "limits.13")
     def upload_badly(self, bad: tuple[str, bytes, str]) -> None:
         """What was there stays."""
         self.uploads += 1

@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
+from hypothesis.stateful import Bundle, initialize, multiple, rule
 
 from payagg.domain.values import CURRENCY, Environment
-from payagg_testing.conformance.base import ConformanceMachine, needs
-from payagg_testing.conformance.expectation import lacks, matches
-from payagg_testing.conformance.target import ConformanceTarget
+from payagg_testing.conformance.base import ConformanceMachine
+from payagg_testing.conformance.expectation import among, lacks, matches
+from payagg_testing.conformance.replay import ABSENT
+from payagg_testing.conformance.statements import CLOCK, LIVE, PAYER, SANDBOX_KEY, tries
 from payagg_testing.state_machine.model import CARDS, FINAL, HOUR, SIMULATOR, Model
 from payagg_testing.state_machine.system import SILENCE, Said
 
@@ -44,6 +45,13 @@ EXTRAS: list[dict[str, Any]] = [
     {"customerEmail": "ada@example.com", "customerName": "Ada Obi", "customerPhone": "+2348012345678"},
     {"callbackUrl": "https://shop.example/thanks?order=1"},
     {"metadata": {f"k{n}": n for n in range(50)}},
+    {"metadata": {"order": 7, "cart": {"items": ["A", None, True]}, "note": "x" * 100}},
+]
+# What a payer may not choose.
+OTHERS: list[dict[str, Any]] = [
+    {"amount": 100},
+    {"currency": "USD", "environment": "LIVE"},
+    {"callbackUrl": "https://thief.example/thanks"},
 ]
 BAD_REFERENCES = [
     "pay-20250131-7k2m9x",
@@ -62,6 +70,7 @@ class UrlPayment(Model):
 
     merchant: int = 0
     callback_url: str | None = None
+    metadata: dict[str, Any] | None = None
     has_arrived: bool = False  # the payer, at the provider
     kobo: int | None = None  # as the provider took them
     taken_in: str = CURRENCY
@@ -71,8 +80,6 @@ class UrlPayment(Model):
 class PaymentsByUrl(ConformanceMachine):
     """Drives payments with requests, beside the model that also judges the domain and the use cases. What the interface
     leaves open stays open: the status of what was never begun in its hour, and which of two true refusals is told."""
-
-    tries_live = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +103,12 @@ class PaymentsByUrl(ConformanceMachine):
     def initiate_payment(self, merchant: int, environment: str, body: dict[str, Any]) -> str:
         expires, callback_url = self.now + HOUR, body.get("callbackUrl")
         model = UrlPayment(
-            body["amount"], Environment(environment), expires, merchant=merchant, callback_url=callback_url
+            body["amount"],
+            Environment(environment),
+            expires,
+            merchant=merchant,
+            callback_url=callback_url,
+            metadata=body.get("metadata"),
         )
         answer = self.ask(
             self.server(model),
@@ -138,6 +150,8 @@ class PaymentsByUrl(ConformanceMachine):
             statuses, code = [409, 410], None
         path = f"/public/payments/{reference}/process"
         answer = self.ask("the payer", what, "POST", path, *statuses, body=body, code=code, data=data)
+        self.tried.update(["checkout.7"] if gateway == SIMULATOR and model.environment is Environment.LIVE else [])
+        self.tried.update(["limits.4"] if code == "PAYMENT_EXPIRED" else [])
         if answer.status == 200 and model.hand_off is None:
             model.begin(gateway, None)
             model.hand_over(answer.data["checkoutUrl"], self.now, card)
@@ -147,6 +161,7 @@ class PaymentsByUrl(ConformanceMachine):
         model, status, code = self.models[reference], 200, None
         if model.status == "PENDING" and model.ask(said, self.now)[0] == "MISMATCH":
             status, code = 502, "PAYMENT_AMOUNT_MISMATCH"
+            self.tried.add("checkout.11")
         data = {"status": model.status, **({"callbackUrl": model.callback_url} if model.callback_url else {})}
         path, data = f"/public/payments/{reference}/verify", data if code is None else {}
         self.ask("the payer's browser", "verifies", "GET", path, status, code=code, data=data)
@@ -172,6 +187,9 @@ class PaymentsByUrl(ConformanceMachine):
         status = matches("INITIATED|FAILED") if model.is_expired(self.now) else model.status
         facts = {"reference": reference, "amount": model.amount, "currency": "NGN", "status": status}
         own = facts | ({"gateway": model.gateway} if model.gateway else {}) | {"": lacks("businessId")}
+        # Whether a merchant is shown these, the interface leaves open.
+        own |= {"metadata": among(model.metadata, ABSENT)} if model.metadata else {}
+        own |= {"callbackUrl": among(model.callback_url, ABSENT)} if model.callback_url else {}
         hidden = lacks("businessId", "id", "metadata", *CUSTOMER)
         self.ask(self.server(model), "reads", "GET", path, 200, bearer=self.key(model), data=own)
         if self.has_payer:
@@ -180,10 +198,13 @@ class PaymentsByUrl(ConformanceMachine):
 
 class PaymentConformance(PaymentsByUrl):
     title = "payments"
+    in_passing: ClassVar = {
+        "checkout.7": (PAYER, LIVE),
+        "checkout.8": (PAYER, LIVE),
+        "limits.4": (PAYER, CLOCK),
+    }
 
-    @classmethod
-    def check_needs(cls, target: ConformanceTarget) -> None:
-        needs(any("SANDBOX" in merchant.keys for merchant in target.merchants), "a sandbox key")
+    needs = (SANDBOX_KEY,)
 
     @initialize(target=PAYMENTS)
     def first(self) -> str:
@@ -203,6 +224,7 @@ class PaymentConformance(PaymentsByUrl):
         return self.initiate_payment(merchant, environment, {"amount": amount, **extra})
 
     @rule(bad=st.sampled_from(BAD_BODIES))
+    @tries("limits.1", "limits.2")
     def initiate_badly(self, bad: tuple[dict[str, Any], str]) -> None:
         body, field = bad
         self.ask(
@@ -230,6 +252,7 @@ class PaymentConformance(PaymentsByUrl):
         self.agrees(reference)
 
     @rule(reference=PAYMENTS, outcome=st.sampled_from(FINAL))
+    @tries("payments.2")
     def simulate(self, reference: str, outcome: str) -> None:
         if not self.models[reference].is_expired(self.now):
             self.simulate_outcome(reference, outcome)
@@ -244,29 +267,45 @@ class PaymentConformance(PaymentsByUrl):
             self.ask(self.server(model), "simulates nonsense", "POST", path, 400, bearer=key, body=outcome, code=code)
             self.agrees(reference)
 
-    @precondition(lambda self: self.has_payer)
     @rule(reference=PAYMENTS, card=st.sampled_from(KNOWN_AT_ONCE))
+    @tries("checkout.3", needs=PAYER)
     def process(self, reference: str, card: str) -> None:
         """The payer chooses the simulator. On a LIVE payment it is never an option."""
         self.look_at_options(reference)
         self.choose_gateway(reference, f"chooses the simulator with the card {card}", SIMULATOR, card)
         self.agrees(reference)
 
+    @rule(more=st.sampled_from(OTHERS))
+    @tries("checkout.1", needs=PAYER)
+    def process_with_more(self, more: dict[str, Any]) -> None:
+        """Whether such names are refused or ignored, the interface leaves open: the payment stays as it was."""
+        body = {"amount": 5_000, "callbackUrl": "https://shop.example/thanks"}
+        reference = self.initiate_payment(0, "SANDBOX", body)
+        what, path = f"tries to choose {', '.join(more)}, too", f"/public/payments/{reference}/process"
+        chosen = {"gatewaySlug": SIMULATOR, "cardNumber": KNOWN_AT_ONCE[0], **more}
+        answer = self.ask("the payer", what, "POST", path, 200, 400, body=chosen)
+        if answer.status == 200:
+            self.models[reference].begin(SIMULATOR, None)
+            self.models[reference].hand_over(answer.data["checkoutUrl"], self.now, KNOWN_AT_ONCE[0])
+        self.agrees(reference)
+        self.verify_payment(reference)
+
     def look_at_options(self, reference: str) -> None:
         model, path = self.models[reference], f"/public/payments/{reference}/gateways"
         data: dict[str, Any] = {} if model.may_choose(SIMULATOR, True) else {"gateways[*].slug": lacks(SIMULATOR)}
+        self.tried.update(["checkout.8"] if model.environment is Environment.LIVE else [])
         if not data and model.status == "INITIATED" and not model.is_expired(self.now):
             data = {f"gateways[slug={SIMULATOR}].available": True}
         self.ask("the payer", "looks at the options", "GET", path, 200, data=data)
 
-    @precondition(lambda self: self.has_payer)
     @rule(reference=PAYMENTS)
+    @tries(needs=PAYER)
     def verify(self, reference: str) -> None:
         if not self.models[reference].is_expired(self.now):
             self.verify_payment(reference)
 
-    @precondition(lambda self: self.target.service.can_wait)
     @rule(duration=st.sampled_from([timedelta(minutes=30), HOUR - timedelta(seconds=5), HOUR]))
+    @tries(needs=CLOCK)
     def time_passes(self, duration: timedelta) -> None:
         self.wait(duration)
         self.target.service.work()

@@ -2,8 +2,8 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis.errors import Flaky, Unsatisfiable
@@ -17,7 +17,8 @@ from payagg_testing.conformance.idempotency import IdempotencyConformance
 from payagg_testing.conformance.logos import LogoConformance
 from payagg_testing.conformance.payments import PaymentConformance
 from payagg_testing.conformance.settlement import SettlementConformance, SettlementOfProviderB
-from payagg_testing.conformance.target import ConformanceTarget, MissingAccess
+from payagg_testing.conformance.statements import Coverage, statements_of
+from payagg_testing.conformance.target import ConformanceTarget
 from payagg_testing.conformance.violation import Violation
 from payagg_testing.conformance.webhooks import WebhookConformance
 
@@ -48,15 +49,17 @@ class Effort:
 
 @dataclass(frozen=True)
 class MachineVerdict:
-    """What came of one machine: `violations` break the interface, one of each kind that was found; `skipped` says what
-    the target lacks."""
+    """What came of one machine: `violations`, one of each kind that was found, break the interface or differ from what
+    payagg does where it is silent; `skipped` says what the target lacks. `tried` are statements, routes and error
+    codes; `not_tried` says why of the machine's own."""
 
     machine: str
     requests: int = 0
     seconds: float = 0.0
     violations: tuple[Violation, ...] = ()
     skipped: str | None = None
-    lacks_live: bool = False  # its rules are about LIVE payments too, and none could be initiated
+    tried: frozenset[str] = frozenset()
+    not_tried: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None  # which repeats the search
 
     @property
@@ -64,30 +67,38 @@ class MachineVerdict:
         return self.violations[0] if self.violations else None
 
     @property
+    def breaks(self) -> tuple[Violation, ...]:
+        """Of the interface itself."""
+        return tuple(violation for violation in self.violations if violation.assumption is None)
+
+    @property
     def words(self) -> str:
         if self.skipped is not None:
             return f"skipped: it needs {self.skipped}"
+        if self.breaks:
+            return "BROKEN: " + "; ".join(violation.headline for violation in self.breaks)
         if self.violations:
-            return "BROKEN: " + "; ".join(violation.headline for violation in self.violations)
-        return "keeps the interface" + (
-            "; LIVE WAS NOT TRIED: no gateway takes its payments" if self.lacks_live else ""
-        )
+            assumed = "; ".join(dict.fromkeys(str(violation.assumption) for violation in self.violations))
+            return f"differs from payagg, which the interface allows: {assumed}"
+        if not self.not_tried:
+            return "keeps the interface"
+        count = len(self.not_tried)
+        return f"keeps what was tried; {count} statement{'s were' if count > 1 else ' was'} not tried"
 
 
 def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = None) -> MachineVerdict:
     """One machine of MACHINES against the target. Raises httpx.TransportError when the service cannot be reached."""
     effort, machine = effort or Effort(), MACHINES[name]
     if name in target.left_out:
-        return MachineVerdict(name, skipped=target.left_out[name])
+        return _skip(name, target.left_out[name])
     target.with_keys()
     target.with_providers()
-    try:
-        machine.check_needs(target)
-    except MissingAccess as missing:
-        return MachineVerdict(name, skipped=str(missing))
-    steps, live, began = [0], list[str](), time.monotonic()
+    lacking = next((need for need in machine.needs if not need.is_met(target)), None)
+    if lacking is not None:
+        return _skip(name, lacking.words)
+    steps, tried, began = [0], set[str](), time.monotonic()
     chosen = effort.seed if effort.seed is not None else secrets.randbelow(2**32)
-    facts = {"target": target, "steps_taken": steps, "live": live, "gone": set(), "told": staticmethod(effort.told)}
+    facts = {"target": target, "steps_taken": steps, "tried": tried, "gone": set(), "told": staticmethod(effort.told)}
     found: list[Violation] = []
     while len(found) < effort.kinds:
         facts |= {"last": list[Violation](), "known": {one.kind for one in found}}
@@ -96,8 +107,29 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
         if violation is None:
             break
         found.append(violation)
-    lacks_live = machine.tries_live and not live
-    return MachineVerdict(name, steps[0], time.monotonic() - began, tuple(found), seed=chosen, lacks_live=lacks_live)
+    not_tried = {}
+    for one in sorted(statements_of(machine).keys() - tried):
+        lacking = next((need for need in statements_of(machine)[one] if not need.is_met(target)), None)
+        not_tried[one] = f"it needs {lacking.words}" if lacking is not None else "no history came to it"
+    took = time.monotonic() - began
+    return MachineVerdict(name, steps[0], took, tuple(found), None, frozenset(tried), not_tried, chosen)
+
+
+def _skip(name: str, lacking: str) -> MachineVerdict:
+    return MachineVerdict(
+        name, skipped=lacking, not_tried=dict.fromkeys(statements_of(MACHINES[name]), f"it needs {lacking}")
+    )
+
+
+def coverage(verdicts: Iterable[MachineVerdict]) -> Coverage:
+    """What all of them tried together, and why not the rest."""
+    verdicts, not_tried = list(verdicts), dict[str, str]()
+    for verdict in verdicts:
+        not_tried |= verdict.not_tried
+    for name in [name for name in MACHINES if all(verdict.machine != name for verdict in verdicts)]:
+        not_tried = dict.fromkeys(statements_of(MACHINES[name]), f"the machine {name} was left out") | not_tried
+    skipped = [f"{verdict.machine} {verdict.words}" for verdict in verdicts if verdict.skipped is not None]
+    return Coverage.of({one for verdict in verdicts for one in verdict.tried}, not_tried, skipped)
 
 
 def _search(bound: type[ConformanceMachine], effort: Effort) -> Violation | None:

@@ -2,17 +2,17 @@
 status, once, and asking brings the same as being told."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
 from payagg.domain.report import Outcome
 from payagg.domain.values import CURRENCY, Environment
-from payagg_testing.conformance.base import needs
 from payagg_testing.conformance.payments import KNOWN_AT_ONCE, PaymentsByUrl, UrlPayment
 from payagg_testing.conformance.provider import PlayedProvider, arrival_fault, charge_fault, event_request
 from payagg_testing.conformance.service import ServiceCall
+from payagg_testing.conformance.statements import ADMIN, CLOCK, PAYER, SANDBOX_KEY, Need, tries
 from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
 from payagg_testing.state_machine.gateway_model import OVERLAP, GatewayModel
 from payagg_testing.state_machine.model import HOUR, SIMULATOR
@@ -23,6 +23,10 @@ TOGETHER = 3
 CHECK_PAUSE = timedelta(seconds=2.1)
 # What a provider's option that cannot be used is refused with, by its status.
 UNAVAILABLE = {400: ("GATEWAY_NOT_AVAILABLE", "GATEWAY_ENVIRONMENT_NOT_CONFIGURED")}
+ACCOUNT, ACCOUNT_B = (
+    Need("a provider's account that the harness may play", lambda target: target.provider),
+    Need("a provider's account that the harness may play", lambda target: target.provider_b),
+)
 FORGERIES = ("no signature", "wrong signature", "other bytes")
 
 
@@ -36,17 +40,18 @@ def told_of(model: UrlPayment) -> Said:
 
 class SettlementConformance(PaymentsByUrl):
     title = "settlement"
+    in_passing: ClassVar = {"checkout.11": (), "provider-events.6": ()}
 
     @classmethod
     def account(cls, target: ConformanceTarget) -> PlayedProvider | None:
         return target.provider
 
-    @classmethod
-    def check_needs(cls, target: ConformanceTarget) -> None:
-        needs("payer" not in target.without, "payers")
-        needs(cls.account(target), "a provider's account that the harness may play")
-        needs(target.admin_token, "an administrator's token")
-        needs(target.merchants and "SANDBOX" in target.merchants[0].keys, "a sandbox key")
+    needs = (
+        PAYER,
+        ACCOUNT,
+        ADMIN,
+        SANDBOX_KEY,
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,6 +112,7 @@ class SettlementConformance(PaymentsByUrl):
         return reference
 
     @rule(reference=PAYMENTS)
+    @tries("checkout.4")
     def process(self, reference: str) -> None:
         """A repeat gives the same hand-off, even one that asks for the simulator; the provider hears of one charge."""
         model = self.models[reference]
@@ -149,6 +155,7 @@ class SettlementConformance(PaymentsByUrl):
         return reference
 
     @rule(target=PAYMENTS)
+    @tries("checkout.6")
     def lose_the_live_account(self) -> Any:
         """Credentials replace those before in full: without LIVE ones no charge begins there, until they are back."""
         if "LIVE" not in self.merchants[0].keys:
@@ -227,8 +234,8 @@ class SettlementConformance(PaymentsByUrl):
         else:
             self.event(reference, 1)
 
-    @precondition(lambda self: self.target.service.can_wait)
     @rule(reference=PAYMENTS)
+    @tries(needs=CLOCK)
     def payer_pays_late(self, reference: str) -> None:
         """The window is one for beginning: who was sent on within it may pay after it."""
         model = self.models[reference]
@@ -252,6 +259,7 @@ class SettlementConformance(PaymentsByUrl):
         self.story.add_note(f"the payer pays {words} at the provider", line, reference, kobo, currency)
 
     @rule(reference=PAYMENTS, times=st.sampled_from([1, 2]), by_alias=st.booleans())
+    @tries("provider-events.3")
     def event(self, reference: str, times: int, by_alias: bool = False) -> None:
         """The provider's signed event, perhaps twice; LIVE ones also at the path without an environment."""
         model = self.models[reference]
@@ -261,8 +269,10 @@ class SettlementConformance(PaymentsByUrl):
             self.send_event(reference, "reports the charge", None, by_alias=by_alias)
             model.learn(1, told_of(model), None, self.now)
             self.agrees(reference)
+            self.tried.update(["provider-events.6"] if told_of(model).share != "WHOLE" else [])
 
     @rule(reference=PAYMENTS)
+    @tries("provider-events.2")
     def event_to_the_other_environment(self, reference: str) -> None:
         """Signed with that environment's own secret, as a provider's test mode could."""
         model = self.models[reference]
@@ -272,12 +282,14 @@ class SettlementConformance(PaymentsByUrl):
             self.agrees(reference)
 
     @rule(reference=PAYMENTS, forgery=st.sampled_from(FORGERIES))
+    @tries("provider-events.1")
     def forged_event(self, reference: str, forgery: str) -> None:
         """Tells of a success that never was."""
         self.send_event(reference, f"reports a success with {forgery}", forgery)
         self.agrees(reference)
 
     @rule(reference=PAYMENTS, by_alias=st.booleans())
+    @tries("provider-events.4")
     def malformed_event(self, reference: str, by_alias: bool) -> None:
         """Signed, and no JSON: it moves nothing. For provider_b alone it is acknowledged."""
         self.send_event(reference, "reports what nobody can read", "malformed", by_alias=by_alias)
@@ -357,6 +369,12 @@ class SettlementOfProviderB(SettlementConformance):
     """The same rules; only the provider's protocol is another."""
 
     title = "settlement at provider_b"
+    needs = (PAYER, ACCOUNT_B, ADMIN, SANDBOX_KEY)
+    in_passing: ClassVar = {**SettlementConformance.in_passing, "checkout.5": ()}
+
+    def arrive(self, model: UrlPayment) -> None:
+        super().arrive(model)
+        self.tried.add("checkout.5")
 
     @classmethod
     def account(cls, target: ConformanceTarget) -> PlayedProvider | None:

@@ -18,8 +18,10 @@ SHORT = 5  # characters of a value that may stand within another one by chance
 class Violation(AssertionError):
     """A history in which the service broke the interface; as text, the story."""
 
-    def __init__(self, story: Story, fault: str, is_replayed: bool = False) -> None:
+    def __init__(self, story: Story, fault: str, is_replayed: bool = False, assumption: str | None = None) -> None:
+        """`assumption`: what it contradicts is payagg's own choice, and no part of the interface."""
         super().__init__(fault)
+        self.assumption = assumption
         self.story, self.fault, self.is_replayed = story, fault, is_replayed
 
     @property
@@ -40,6 +42,8 @@ class Violation(AssertionError):
 
     def _report_lines(self) -> Iterator[str]:
         yield f"{self.story.machine}: {self.fault}"
+        if self.assumption is not None:
+            yield f"The interface does not say that {self.assumption}."
         steps, number = self.story.steps, 1
         while number <= len(steps):
             looks = self._looks_from(number)

@@ -2,16 +2,17 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, multiple, rule
 
-from payagg_testing.conformance.base import ConformanceMachine, needs
+from payagg_testing.conformance.assumptions import form_of_events
+from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.events import Signers, Wanted, wait_for_events
 from payagg_testing.conformance.expectation import lacks, matches
 from payagg_testing.conformance.service import ServiceCall
-from payagg_testing.conformance.target import ConformanceTarget
+from payagg_testing.conformance.statements import INBOX, OWNER_WITH_KEY, tries
 
 ENDPOINTS: Bundle[str] = Bundle("endpoints")
 LIMIT = 5
@@ -56,12 +57,12 @@ class ModelEndpoint:
 
 class WebhookConformance(ConformanceMachine):
     title = "webhooks"
+    in_passing: ClassVar = dict.fromkeys(("webhooks.1", "webhooks.4", "webhooks.6"), ())
 
-    @classmethod
-    def check_needs(cls, target: ConformanceTarget) -> None:
-        needs(target.inbox, "an inbox that the service can reach")
-        able = [merchant for merchant in target.merchants if merchant.token is not None and "SANDBOX" in merchant.keys]
-        needs(able, "a business with a manager's token")
+    needs = (
+        INBOX,
+        OWNER_WITH_KEY,
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,6 +131,7 @@ class WebhookConformance(ConformanceMachine):
         return id
 
     @rule()
+    @tries("limits.8")
     def add_all(self) -> None:
         """Up to the limit and one more."""
         merchant = self.owners[0]
@@ -137,6 +139,7 @@ class WebhookConformance(ConformanceMachine):
             self._add(merchant, "SANDBOX", ())
 
     @rule(body=st.sampled_from(BAD_BODIES))
+    @tries("limits.21", "webhooks.2")
     def add_badly(self, body: dict[str, Any]) -> None:
         code = "VALIDATION_ERROR"
         self.ask_as_owner(self.owners[0], "adds a bad endpoint", "POST", "/webhooks", 400, body=body, code=code)
@@ -255,6 +258,7 @@ class WebhookConformance(ConformanceMachine):
             fault = wait_for_events(self.inbox, model.path, model.signers, model.wanted, self.references, pause, pauses)
             place = model.path.rpartition("/")[2]
             wanted = [vars(each) for each in model.wanted]
+            self.tried.update(["webhooks.1", "webhooks.4", "webhooks.6"] if wanted else [])
             if fault is not None:
                 self.story.expects_events(
                     f"events at endpoint {place}",
@@ -263,4 +267,4 @@ class WebhookConformance(ConformanceMachine):
                     wanted,
                     self.references,
                 )
-                self.fail(f"endpoint {place}: {fault}")
+                self.fail(f"endpoint {place}: {fault}", assumption=form_of_events(fault))

@@ -46,6 +46,6 @@ def site(site_and_database: tuple[Site, str]) -> Site:
         connection.execute("SET deadlock_timeout = '1min'")
         connection.execute(EMPTY)
     settings = site.services.settings
-    looks = {spec.slug: spec.look for spec in settings.providers}
+    looks = {spec.slug: spec.branding for spec in settings.providers}
     site.do(site.services.gateways.seed(settings.builtin_slug, looks, looks))
     return site

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -15,12 +14,11 @@ from tests.integration.browser.test_checkout import (
     heading,
     pay_with,
 )
-from tests.support.browser import SMALL_PHONE, cut_off, judge_with_axe, opened
+from tests.support.browser import SMALL_PHONE, judge_on_every_screen, opened
 from tests.support.checkout_site import Site
 
 pytestmark = pytest.mark.browser
 
-SCREENS: list[tuple[Any, Any]] = [(SMALL_PHONE, "dark"), ({"width": 1280, "height": 800}, "light")]
 LONG_NAME = "Chukwuemeka Okonkwo-Adeyemi & Daughters Wholesale Enterprises Nigeria " + "Limited" * 6
 LONG_DESCRIPTION = "Card, bank transfer or USSD. " * 12
 
@@ -149,8 +147,4 @@ STATES: dict[str, Callable[[Site, Page], object]] = {
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(site: Site, chromium: Browser, state: str) -> None:
     with opened(chromium, viewport=SMALL_PHONE, reduced_motion="reduce") as page:
         STATES[state](site, page)
-        for viewport, scheme in SCREENS:
-            page.set_viewport_size(viewport)
-            page.emulate_media(color_scheme=scheme)
-            judge_with_axe(page)
-            assert cut_off(page) == []
+        judge_on_every_screen(page)

@@ -1,7 +1,5 @@
 """The documentation in a real browser under its own content policy: narrow, light and dark, with its search."""
 
-from typing import Any
-
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page
@@ -9,12 +7,11 @@ from playwright.sync_api import Browser, Page
 from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
 from payagg.entrypoints.http.docs.site import DocsSite
-from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_with_axe, opened
+from tests.support.browser import SMALL_PHONE, has_no_sideways_scroll, judge_on_every_screen, opened
 from tests.support.checkout_site import Site
 
 pytestmark = pytest.mark.browser
 PAGES = [page.slug for page in DocsSite(document(api_routes(), DEFAULTS)).pages]
-DESKTOP = {"width": 1280, "height": 800}
 KINDS = ("", "webhooks", "states", "reference-payments")  # a page of each kind of content
 
 
@@ -33,12 +30,11 @@ def test_no_page_is_wider_than_a_small_phone(chromium: Browser, origin: str) -> 
             assert has_no_sideways_scroll(page), slug
 
 
-@pytest.mark.parametrize(("viewport", "scheme"), [(SMALL_PHONE, "dark"), (DESKTOP, "light")], ids=["phone", "desktop"])
-def test_axe_finds_nothing(chromium: Browser, origin: str, viewport: Any, scheme: Any) -> None:
-    with opened(chromium, viewport=viewport, color_scheme=scheme, bypass_csp=True) as page:
+def test_axe_finds_nothing(chromium: Browser, origin: str) -> None:
+    with opened(chromium, bypass_csp=True) as page:
         for slug in KINDS:
             page.goto(f"{origin}/docs/{slug}".rstrip("/"))
-            judge_with_axe(page)
+            judge_on_every_screen(page, may_scroll=True)
 
 
 def test_the_search_finds_a_code_a_call_and_nothing(page: Page, origin: str) -> None:

@@ -88,7 +88,7 @@ async def test_cookies_fit_eight_kilobytes_on_every_path(api: Api) -> None:
 
 
 async def test_one_host_is_asked_for_and_without_one_no_route_fails(api: Api, shop: Shop) -> None:
-    for fields in ((HOST, HOST), (HOST, b"host: other.example\r\n"), ()):
+    for fields in ((HOST, HOST), (HOST, b"host: other.example\r\n"), (), (b"Host: a/b\r\n",), (b"Host: a b\r\n",)):
         status, error = await asked(api, *fields)
         assert (status, error["code"], error["field"]) == (400, "VALIDATION_ERROR", "Host")
     assert (await asked(api, b"Host:\r\n"))[0] == 200

@@ -19,7 +19,7 @@ from payagg.entrypoints.http.api.openapi.components import TAGS
 from payagg.entrypoints.http.api.openapi.document import API_PATH, document
 from payagg.entrypoints.http.api.openapi.examples import FILE, load_examples
 from payagg.entrypoints.http.app import DEFAULTS, api_routes, create_app
-from payagg.entrypoints.http.docs.pages import MISSING
+from payagg.entrypoints.http.docs.pages import MISSING, REDIRECTS
 from payagg.entrypoints.http.docs.site import DocsSite
 from payagg.entrypoints.settings import Settings
 from tests.support.assembly import services_over
@@ -232,6 +232,14 @@ async def test_the_site_is_served_without_outside_hosts(api: Api) -> None:
         missing,
         "text/html; charset=utf-8",
     )
+
+
+@pytest.mark.rule("description.3")
+async def test_the_old_address_of_a_page_leads_to_its_new_one(api: Api) -> None:
+    for old, new in REDIRECTS.items():
+        answer = await api.client.get(f"{api.origin}/docs/{old}")
+        assert (answer.status_code, answer.headers["location"]) == (308, f"/docs/{new}")
+        assert (await api.client.get(f"{api.origin}/docs/{new}")).status_code == 200
 
 
 @pytest.mark.rule("description.3")

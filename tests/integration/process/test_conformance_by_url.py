@@ -26,7 +26,7 @@ from tests.support.in_process import InProcess
 from tests.support.machine import ROOT
 
 SRC = ROOT / "src"
-BRIEF = ["--histories", "20", "--actions", "6", "--seed", "1"]
+BRIEF = ["--histories", "20", "--actions", "6", "--kinds", "1", "--seed", "1"]
 Answer = dict[str, Any]  # ASGI's http.response.start
 Wrong = Callable[[str, Answer], None]
 
@@ -165,7 +165,7 @@ def test_a_good_service_passes_and_what_is_missing_is_said(capsys: pytest.Captur
         main(["run", *one.options, "--histories", "3", "--actions", "10"])
     told = capsys.readouterr().out
     assert ended.value.code == 0, told
-    assert told.count("keeps the interface") == 6
+    assert told.count("  keeps ") == 6
     assert "skipped: it needs an inbox that the service can reach" in told
     assert "skipped: it needs a provider's account that the harness may play" in told
 
@@ -176,7 +176,7 @@ def test_with_a_secret_key_alone_payments_are_tried(capsys: pytest.CaptureFixtur
     told = capsys.readouterr().out
     assert ended.value.code == 0, told
     assert "skipped: it needs a merchant's token" in told
-    assert told.count("keeps the interface") == 2
+    assert told.count("  keeps ") == 2
 
 
 def test_nobody_there_and_nothing_given_are_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:

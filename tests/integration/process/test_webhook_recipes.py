@@ -1,4 +1,4 @@
-"""The receivers of docs/guide/webhook-recipes.md: each is started, sent a signed event, and a forged one."""
+"""The receivers of docs/verifying-webhooks.md: each is started, sent a signed event, and a forged one."""
 
 import contextlib
 import json
@@ -20,9 +20,10 @@ from tests.support.ports import free_port
 from tests.support.processes import wait_until
 
 DOCS = ROOT / "docs"
-RECIPES = {listing.use: listing for listing in listings(DOCS / "guide" / "webhook-recipes.md")}
+LISTINGS = list(listings(DOCS / "verifying-webhooks.md"))
+RECIPES = {listing.use: listing for listing in LISTINGS if listing.use}
 VERIFIERS = {one.language: one for one in listings(DOCS / "guide" / "webhooks.md") if one.use == "verify"}
-BY_HAND = {one.language: one.code for one in listings(DOCS / "verifying-webhooks.md")}
+BY_HAND = {one.language: one.code for one in LISTINGS if not one.use}
 KEY, STRANGER = b"k" * 32, b"x" * 32
 BODY = '{"id":"evt_1","type":"payment.success","data":{"customerName":"Adébáyọ̀ ₦"}}'.encode()
 # Laravel's own router, request and response, as Debian packages them. What a whole Laravel application adds is here in

@@ -23,7 +23,7 @@ DISPUTE, UNPAID = Said(Outcome.DISPUTED), Said(Outcome.UNPAID)
 SHORT, PART_BACK = Said(Outcome.SUCCEEDED, "HALF"), Said(Outcome.REVERSED, "HALF")
 
 
-class Told:
+class RuleScript:
     """The machine's rules as verbs with short forms; after each the system is compared with the model."""
 
     def __init__(self, machine: PaymentMachine) -> None:
@@ -66,7 +66,7 @@ class Told:
         self.do("move_gateway", slug=slug, story=story)
 
 
-def a_key_is_one_payment_in_its_environment(told: Told) -> None:
+def a_key_is_one_payment_in_its_environment(told: RuleScript) -> None:
     first = told.new(key="order-1")
     told.new(key="order-1")
     live = told.new(key="order-1", live=True)
@@ -78,7 +78,7 @@ def a_key_is_one_payment_in_its_environment(told: Told) -> None:
     told.process(live, SIMULATOR)
 
 
-def the_simulator_ends_a_payment(told: Told) -> None:
+def the_simulator_ends_a_payment(told: RuleScript) -> None:
     for outcome in ("FAILED", "REVERSED"):
         told.simulate(told.new(), outcome)
     for card in (CARD, NO_ANSWER):
@@ -87,7 +87,7 @@ def the_simulator_ends_a_payment(told: Told) -> None:
         told.verify(payment, SILENCE)
 
 
-def an_hour_ends_what_was_never_begun(told: Told) -> None:
+def an_hour_ends_what_was_never_begun(told: RuleScript) -> None:
     refused, pending, payment = told.new(), told.new(A), told.new()
     told.process(refused, A, refused=True)
     told.wait(HOUR)
@@ -100,7 +100,7 @@ def an_hour_ends_what_was_never_begun(told: Told) -> None:
     told.hear(pending, LOST)
 
 
-def reports_that_do_not_fit_move_nothing(told: Told) -> None:
+def reports_that_do_not_fit_move_nothing(told: RuleScript) -> None:
     payment = told.new(A)
     told.process(payment, B)
     told.verify(payment, LOST)
@@ -112,7 +112,7 @@ def reports_that_do_not_fit_move_nothing(told: Told) -> None:
     told.hear(payment, SILENCE)
 
 
-def a_failed_payment_is_paid_all_the_same(told: Told) -> None:
+def a_failed_payment_is_paid_all_the_same(told: RuleScript) -> None:
     payment = told.new(A)
     told.hear(payment, LOST)
     told.hear(payment, PART_BACK, id="one")
@@ -121,7 +121,7 @@ def a_failed_payment_is_paid_all_the_same(told: Told) -> None:
     told.hear(payment, DISPUTE, id="one", state="lost")
 
 
-def money_goes_back_in_parts(told: Told) -> None:
+def money_goes_back_in_parts(told: RuleScript) -> None:
     payment = told.new(A)
     told.hear(payment, PAID)
     told.hear(payment, LOST)
@@ -131,14 +131,14 @@ def money_goes_back_in_parts(told: Told) -> None:
     told.hear(told.new(A), BACK)
 
 
-def what_was_known_before_the_success_is_told_then(told: Told) -> None:
+def what_was_known_before_the_success_is_told_then(told: RuleScript) -> None:
     payment = told.new(A)
     told.hear(payment, DISPUTE, id="one", state="opened")
     told.hear(payment, PART_BACK, id="one")
     told.hear(payment, PAID)
 
 
-def two_charges_are_paid(told: Told) -> None:
+def two_charges_are_paid(told: RuleScript) -> None:
     payment = told.new()
     told.process(payment, A, refused=True)
     told.process(payment, A)
@@ -146,7 +146,7 @@ def two_charges_are_paid(told: Told) -> None:
     told.hear(payment, PAID)
 
 
-def a_final_payment_is_asked_about_seldom(told: Told) -> None:
+def a_final_payment_is_asked_about_seldom(told: RuleScript) -> None:
     payment = told.new(A)
     told.verify(payment, PAID)
     told.verify(payment, BACK, HOUR - CHECK_PAUSE)
@@ -155,7 +155,7 @@ def a_final_payment_is_asked_about_seldom(told: Told) -> None:
     told.reconcile(BACK, CHECKS_WHEN_PAID[0])
 
 
-def the_asking_ends(told: Told) -> None:
+def the_asking_ends(told: RuleScript) -> None:
     told.new(A)
     for after in (MOMENT, CHECKED_AFTER[0]):
         told.reconcile(SILENCE, after)
@@ -164,7 +164,7 @@ def the_asking_ends(told: Told) -> None:
     told.reconcile(UNPAID, CHECKED_AFTER[-1])
 
 
-def a_suspended_business_takes_no_money(told: Told) -> None:
+def a_suspended_business_takes_no_money(told: RuleScript) -> None:
     payment = told.new()
     told.do("set_standing", is_active=False)
     told.process(payment, A)
@@ -172,13 +172,13 @@ def a_suspended_business_takes_no_money(told: Told) -> None:
     told.process(payment, A)
 
 
-def a_test_payment_knows_the_simulator_alone(told: Told) -> None:
+def a_test_payment_knows_the_simulator_alone(told: RuleScript) -> None:
     payment = told.new(is_test=True)
     told.process(payment, A)
     told.process(payment, SIMULATOR)
 
 
-def a_gateway_drains_and_is_deleted_with_a_charge_open(told: Told) -> None:
+def a_gateway_drains_and_is_deleted_with_a_charge_open(told: RuleScript) -> None:
     asked, told_of, silent = told.new(A), told.new(A), told.new(A)
     told.gateway(A, "ENABLE", "CREATE", "DELETE", "DISABLE", "DISABLE", "DELETE")
     told.process(told.new(), A)
@@ -194,26 +194,26 @@ def a_gateway_drains_and_is_deleted_with_a_charge_open(told: Told) -> None:
     told.hear(told_of, DISPUTE, id="two", state="opened")
 
 
-def a_gateway_is_retired_while_the_window_ends(told: Told) -> None:
+def a_gateway_is_retired_while_the_window_ends(told: RuleScript) -> None:
     told.new()
     told.gateway(B, "DISABLE", "WAIT", "DELETE", "SWEEP")
     told.gateway(B, "DISABLE", "WAIT", "DELETE", "SWEEP")
 
 
-def without_any_gateway_nothing_live_begins(told: Told) -> None:
+def without_any_gateway_nothing_live_begins(told: RuleScript) -> None:
     for slug in GATEWAYS:
         told.gateway(slug, "DISABLE")
     told.new(live=True)
 
 
-def secrets_of_a_deleted_gateway_serve_no_longer_than_the_asking(told: Told) -> None:
+def secrets_of_a_deleted_gateway_serve_no_longer_than_the_asking(told: RuleScript) -> None:
     payment = told.new(A)
     told.gateway(A, "DISABLE", "WAIT", "DELETE")
     told.sweep(SETTLING)
     told.verify(payment, PAID)
 
 
-def another_account_knows_nothing_of_the_charge(told: Told) -> None:
+def another_account_knows_nothing_of_the_charge(told: RuleScript) -> None:
     payment, silent = told.new(A), told.new(A)
     told.gateway(A, "ROTATE")
     told.verify(payment, PAID)
@@ -223,7 +223,7 @@ def another_account_knows_nothing_of_the_charge(told: Told) -> None:
     told.hear(silent, PAID)
 
 
-HISTORIES: list[Callable[[Told], None]] = [
+HISTORIES: list[Callable[[RuleScript], None]] = [
     a_key_is_one_payment_in_its_environment,
     the_simulator_ends_a_payment,
     an_hour_ends_what_was_never_begun,
@@ -244,11 +244,11 @@ HISTORIES: list[Callable[[Told], None]] = [
 ]
 
 
-def tell(machine: type[PaymentMachine], *histories: Callable[[Told], None]) -> None:
+def tell(machine: type[PaymentMachine], *histories: Callable[[RuleScript], None]) -> None:
     """Each over a system of its own; raises AssertionError where the system and the model differ."""
     for history in histories or HISTORIES:
         one = machine()
         try:
-            history(Told(one))
+            history(RuleScript(one))
         finally:
             one.teardown()

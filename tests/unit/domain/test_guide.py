@@ -14,11 +14,11 @@ from tests.support.machine import ROOT
 PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "domain.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_guide_has_its_three_programs() -> None:
-    assert len(PROGRAMS) == 3
+def test_the_guide_has_its_two_programs() -> None:
+    assert len(PROGRAMS) == 2
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=["statement", "offer", "keys"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=["statement", "offer"])
 def test_a_program_runs_with_the_standard_library_alone(program: str) -> None:
     whole = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r})\n{program}"
     # -S leaves site-packages out, so that anything from a third party would fail to import.

@@ -34,6 +34,9 @@ INSIDES = {
     # entrypoints/route/messages.py
     "httpx.AsyncByteStream": "__aiter__ aclose",
     "httpx.AsyncHTTPTransport": "handle_async_request",
+    # entrypoints/http/server/routing.py
+    "litestar.Litestar": "asgi_router",
+    "litestar._asgi.asgi_router.ASGIRouter": "handle_routing",
     # entrypoints/http/server/wire.py
     "litestar.Response": "to_asgi_response content status_code headers",
     # adapters/postgres/pipeline.py, connections.py, primary.py

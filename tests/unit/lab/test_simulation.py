@@ -1,20 +1,23 @@
-"""The simulation: nothing breaks in 300 histories, and one seed is one history. lab/defects shows what it notices."""
+"""The simulation: nothing breaks in a hundred histories; a seed is one history. lab/defects shows what it notices."""
 
 import asyncio
 import os
 import subprocess
 import sys
+from itertools import chain
 
 import pytest
 from payagg_testing.clocks import Chance
 
 from lab.simulation import simulate
-from lab.simulation.run import COVERAGE_GOALS, never, search
+from lab.simulation.run import COVERAGE_GOALS, SearchResult, never, search
 from lab.simulation.world import VirtualLoop
 from tests.support.machine import ROOT
 
 SOURCE = ROOT / "src"
-HISTORIES = 300  # as many as show everything that happens sometimes; `make lab` runs more
+ENOUGH = 100  # `make lab` runs more
+# Seeds of what else comes late. A change may move it to another seed: then the search goes on, as far as to MOST.
+RARE, MOST = (67, 211), 500
 DIGESTS = """
 from lab.simulation import simulate
 print(*(simulate(seed).digest for seed in range(10)))
@@ -23,7 +26,11 @@ print(*(simulate(seed).digest for seed in range(10)))
 
 @pytest.mark.long
 def test_no_history_breaks_an_invariant_and_everything_happens_sometimes() -> None:
-    found = search(range(HISTORIES))
+    found = SearchResult()
+    for seed in chain(RARE, range(MOST)):
+        found.add(search([seed]))
+        if found.histories >= ENOUGH and not never(found.sometimes):
+            break
     assert found.broken == {}, 'replay one with: make lab ARGS="simulation --seed ..."'
     assert never(found.sometimes) == []
     assert set(found.sometimes) <= COVERAGE_GOALS, "a name that the list does not know"

@@ -1,5 +1,6 @@
 """The machines without a URL: over the domain's rules alone, over the in-memory store, over what a function opens."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,18 @@ import pytest
 from payagg_testing import AccessError, ConformanceTarget, Effort, domain_target, open_target, run_machine
 from payagg_testing.command import main
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
+from payagg_testing.conformance.assumptions import ASSUMPTIONS, OUTCOME, PUBLIC, SECRET, STATUS, assumption_of
+from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
+from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, statements_of
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.checks import with_changes
+from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Payment, Status
+from tests.rules import sentences
 from tests.support.in_process import InProcess
 from tests.support.rounds import scaled
 
@@ -92,11 +98,37 @@ def no_live_gateway(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
     return ServiceAnswer(503, body, {}, "") if is_live else answer
 
 
-@pytest.mark.parametrize("name", ["payments", "idempotency", "businesses"])
+@pytest.mark.parametrize("name", ["payments", "businesses"])
 def test_a_verdict_says_that_live_was_not_tried(name: str) -> None:
-    verdict = run_machine(name, altered(no_live_gateway), BRIEF)
-    assert verdict.words == "keeps the interface; LIVE WAS NOT TRIED: no gateway takes its payments"
-    assert run_machine(name, domain_target(), BRIEF).words == "keeps the interface"
+    verdict, reason = run_machine(name, altered(no_live_gateway), BRIEF), f"it needs {LIVE.words}"
+    of_live = {one for one, needs in statements_of(MACHINES[name]).items() if LIVE in needs}
+    assert {one for one, why in verdict.not_tried.items() if why == reason} == of_live != set()
+    assert verdict.words.startswith("keeps what was tried; ")
+    assert reason not in run_machine(name, domain_target(), BRIEF).not_tried.values()
+
+
+def test_statements_are_those_of_our_rules_and_each_is_tried_or_has_a_reason() -> None:
+    says = {number: rule["says"] for number, rule in sentences().items()}
+    assert {one: words for one, words in SAYS.items() if says[one] != words} == {}
+    tried = {"access.1"}.union(*map(statements_of, MACHINES.values()))
+    assert (SAYS.keys() - tried, tried & NEVER.keys()) == (SAYS.keys() & NEVER.keys(), set())
+    assert NEVER.keys() <= {*SAYS, *ROUTES, *CODES}
+    assert set(CODES) <= {code.name for code in ErrorCode}
+
+
+def test_what_nobody_tried_is_listed_with_its_reason(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    options = ["--over", "domain", "--machine", "payments", "--histories", "2", "--actions", "8"]
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *options, "--strict", "--matrix", "--json", str(tmp_path / "matrix.json")])
+    told = capsys.readouterr().out
+    assert ended.value.code == 1
+    assert "tried     access.1 every answer is an envelope" in told
+    assert "NOT TRIED keys.1 a secret is shown once and kept as a hash: the machine api-keys was left out" in told
+    assert "NOT TRIED limits.9 100 inbound webhooks" in told
+    matrix = {row["statement"]: row for row in json.loads((tmp_path / "matrix.json").read_text())["matrix"]}
+    assert matrix.keys() == {*SAYS, *ROUTES, *CODES}
+    assert matrix["POST /payments/initiate"]["isTried"] is True
+    assert matrix["limits.9"]["reason"] == NEVER["limits.9"]
 
 
 def test_what_the_domain_cannot_answer_is_said() -> None:
@@ -112,7 +144,67 @@ def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pyte
         main(["run", "--over", over, "--histories", "2", "--actions", "8"])
     told = capsys.readouterr().out
     assert ended.value.code == 0, told
-    assert told.count("keeps the interface") == (len(MACHINES) if over == "memory" else len(OF_THE_DOMAIN))
+    assert told.count("  keeps ") == (len(MACHINES) if over == "memory" else len(OF_THE_DOMAIN))
+
+
+def with_other_outcomes(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+    error = {"code": "VALIDATION_ERROR", "message": "paid, failed or reversed.", "field": "outcome"}
+    is_ours = call.path.endswith("/simulate") and answer.status == 200
+    return ServiceAnswer(400, {"success": False, "error": error}, {}, "") if is_ours else answer
+
+
+def other_outcomes() -> ConformanceTarget:
+    return altered(with_other_outcomes)
+
+
+def test_what_the_interface_does_not_show_differs_and_breaks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["run", "--over", f"{__name__}:other_outcomes", "--machine", "payments", "--histories", "40", "--seed", "1"]
+    for strict in (False, True):
+        with pytest.raises(SystemExit) as ended:
+            main([*run, *(["--strict"] if strict else [])])
+        assert ended.value.code == int(strict)
+        assert f"differs from payagg, which the interface allows: {OUTCOME}" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--assumptions"])
+    assert (ended.value.code, capsys.readouterr().out.splitlines()) == (0, list(ASSUMPTIONS))
+
+
+def test_the_words_of_a_service_for_an_outcome_are_sent() -> None:
+    asked, target = set[str](), domain_target()
+    target.outcomes = {"SUCCESS": "paid"}
+
+    def listen(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        asked.update([str(call.body["outcome"])] if call.path.endswith("/simulate") and "outcome" in call.body else [])
+        return answer
+
+    run_machine("payments", replace(target, service=cast(Driver, Altered(target.service, listen))), BRIEF)
+    assert "paid" in asked
+    assert "SUCCESS" not in asked
+
+
+@pytest.mark.parametrize(
+    ("call", "data", "answer", "fault", "assumption"),
+    [
+        (ServiceCall("GET", "/payments/R"), {"status": "PENDING"}, {}, 'status is "INITIATED"', STATUS),
+        (ServiceCall("GET", "/payments/R"), {"status": "SUCCESS"}, {}, 'status is "INITIATED"', None),
+        (ServiceCall("GET", "/public/payments/R"), {}, {}, 'amount is "absent"', PUBLIC),
+        (ServiceCall("GET", "/public/payments/R"), {}, {}, "amount is 1", None),
+        (ServiceCall("GET", "/payments/R"), {}, {}, 'amount is "absent"', None),
+        (ServiceCall("POST", "/merchant/businesses/b/webhooks"), {}, {}, 'signingSecret is "absent"', SECRET),
+    ],
+)
+def test_a_fault_is_of_the_interface_or_of_an_assumption(
+    call: ServiceCall, data: dict[str, Any], answer: dict[str, Any], fault: str, assumption: str | None
+) -> None:
+    came = ServiceAnswer(200, {"success": True, "data": answer}, {}, "")
+    assert assumption_of(call, Expected((200,), data=data), came, fault) == assumption
+
+
+LISTED = len(SAYS) + len(ROUTES) + len(CODES)
+
+
+def cases_of(junit: Path, part: str) -> list[ElementTree.Element]:
+    return ElementTree.parse(junit).findall(f"testcase[@classname='{part}']")
 
 
 def without_payers() -> ConformanceTarget:
@@ -130,8 +222,11 @@ def test_what_is_not_built_is_left_out_and_said(capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit) as ended:
         main(["run", "--over", over, "--histories", "20", "--without", "payer", "--junit", str(junit)])
     told = capsys.readouterr().out
-    assert (ended.value.code, "NOT TRIED: payer." in told) == (0, True)
-    cases = ElementTree.parse(junit).findall("testcase")
+    assert (ended.value.code, f"checkout.3 {SAYS['checkout.3']}: it needs {PAYER.words}" in told) == (0, True)
+    statements = {case.get("name"): case for case in cases_of(junit, "statements")}
+    assert [len(statements), statements["access.1 every answer is an envelope"].find("skipped")] == [LISTED, None]
+    assert statements["PAYMENT_EXPIRED"].find("skipped") is not None
+    cases = cases_of(junit, "conformance")
     assert [case.get("name") for case in cases] == list(MACHINES)
     assert {str(case.get("name")) for case in cases if case.find("skipped") is not None} >= {"settlement"}
 
@@ -164,7 +259,7 @@ def test_a_url_and_a_store_at_once_are_refused(capsys: pytest.CaptureFixture[str
 
 def keys_of(target: ConformanceTarget) -> ApiKeyConformance:
     target.with_keys()
-    facts = {"target": target, "steps_taken": [0], "live": [], "gone": set(), "told": staticmethod(lambda _: None)}
+    facts = {"target": target, "steps_taken": [0], "tried": set(), "gone": set(), "told": staticmethod(lambda _: None)}
     return type("Keys", (ApiKeyConformance,), facts | {"known": set(), "last": []})()  # type: ignore[no-any-return]
 
 

@@ -13,7 +13,7 @@ from payagg_testing.state_machine.system import PaymentSystem
 
 from payagg.adapters.memory import MemoryStore
 from tests.support.rounds import scaled
-from tests.support.state_machine.histories import HISTORIES, Told, tell
+from tests.support.state_machine.histories import HISTORIES, RuleScript, tell
 from tests.support.state_machine.store_system import StoreSystem
 
 BRIEF = settings(max_examples=scaled(30), stateful_step_count=50, deadline=None, database=None)
@@ -30,7 +30,7 @@ def test_no_history_breaks_a_promise(make_system: Callable[[], PaymentSystem]) -
 
 
 @pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.__name__)
-def test_a_known_history_goes_as_foreseen_on_the_memory_store(history: Callable[[Told], None]) -> None:
+def test_a_known_history_goes_as_foreseen_on_the_memory_store(history: Callable[[RuleScript], None]) -> None:
     tell(payment_machine(on_memory), history)
 
 

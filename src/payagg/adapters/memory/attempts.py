@@ -107,6 +107,6 @@ class MemoryAttempts:
         return min(most, sum(not other_than or a.account not in (None, *other_than) for a in is_open))
 
     def _asked_by(self, now: datetime) -> list[tuple[datetime, Attempt]]:
-        """Attempts that should have been asked about by `now`, the earliest first."""
+        """Attempts whose check was due by `now`, the earliest first."""
         due = [(a.next_ask_at, a) for a in self.state.attempts.values() if a.next_ask_at and a.next_ask_at <= now]
         return sorted(due, key=lambda pair: (pair[0], pair[1].reference))

@@ -35,7 +35,7 @@ class MemoryDeliveryQueue:
     def __init__(self, store: "MemoryStore") -> None:
         self._store = store
         self._tokens = count(1)
-        self._turns: dict[str, int] = {}  # when each failing endpoint was tried last
+        self._turns: dict[str, int] = {}  # the last attempt at each failing endpoint
 
     async def claim(
         self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
@@ -112,7 +112,7 @@ class MemoryDeliveryQueue:
                     continue
                 self._end(delivery, result.sent, result.retry_at, None if result.lost else result.at, lost=result.lost)
                 endpoint = self._store.state.endpoints.get(delivery.endpoint_id or "")
-                # A try at an address that was changed since says nothing of the endpoint as it is now.
+                # An attempt at an address changed since is no evidence of the present endpoint.
                 is_current = endpoint is not None and endpoint.url == result.claimed.url
                 if endpoint is not None and is_current and not (result.uncounted or result.lost):
                     after = self._store.state.endpoints[endpoint.id] = _after(endpoint, result)
@@ -226,7 +226,7 @@ def _is_leased(delivery: Delivery, now: datetime, longest: datetime = NEVER) -> 
 
 
 def _after(endpoint: WebhookEndpoint, result: DeliveryResult) -> WebhookEndpoint:
-    """The endpoint after one try: a success ends a run of failures, a run of DEACTIVATE_AFTER switches it off."""
+    """The endpoint after one attempt: a success ends a run of failures, a run of DEACTIVATE_AFTER deactivates it."""
     if result.sent.is_accepted:
         return replace(endpoint, failing_since=None)
     since = endpoint.failing_since or result.at

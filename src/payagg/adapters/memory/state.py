@@ -1,4 +1,4 @@
-"""The tables as dicts. Rows are frozen dataclasses, so a shallow copy of the dicts is a full snapshot."""
+"""The tables as dicts. Rows are frozen, so a shallow copy of the dicts is a full snapshot."""
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -27,7 +27,7 @@ from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 
 
 class BrokenRule(Exception):
-    """A write the schema would refuse (a constraint or the transition trigger): a defect of the caller."""
+    """A write that the schema would refuse (a constraint or the transition trigger): the caller's defect."""
 
 
 @dataclass

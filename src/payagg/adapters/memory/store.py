@@ -75,7 +75,7 @@ class MemoryTransaction:
 
 
 class MemoryStore:
-    """One lock makes every transaction serial, so a row is never held by somebody else."""
+    """One lock makes transactions serial, so no row is ever locked by another."""
 
     def __init__(self) -> None:
         self.state = State()
@@ -115,7 +115,7 @@ class MemoryStore:
     async def begin(self) -> AsyncIterator[MemoryTransaction]:
         me = asyncio.current_task()
         if me is not None and self._holder is me:
-            # A second connection inside the first is a deadlock waiting for a full pool; say so instead of hanging.
+            # A second connection inside the first would deadlock a full pool; raise instead of hanging.
             raise RuntimeError("a transaction inside a transaction")
         async with self._lock:
             self._holder = me
@@ -204,7 +204,7 @@ class MemoryStore:
             return True
 
     async def is_current(self) -> bool:
-        return True  # the rows are this very code's dataclasses
+        return True  # the rows are this code's dataclasses
 
     async def versions(self) -> tuple[str, str]:
         return "in memory", "none"

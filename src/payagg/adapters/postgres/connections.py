@@ -1,6 +1,6 @@
-"""How connections are made: libpq reads the URL itself, so several hosts and unix sockets work as it documents.
+"""Connections: libpq reads the URL itself, so several hosts and unix sockets work as it documents.
 
-Of several hosts the one that takes writes is meant, unless the URL says otherwise.
+Of several hosts the one that accepts writes is used, unless the URL says otherwise.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,16 +18,16 @@ from payagg.application.ports.outside import Unavailable
 DriverConnection = PrimaryConnection
 Connect = Callable[[], Awaitable[DriverConnection]]
 
-# In milliseconds. A request is answered long before; these stop what has gone wrong from holding rows.
+# In milliseconds. A request is answered long before; these end a stuck statement that holds locks.
 TIMEOUTS = {
     "statement_timeout": 7_000,
     "lock_timeout": 6_000,
     "idle_in_transaction_session_timeout": 20_000,
 }
-# Nearly every statement finds rows by key: one plan made once, by index even while a new table is small.
+# Nearly every statement finds rows by key: one generic plan, by index even while a table is small.
 BY_INDEX = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 CONNECT_WAIT = 5  # seconds for each host of the URL
-# A host that went away without a word is noticed while a connection is idle, too.
+# TCP keepalives notice a vanished host while a connection is idle, too.
 TCP = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 8_000}
 
 
@@ -39,7 +39,7 @@ def conninfo(database_url: str) -> dict[str, Any]:
     try:
         parameters = conninfo_to_dict(f"postgresql://{rest}")
     except psycopg.ProgrammingError:
-        # The driver's message repeats the URL, password included.
+        # The driver's message contains the URL, password included.
         raise Unavailable("the database URL cannot be read") from None
     if len(each_host(parameters)) > 1:
         parameters.setdefault("target_session_attrs", "read-write")
@@ -47,10 +47,10 @@ def conninfo(database_url: str) -> dict[str, Any]:
 
 
 def each_host(parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parameters of each host that they name, one of them where they name none."""
+    """The parameters of each named host; one set when none is named."""
     lists = {name: str(parameters[name]).split(",") for name in ("host", "hostaddr", "port") if parameters.get(name)}
     count = max(len(lists.get("host", [""])), len(lists.get("hostaddr", [""])))
-    # One port may stand for all.
+    # One port may serve all hosts.
     return [
         parameters | {name: told[number if len(told) > 1 else 0] for name, told in lists.items()}
         for number in range(count)
@@ -65,7 +65,7 @@ def sync_connection(database_url: str, **parameters: str) -> "psycopg.Connection
 
 @contextmanager
 def sync_engine(database_url: str) -> Iterator[Engine]:
-    """Connections as `sync_connection` makes them, one for each time that somebody asks."""
+    """Connections as `sync_connection` makes them, one for each call."""
     engine = create_engine("postgresql+psycopg://", creator=lambda: sync_connection(database_url), poolclass=NullPool)
     try:
         yield engine
@@ -76,9 +76,9 @@ def sync_engine(database_url: str) -> Iterator[Engine]:
 def connector(database_url: str, *, pgbouncer: bool) -> Connect:
     """How this process connects: in UTC, with TIMEOUTS and BY_INDEX.
 
-    Behind PgBouncer in transaction mode no statement stays prepared, and both belong to the database role: a setting
-    made on one connection would land on another client's. Where the URL names several hosts, all are asked at the same
-    time: one that says nothing holds nobody up, and of two that take writes the one that was promoted last is right.
+    Behind PgBouncer in transaction mode no statement stays prepared, and both settings belong to the database role: a
+    setting made on one connection would reach another client's. When the URL names several hosts, all are tried at the
+    same time: an unresponsive one delays nobody, and of two that accept writes the last promoted one is used.
     """
     parameters = conninfo(database_url)
     if pgbouncer:
@@ -86,7 +86,7 @@ def connector(database_url: str, *, pgbouncer: bool) -> Connect:
     else:
         wanted = {**TIMEOUTS, "timezone": "UTC", **BY_INDEX}
         ours = " ".join(f"-c {name}={value}" for name, value in wanted.items())
-        # The operator's own options come last and win.
+        # The operator's options come last and win.
         parameters["options"] = f"{ours} {parameters.get('options') or ''}".strip()
 
     timelines, hosts = Timelines(), each_host(parameters)
@@ -103,7 +103,7 @@ def connector(database_url: str, *, pgbouncer: bool) -> Connect:
 
     async def through_pgbouncer() -> DriverConnection:
         connection = await DriverConnection.connect(**parameters)
-        # The one setting that PgBouncer carries along with its client.
+        # The one setting that PgBouncer tracks per client.
         await connection.execute("SET TIME ZONE 'UTC'")
         await connection.commit()
         return connection
@@ -115,8 +115,8 @@ def connector(database_url: str, *, pgbouncer: bool) -> Connect:
 
 
 def was_closed(connection: DriverConnection) -> bool:
-    """Whether the server has hung up: between statements it says nothing but its farewell, so a look at the socket
-    tells without a round trip."""
+    """Whether the server has closed the connection: between statements it sends nothing else, so a poll of the socket
+    shows it without a round trip."""
     socket = poll()
     socket.register(connection.fileno(), POLLIN)
     return bool(socket.poll(0))

@@ -1,5 +1,5 @@
-"""What a broken machine, a wrong clock or a hand at a prompt leaves behind: each as a query that finds it, and what to
-do about it. The money rules are in doctor.py."""
+"""Damage by a broken machine, a wrong clock or a manual change: a query for each, and what to do. The money rules are
+in doctor.py."""
 
 # ruff: noqa: S608 - our own words
 
@@ -16,7 +16,7 @@ from payagg.adapters.postgres.schema.triggers import TRIGGERS
 
 
 class Damage(NamedTuple):
-    query: str  # selects the references, or the names, of what is damaged
+    query: str  # selects the references, or the names, of the damaged rows
     remedy: str
 
 
@@ -27,7 +27,7 @@ FROM_BACKUP = (
 WAITING = (
     "see that a worker runs and what its log says (docs/operating/runbook.md). What is named here is done when it runs."
 )
-# By the rule that it breaks.
+# By the broken rule.
 DAMAGES = {
     "every trigger that guards a table is there and switched on": Damage(
         f"""SELECT wanted FROM unnest(ARRAY[{", ".join(f"'{name}'" for name in TRIGGERS)}]) wanted WHERE NOT EXISTS (
@@ -56,8 +56,8 @@ DAMAGES = {
         UNION ALL SELECT reference || ' ask' FROM attempts WHERE next_ask_at < now() - interval '1 day'""",
         WAITING,
     ),
-    # Of endpoints that were there before the event and were not changed since, so that what they wanted is known. A
-    # minute is for those that were being made meanwhile.
+    # Only endpoints created before the event and unchanged since, so their subscription is known. The minute covers
+    # those being created meanwhile.
     "an event has a delivery to each endpoint that wanted it": Damage(
         """SELECT e.reference || ' ' || e.type FROM events e JOIN webhook_endpoints w
             ON w.business_id = e.business_id AND w.environment = e.environment AND w.is_active

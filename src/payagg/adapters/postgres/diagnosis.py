@@ -1,4 +1,4 @@
-"""Why a database cannot be used, in one line for the operator: nobody listens, TLS, the role, the database's name."""
+"""Why a database cannot be used, in one line for the operator: no listener, TLS, the role, the database's name."""
 
 import re
 
@@ -9,8 +9,8 @@ from psycopg.conninfo import make_conninfo
 from payagg.adapters.postgres.connections import conninfo
 from payagg.application.ports.outside import Unavailable
 
-# What is said, in the order of looking, and what then is wrong. libpq tells no SQLSTATE of a connection that was not
-# made, so words have to do; a server that speaks another language is quoted instead.
+# Parts of the message, in the order of checking, and the fault each means. libpq gives no SQLSTATE for a failed
+# connection, so its text must do; a message in another language is quoted instead.
 CAUSES = (
     (r"SSL|certificate|no encryption", "{host} and we do not agree on TLS: see sslmode and sslrootcert"),
     (r"password authentication failed", "{host} refuses the password of {user}"),
@@ -31,7 +31,7 @@ def where(database_url: str) -> str:
 
 
 def ensure_reachable(database_url: str) -> None:
-    """Connects once; raises Unavailable with one line that says what stands in the way."""
+    """Connects once; raises Unavailable with one line that names the fault."""
     parameters = conninfo(database_url)
     try:
         with psycopg.connect(**parameters) as connection:
@@ -42,20 +42,20 @@ def ensure_reachable(database_url: str) -> None:
             **_connection_parameters(database_url)
         )
         raise Unavailable(f"{words} ({_reason(said)})") from None
-    # Names are any text, and JSON is kept as Postgres understands it.
+    # Names may be any text, and JSON is stored as Postgres reads it.
     if encoding != "UTF8":
         raise Unavailable(f"its encoding is {encoding}: make it with TEMPLATE template0 ENCODING 'UTF8'")
 
 
 def is_superuser(database_url: str) -> bool:
-    """Whether the server would let us do anything."""
+    """Whether the server accepts statements at all."""
     with psycopg.connect(**conninfo(database_url)) as connection:
         found = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
     return bool(found and found[0])
 
 
 def _reason(said: str) -> str:
-    """The line that tells, without libpq's way of naming the server."""
+    """The informative line, without libpq's prefix that names the server."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     telling = next(
         (line for line in lines if "failed: " in line or "FATAL" in line), lines[0] if lines else "no answer"
@@ -64,7 +64,7 @@ def _reason(said: str) -> str:
 
 
 def _connection_parameters(database_url: str) -> dict[str, str]:
-    """libpq fills in what the URL leaves out, from PGHOST and its kin or by default."""
+    """libpq completes the URL from PGHOST and similar variables, or by default."""
     parsed = pq.Conninfo.parse(make_conninfo(**conninfo(database_url)).encode())
     known = {one.keyword.decode(): one.val.decode() for one in (*pq.Conninfo.get_defaults(), *parsed) if one.val}
     host, user = known.get("host") or known.get("hostaddr") or "localhost", known.get("user", "?")

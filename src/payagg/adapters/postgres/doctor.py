@@ -1,4 +1,4 @@
-"""The money rules, each as one query that finds what breaks it. Reads only, in one snapshot, bounded."""
+"""The money rules, each as one query for violations. Read-only, in one snapshot, bounded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from payagg.domain.payment import PAYMENT
 from payagg.domain.reconciliation import MatchBucket
 from payagg.domain.webhook import ANOMALY_EVENT_FOR, EventType
 
-AHEAD_ENOUGH = 2 * WEEK  # the worker makes more, where it can
+AHEAD_ENOUGH = 2 * WEEK  # the worker creates more, if it may
 SHOWN = 20  # references listed per broken rule
 ANOMALIES_SHOWN = 100
 EXPLAIN = "`payagg explain REFERENCE` tells what happened. A row that somebody changed is put back from a backup."
@@ -37,7 +37,7 @@ WORDS = {
     "moves": sorted({f"{now.value} {then.value}" for (now, _), then in PAYMENT.moves.items() if now is not then}),
 }
 
-# Every query selects the references that break the rule.
+# Every query selects the references that violate the rule.
 RULES = {
     "a final payment has exactly one final transition, to its own status": """
         SELECT p.reference FROM payments p
@@ -78,7 +78,7 @@ RULES = {
             ON e.reference = a.reference AND e.sequence = a.event_sequence
         WHERE (a.event_sequence IS NOT NULL AND e.id IS NULL AND a.at > now() - interval '29 days')
             OR (e.id IS NOT NULL AND (a.id IS NULL OR a.kind || ' ' || e.type <> ALL (:told_by)))""",
-    # What was kept before these facts had an owner was told by other rules.
+    # Facts stored before they had a business were notified under older rules.
     "what became of money that was paid is told, and so is money that does not fit its payment": """
         SELECT a.reference FROM anomalies a JOIN payments p USING (reference)
         WHERE a.event_sequence IS NULL AND a.business_id IS NOT NULL AND CASE
@@ -168,7 +168,7 @@ REFUSED_EVENTS = """
     WHERE received_at > now() - interval '1 hour' ORDER BY received_at DESC LIMIT :most"""
 
 LISTED = 20
-# From the first day that a LIVE payer was sent there to yesterday, which the worker does in its first hours.
+# From the first day with a LIVE hand-off there to yesterday, which the worker reconciles in its first hours.
 UNRECONCILED = """
     WITH begun AS (
         SELECT a.gateway, (min(a.handed_off_at) AT TIME ZONE 'UTC')::date AS day FROM attempts a
@@ -182,8 +182,8 @@ UNRECONCILED = """
             AND r.ended_at IS NOT NULL AND d::date BETWEEN r.first_day AND r.last_day)
     GROUP BY b.gateway ORDER BY b.gateway"""
 
-# Nobody else is told of these. A later run of the same days takes an earlier one's place, but a list never a file's:
-# it may be of refunds alone.
+# Nobody else is notified of these. A later run replaces an earlier one of the same days, but a list never replaces a
+# file, as it may have only refunds.
 FINDINGS_ALONE = """
     SELECT r.gateway, f.bucket, count(*),
         (array_agg(coalesce(f.reference, f.line_id) || ' (' || r.id || ')' ORDER BY r.id, f.number))[1 : :most]
@@ -212,14 +212,14 @@ class Findings:
     rules: list[Finding]
     anomalies: list[str]
     refused_events: list[str]
-    partitions: str  # how far ahead there are some, in words
-    clock: str | None  # what to say where this machine's differs from the database's
-    reconciliation: list[str]  # by gateway: days without one, and findings that no anomaly tells of
+    partitions: str  # how far ahead they exist, in words
+    clock: str | None  # the warning when this machine's differs from the database's
+    reconciliation: list[str]  # by gateway: days without one, and findings without an anomaly
 
 
 def examine(database_url: str, with_lists: Sequence[str] = ()) -> Findings:
-    """Every rule against one snapshot of the database; `with_lists` are the gateways whose provider has lists.
-    Raises Unavailable."""
+    """Checks every rule on one snapshot of the database; `with_lists` are the gateways whose provider has lists. Raises
+    Unavailable."""
     with translate_errors(), sync_engine(database_url) as engine, engine.connect() as plain:
         connection = plain.execution_options(isolation_level="REPEATABLE READ")
         connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'"))

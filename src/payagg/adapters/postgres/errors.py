@@ -1,4 +1,4 @@
-"""What the database's errors mean for the use cases. No message here repeats a row: rows hold personal data."""
+"""Maps the database's errors to those of the use cases. No message repeats a row: rows hold personal data."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,26 +15,26 @@ UNIQUE = "23505"
 CHECK = "23514"
 UNSTORABLE = "The input holds a value that cannot be stored."
 FULL = "53100"
-# It is a standby, or was the primary.
+# A standby, or a former primary.
 TAKES_NO_WRITES = "25006"
-# The server ended this connection: shutdown, crash, or a transaction that sat idle.
+# The server ended this connection: shutdown, crash, or an idle transaction.
 ENDED = {"57P01", "57P02", "57P05", "25P03", "25P04"}
 
 
 class RuleBroken(Exception):
-    """The schema refused what the use case let through: a fault of ours. Names the rule, never the row."""
+    """The schema refused what the use case allowed: our defect. Names the rule, never the row."""
 
 
 class ConnectionLost(Exception):
-    """The connection ended under a statement."""
+    """The connection ended during a statement."""
 
 
 class Taken(Conflict):
-    """A unique rule was met by another transaction first: doing all of it again re-reads and decides anew."""
+    """Another transaction took the unique value first: a repeat reads and decides again."""
 
 
 def meaning(error: Exception) -> Exception:
-    """The exception to raise for one of the driver's or SQLAlchemy's."""
+    """The exception to raise for an exception of the driver or SQLAlchemy."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if not isinstance(cause, psycopg.Error):
         return Unavailable("the database client failed") if isinstance(error, SQLAlchemyError) else error
@@ -65,17 +65,17 @@ def meaning(error: Exception) -> Exception:
 
 
 def _is_outdated_partition(error: psycopg.Error) -> bool:
-    """A row was on its way to the default partition while its own was attached: done again, it goes there. Postgres has
-    no code of its own for that, but every other CHECK has a name."""
+    """A row was being inserted into the default partition while its own was attached: a repeat inserts it there.
+    Postgres has no code for that, but every other CHECK has a name."""
     return error.sqlstate == CHECK and error.diag.constraint_name is None
 
 
 @contextmanager
 def translate_errors(lost: type[Exception] = Unavailable) -> Iterator[None]:
-    """Raises what an error means; `lost` is what a lost connection means here.
+    """Raises the mapped error; `lost` is the one for a lost connection.
 
-    Inside a transaction it is a Conflict, for the server has rolled back. While connecting it is Unavailable, and so
-    it is at COMMIT, whose outcome is unknown then: that must not be repeated blindly.
+    Inside a transaction it is a Conflict, for the server has rolled back. While connecting it is Unavailable, and so it
+    is at COMMIT, whose outcome is unknown then: that must not be repeated blindly.
     """
     try:
         yield

@@ -1,8 +1,8 @@
-"""One connection, and the one way to run a statement on it: libpq in pipeline mode, as the driver exposes it.
+"""One connection, and the only way to run a statement on it: libpq in pipeline mode, as the driver exposes it.
 
-What needs no answer travels with the next statement that does, or with COMMIT; what only reads needs no BEGIN. A cursor
-of the driver prepares itself anew for each statement and asks the loop for the socket anew for each answer, which costs
-twice as much (docs/decisions/one-runner.md). Connecting, types and errors stay the driver's.
+A statement without a wanted answer is sent with the next one, or with COMMIT; reads need no BEGIN. The driver's cursor
+prepares for each statement and registers the socket for each answer, which costs twice as much
+(docs/decisions/postgres.md). Connecting, types and errors are the driver's.
 """
 
 import asyncio
@@ -28,8 +28,8 @@ from payagg.application.spans import span
 
 ROLLBACK_WAIT = 1.0
 LATE = "the database did not answer in time"
-RECYCLE = 1800.0  # seconds after which an idle connection is made anew
-PREPARED_MAX = 250  # statements whose plans the server keeps for one connection; a few hundred exist in all
+RECYCLE = 1800.0  # seconds after which an idle connection is replaced
+PREPARED_MAX = 250  # prepared statements of one connection; a few hundred exist in all
 BEGIN, COMMIT, ROLLBACK = Statement("BEGIN"), Statement("COMMIT"), Statement("ROLLBACK")
 Query = tuple[Statement, dict[str, Any]]
 NOT_FOUND = "22012"  # division by zero: see `must_find`
@@ -39,11 +39,11 @@ _FAILED = {ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED}
 class Unsent(NamedTuple):
     statement: Statement
     values: Sequence[Buffer | None]
-    or_else: Exception | None = None  # raised where it had to find a row and did not
+    or_else: Exception | None = None  # raised when it had to find a row and did not
 
 
 class StatementConnection:
-    """One connection, for one task at a time. From here on only this class may wait for its socket."""
+    """One connection, for one task at a time. Only this class may wait for its socket."""
 
     def __init__(self, connection: DriverConnection) -> None:
         self._connection = connection
@@ -58,7 +58,7 @@ class StatementConnection:
         self._has_begun = False
         self._made_at = self._heard_at = time.monotonic()
         self._loop = asyncio.get_running_loop()
-        self.until = self._loop.time()  # then the connection is hung up; whoever hands it out says when
+        self.until = self._loop.time()  # the deadline, set by the pool, at which the connection is closed
         self._is_late = False
         self._takes_writes = True
         self._waiter: asyncio.Future[None] | None = None
@@ -71,8 +71,8 @@ class StatementConnection:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the server has hung up since the last statement, keeps more for this connection than is due, or may
-        be the primary no more: another connection may lead to the one that is."""
+        """Whether the connection should be replaced: the server closed it, it holds too many prepared statements or is
+        too old, or its server may no longer be the primary."""
         now = time.monotonic()
         is_old = now - self._made_at > RECYCLE or len(self._prepared) > PREPARED_MAX
         is_doubtful = (
@@ -105,9 +105,10 @@ class StatementConnection:
         return rows[0][0] if rows else None
 
     def send(self, statement: Statement, *, or_else: Exception | None = None, **values: Any) -> None:
-        """For what needs no answer: it goes with the next statement that does, or with COMMIT, and fails there.
+        """Sends a statement without a wanted answer: it goes with the next one, or with COMMIT, and fails there.
 
-        `or_else` is raised there in place of the failure of a statement that `must_find` a row."""
+        `or_else` is raised there when a statement that `must_find` a row finds none.
+        """
         ordered = statement.order_values(values)
         dumped = self._types.dump_sequence(ordered, [PyFormat.TEXT] * len(ordered))
         if self._in_block and not self._has_begun and not statement.reads:
@@ -116,12 +117,12 @@ class StatementConnection:
         self._unsent.append(Unsent(statement, dumped, or_else))
 
     async def flush(self) -> None:
-        """Waits for what was sent without an answer; raises psycopg.Error."""
+        """Waits for the statements sent without an answer; raises psycopg.Error."""
         if self._unsent:
             await self._results()
 
     def open_transaction(self) -> None:
-        """BEGIN itself waits for the first statement that writes or locks."""
+        """BEGIN is sent with the first statement that writes or locks."""
         self._in_block = True
         self._has_begun = False
 
@@ -130,7 +131,7 @@ class StatementConnection:
         if self._has_begun:
             if self._socket is None:
                 raise Conflict("the server has hung up")
-            # What goes up to one Sync is a transaction by itself: where nothing went before, it needs no words for it.
+            # Everything up to one Sync is one transaction: with nothing sent before, it needs no BEGIN.
             is_whole = bool(self._unsent) and self._unsent[0].statement is BEGIN
             if is_whole:
                 del self._unsent[0]
@@ -140,7 +141,7 @@ class StatementConnection:
             results = await self._exchange()
             failed = next((number for number, result in enumerate(results) if result.status in _FAILED), None)
             if failed is not None:
-                # Where the server itself ends the connection at a statement, and not at the end, nothing was committed.
+                # When the server ends the connection at a statement before COMMIT, nothing was committed.
                 is_told = results[failed].error_field(DiagnosticField.SQLSTATE) is not None
                 is_statement = failed < len(statements)
                 with translate_errors(lost=Conflict if is_told and is_statement else Unavailable):
@@ -166,7 +167,7 @@ class StatementConnection:
         await self._connection.close()
 
     async def _results(self) -> list[PGresult]:
-        """The result of each unsent statement; raises for the first that failed, or found no row where it had to."""
+        """The result of each unsent statement; raises for the first that failed, or found no required row."""
         unsent = self._unsent
         results = await self._exchange()
         for one, result in zip(unsent, results, strict=False):
@@ -196,7 +197,7 @@ class StatementConnection:
             made = self._dispatch()
             results = await self._answers()
         except BaseException:
-            # At once: libpq may have closed the socket, whose number another connection may get.
+            # At once: libpq may have closed the socket, and another connection may get its number.
             self._leave_socket()
             raise
         finally:
@@ -210,14 +211,14 @@ class StatementConnection:
                 self._prepared.pop(prepared, None)
                 if result.status == ExecStatus.FATAL_ERROR:
                     own.append(result)
-        return own + results[len(made) :]  # the end of a transaction may fail by itself
+        return own + results[len(made) :]  # COMMIT itself may fail
 
     def _dispatch(self) -> list[Statement | None]:
-        """Sends what is unsent; says for each answer to come which statement it prepares, or None."""
+        """Sends the unsent statements; returns for each answer which statement it prepares, or None."""
         made: list[Statement | None] = []
         unsent, self._unsent = self._unsent, []
         for statement, values, _ in unsent:
-            if self._connection.prepare_threshold is None:  # PgBouncer stands between
+            if self._connection.prepare_threshold is None:  # behind PgBouncer
                 self._wire.send_query_params(statement.sql, values)
             else:
                 name = self._prepared.get(statement)
@@ -234,7 +235,7 @@ class StatementConnection:
     async def _answers(self) -> list[PGresult]:
         results: list[PGresult] = []
         try:
-            while self._wire.flush():  # the socket takes no more for now; the server's output may have to be read first
+            while self._wire.flush():  # the socket is full; the server's output may have to be read first
                 await self._ready(writing=True)
                 self._wire.consume_input()
             while True:
@@ -242,7 +243,7 @@ class StatementConnection:
                     await self._ready()
                     self._wire.consume_input()
                 result = self._wire.get_result()
-                if result is None:  # it ends the results of each statement
+                if result is None:  # ends each statement's results
                     if self._wire.status == ConnStatus.BAD:
                         raise psycopg.OperationalError("the connection ended without an answer")
                 elif result.status == ExecStatus.PIPELINE_SYNC:
@@ -250,7 +251,7 @@ class StatementConnection:
                 else:
                     results.append(result)
         except psycopg.OperationalError:
-            # What the server said before it hung up tells more.
+            # The server's last message is more specific.
             if not results or results[-1].status not in _FAILED:
                 raise
             self._leave_socket()
@@ -271,14 +272,14 @@ class StatementConnection:
                 self._loop.remove_writer(self._socket)
 
     def _give_up(self) -> None:
-        # Between two parts of an answer nobody waits; whoever waits next is told.
+        # Between two parts of an answer nobody waits; the next waiter gets it.
         self._is_late = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(Unavailable(LATE))
 
     def _wake(self) -> None:
         if self._waiter is None:
-            # Between statements the server says nothing but its farewell; asyncio may also call once too often.
+            # Between statements the server sends only its closing message; asyncio may also call once too often.
             if was_closed(self._connection):
                 self._leave_socket()
         elif not self._waiter.done():

@@ -1,4 +1,4 @@
-"""Connections for statements: a few, each for one statement or one transaction, and none waited for without end."""
+"""The connection pool: each connection serves one statement or one transaction, and every wait has a bound."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -17,15 +17,15 @@ from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.spans import span
 
 R = TypeVar("R")
-# Seconds for a connection and all that is asked over it, where no request waits: a host that is frozen, or a network
-# that swallows packets, says nothing for ever. The server's own limits are a little shorter, so that mostly it ends
-# what takes too long. A request has its own bound (application/deadline.py).
+# Seconds for a connection and its statements outside a request: a frozen host, or a network that drops packets, never
+# answers. The server's own limits are a little shorter, so usually the server ends what takes too long. A request has
+# its own bound (application/deadline.py).
 ANSWER_WAIT = 8.0
 
 
 class StatementPool:
-    """At most `most` connections, a third of them for single statements alone: those take a moment each, and must not
-    wait behind transactions of several round trips."""
+    """At most `most` connections, a third of them only for single statements: those are short, and must not wait behind
+    transactions of several round trips."""
 
     def __init__(self, connect: Connect, most: int) -> None:
         self._connect = connect
@@ -34,7 +34,7 @@ class StatementPool:
         self._transactions = asyncio.Semaphore(max(1, most - most // 3))
 
     async def run(self, statement: Statement, **values: Any) -> list[Any]:
-        """The rows of one statement that is a transaction of its own; raises what `meaning` says of an error."""
+        """The rows of one statement, which is one transaction; raises errors as `meaning` maps them."""
         with waiting(ANSWER_WAIT) as until:
             async with self._one(until) as connection:
                 try:
@@ -43,11 +43,11 @@ class StatementPool:
                     raise meaning(error) from None
 
     async def read(self, statement: Statement, **values: Any) -> list[Any]:
-        """The rows of a statement that may be done twice: once more, on another connection, when the first is lost."""
+        """The rows of a repeatable statement: repeated on another connection when the first is lost."""
         return await _twice(lambda: self.run(statement, **values))
 
     async def all(self, *queries: Query) -> list[list[Any]]:
-        """As `read`, of several statements that are one transaction in one round trip."""
+        """As `read`, for several statements in one transaction and round trip."""
         return await _twice(lambda: self._run_all(queries))
 
     async def _run_all(self, queries: Sequence[Query]) -> list[list[Any]]:
@@ -87,7 +87,7 @@ class StatementPool:
             try:
                 yield connection
             finally:
-                # Anything else is a connection that was lost, or a caller that gave up in the middle.
+                # Otherwise the connection was lost, or the caller gave up in the middle.
                 if connection.is_idle:
                     self._idle.append(connection)
                 else:
@@ -95,7 +95,7 @@ class StatementPool:
 
     async def _open(self, until: float) -> StatementConnection:
         while self._idle:
-            # The one used last is the likeliest to be warm: its statements are prepared.
+            # The one used last is warmest: its statements are prepared.
             connection = self._idle.pop()
             if not connection.is_stale:
                 connection.until = until
@@ -125,7 +125,7 @@ async def _twice(work: Callable[[], Awaitable[R]]) -> R:
 
 @asynccontextmanager
 async def _turn(places: asyncio.Semaphore, until: float) -> AsyncIterator[None]:
-    """One of the places; raises Unavailable when none comes free in time."""
+    """One of the slots; raises Unavailable when none is free in time."""
     if places.locked():
         clock = asyncio.get_running_loop().time
         begun = clock()

@@ -1,8 +1,8 @@
-"""Which server is the primary, where more than one may say so of itself: one that was frozen or cut off answers
-as the primary until it learns of its successor, with what is out of date (docs/decisions/one-primary.md).
+"""Finds the primary when more than one server claims to be it: a frozen or isolated one answers as the primary, with
+outdated data, until it learns of its successor (docs/decisions/postgres.md).
 
-Each promotion begins a timeline with a higher number. So the newest timeline that this process has met tells the others
-apart, and where a URL names several hosts all of them are asked, at the same time.
+Each promotion begins a timeline with a higher number. So the newest timeline seen by this process decides, and when a
+URL names several hosts all are tried at the same time.
 """
 
 import asyncio
@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 import psycopg
 
-AGAIN = 0.4  # seconds after which hosts that refused are asked again, while others say nothing
-# Seconds that a primary on no newer timeline than known waits for other hosts: refusing takes a standby a moment.
+AGAIN = 0.4  # seconds after which hosts that refused are tried again, while others do not answer
+# Seconds that a primary on a known timeline waits for other hosts: a standby refuses within a moment.
 SECOND_LOOK = 0.5
 # Seconds of silence after which a connection to one of several hosts is not used again. With the 8 s that an answer may
 # take, no server can have lost its place in between: Patroni's `ttl` is 20 s or more.
 TRUSTED = 5.0
 UNKNOWN = 0
-# The timeline that it writes to, which a standby does not: that of the last checkpoint tells of a promotion too late.
+# The timeline it writes to, which only a primary has: that of the last checkpoint shows a promotion too late.
 ASK = (
     "SELECT (SELECT system_identifier FROM pg_control_system()), CASE WHEN pg_is_in_recovery() THEN 0 "
     "ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int END"
@@ -27,7 +27,7 @@ H = TypeVar("H")
 
 
 class Timelines:
-    """The newest timeline that was met, of each cluster: a new one, restored or upgraded, has a name of its own."""
+    """The newest timeline seen, by cluster: a restored or upgraded cluster has its own identifier."""
 
     def __init__(self) -> None:
         self._newest: dict[int, int] = {}
@@ -40,8 +40,8 @@ class Timelines:
 
 
 class PrimaryConnection(psycopg.AsyncConnection[Any]):
-    """A connection with the timeline its server was on when it was made: UNKNOWN where the server does not say,
-    or where a pooler may lead each statement to another one."""
+    """A connection with its server's timeline at connect: UNKNOWN when the server does not show it, or when a pooler
+    may route each statement to another server."""
 
     timelines: Timelines | None = None
     cluster = 0
@@ -50,16 +50,16 @@ class PrimaryConnection(psycopg.AsyncConnection[Any]):
 
     @property
     def is_stale_primary(self) -> bool:
-        """Whether a newer timeline has been met since."""
+        """Whether a newer timeline has been seen since."""
         return self.timelines is not None and UNKNOWN < self.timeline < self.timelines.newest(self.cluster)
 
     async def cancel_safe(self, *, timeout: float = 0.0) -> None:  # noqa: ASYNC109 - the driver's words
-        """Hangs up. The driver calls this for a task that gave up, and would have that wait for up to 10 s for a server
-        that says nothing."""
+        """Closes the connection. The driver calls this for a cancelled task, and would wait up to 10 s for an
+        unresponsive server."""
         self.pgconn.finish()
 
     async def place(self, timelines: Timelines) -> bool:
-        """Asks the server for its timeline; whether that is newer than what was known of its cluster, or not told.
+        """Reads the server's timeline; whether that is newer than the known one of its cluster, or not shown.
 
         Raises psycopg.OperationalError when the connection ended, or another server has taken this one's place.
         """
@@ -69,7 +69,7 @@ class PrimaryConnection(psycopg.AsyncConnection[Any]):
         except psycopg.Error:
             if self.closed:
                 raise
-            row = None  # it has no such function, or none for this role
+            row = None  # no such function, or not for this role
         await self.set_autocommit(False)
         if row is None:
             return True

@@ -1,4 +1,4 @@
-"""A statement: written once, in SQLAlchemy Core or in SQL, and compiled once, when it is first sent."""
+"""A statement, in SQLAlchemy Core or SQL, compiled once when it is first sent."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -15,8 +15,8 @@ _LOCK = b" FOR "  # FOR UPDATE and its kin
 
 
 def must_find(changed: CTE) -> Select[Any]:
-    """Fails where `changed`, a writing clause with RETURNING, finds no row: by a division by zero, so that nothing of
-    its transaction is kept, and COMMIT can travel with it."""
+    """Fails when `changed`, a writing clause with RETURNING, finds no row: a division by zero rolls its transaction
+    back, so COMMIT can be sent with it."""
     return select(literal_column("1") // func.count()).select_from(changed)
 
 

@@ -1,4 +1,4 @@
-"""The store on Postgres: transactions for the use cases, and the calls that are a transaction each."""
+"""The store on Postgres: transactions for the use cases, and the calls that are one transaction each."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

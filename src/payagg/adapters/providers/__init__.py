@@ -1,4 +1,4 @@
-"""Every provider of the product: a new one is one folder and one line here. Nothing outside its folder names it."""
+"""The list of providers: a new one is one folder and one line here. Nothing outside its folder names it."""
 
 from payagg.adapters.providers.provider_a import PROVIDER_A
 from payagg.adapters.providers.provider_b import PROVIDER_B

@@ -1,4 +1,4 @@
-"""What the adapters of real providers share: credentials by environment, signed events, calls with their key."""
+"""Shared by the adapters of real providers: credentials by environment, signed events, calls with their key."""
 
 import hmac
 import re
@@ -35,7 +35,7 @@ class Keys(NamedTuple):
 class Events(NamedTuple):
     is_signed: Callable[[bytes, str, str], bool]  # body, signature, secret
     read: Callable[[bytes], ProviderReport | None]
-    kept: frozenset[str]  # the names that `read` looks at
+    kept: frozenset[str]  # the names that `read` uses
 
 
 class ProviderAdapter(ABC):
@@ -90,7 +90,7 @@ class ProviderAdapter(ABC):
         return value(credentials, environment, "Enabled").lower() != "false"
 
     def account(self, credentials: Mapping[str, str], environment: Environment) -> str | None:
-        """The key can neither be read from it nor be the same for two accounts."""
+        """The key cannot be derived from it, and no two accounts share it."""
         key, address = value(credentials, environment, self.keys.account), self._address(credentials, environment)
         return hmac.new(key.encode(), address.encode(), "sha256").hexdigest()[:32]
 

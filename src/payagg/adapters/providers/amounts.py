@@ -1,4 +1,4 @@
-"""Providers' money words to integer kobo, exactly: from the text of the number, never through a float."""
+"""Providers' amounts to integer kobo, exactly: from the text of the number, never through a float."""
 
 import re
 from decimal import Decimal

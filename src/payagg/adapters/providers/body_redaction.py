@@ -1,4 +1,5 @@
-"""What may be kept of an event: the fields that we read. Nothing of the payer, the card or an authorisation code."""
+"""The part of an event that may be stored: the fields that we read. Nothing of the payer, the card or an authorisation
+code."""
 
 import msgspec
 

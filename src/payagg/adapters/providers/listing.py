@@ -1,4 +1,4 @@
-"""What readers of providers' lists share: the pace, the patience, and what one line comes to."""
+"""Shared by readers of providers' lists: the rate, the retries, and the reading of a line."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -22,14 +22,14 @@ FINAL = (FaultKind.BAD_CREDENTIALS, FaultKind.REJECTED)
 
 
 class Pace:
-    """The requests of one reading of a list: at most so many a second, and a read that failed is tried again."""
+    """The requests of one list's reading: rate-limited, and repeated after a failure."""
 
     def __init__(self, a_second: float = REQUESTS_A_SECOND) -> None:
         self._step = 1 / a_second
         self._next = 0.0
 
     async def ask(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Raises ProviderFault after TRIES, and at once where asking again cannot help."""
+        """Raises ProviderFault after TRIES, and at once when a repeat cannot help."""
         for number in range(1, TRIES + 1):
             now = asyncio.get_running_loop().time()
             begin = max(now, self._next)
@@ -45,7 +45,7 @@ class Pace:
 
 
 def page_of(items: Sequence[msgspec.Raw], where: str, read: Callable[[msgspec.Raw], ProviderLine | None]) -> LinePage:
-    """Each item as a line; what `read` cannot make out (None, or MALFORMED) is named by its place."""
+    """Each item as a line; an unreadable one (None, or MALFORMED) is named by its position."""
     lines, unreadable = [], []
     for number, item in enumerate(items, 1):
         try:
@@ -67,7 +67,7 @@ def line(kind: LineKind, id: object, amounts: Iterable[int], at: object, report:
 
 
 def foreign(reference: object, outcome: Outcome, said: object) -> ProviderReport:
-    """Of a line whose reference is none of ours."""
+    """For a line whose reference is not ours."""
     return ProviderReport(f"other:{word(reference)}", outcome, word(said))
 
 

@@ -1,4 +1,4 @@
-"""Why a payment failed, in our own few words: a provider's text may hold anything, so none of it goes further."""
+"""Failure reasons in our own few words: a provider's text may hold anything, so none of it is passed on."""
 
 from payagg.domain.payment import DECLINED
 

@@ -1,4 +1,4 @@
-"""References, ids, words and instants in provider bodies: only what has the form of one goes further."""
+"""References, ids, statuses and instants in provider bodies: only values of the right form are passed on."""
 
 import re
 from datetime import UTC, datetime

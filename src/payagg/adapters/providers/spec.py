@@ -1,17 +1,17 @@
-"""One provider as the product sees it; nothing but its own folder names it."""
+"""One provider's specification; only its own folder names it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from payagg.application.ports.providers import Look, ProviderEventRoute, ProviderLists
+from payagg.application.ports.providers import Branding, ProviderEventRoute, ProviderLists
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 
 if TYPE_CHECKING:
     from payagg.adapters.providers.adapter import ProviderAdapter
 
-# What calls it, and the reader of its lists where it has some.
+# Its client, and the reader of its lists if it has some.
 Loaded = tuple["type[ProviderAdapter]", Callable[["ProviderAdapter"], ProviderLists] | None]
 
 
@@ -23,9 +23,9 @@ class ProviderSpec:
 
     name: str
     slug: str
-    look: Look
+    branding: Branding
     load: Callable[[], Loaded]
-    refuses_malformed: bool = False  # whether a signed body that is no event is refused, or acknowledged
+    refuses_malformed: bool = False  # whether a signed body that is no event is refused; else acknowledged
     alias: ErrorCode | None = None  # of /webhooks/<slug>, where it has that: the answer without credentials
     sdk_url: str = ""  # the script that our launch page runs, PAYAGG_<NAME>_SDK_URL
 

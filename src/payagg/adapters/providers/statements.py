@@ -1,4 +1,4 @@
-"""Statements as CSV files: the providers' own exports, columns by their names."""
+"""Statements as CSV files: the providers' own exports, columns by name."""
 
 import csv
 import io
@@ -86,7 +86,7 @@ def _line(
             kobo[holds] = _kobo(value.strip(), shape.units[name])
     try:
         return line_of(texts, kobo.get("amount"), kobo.get("fee"))
-    except Refusal:  # a text that no report can hold
+    except Refusal:  # a text that no report may have
         return None
 
 

@@ -65,8 +65,8 @@ class Transport:
         content: bytes | None = None,
         body_max: int = BODY_MAX,
     ) -> ProviderAnswer:
-        """One request and its whole answer; raises ProviderFault. Never retried: only the caller can tell what a
-        lost answer means. A 429 or 5xx is a fault here, every other status is the caller's to read."""
+        """One request and its whole answer; raises ProviderFault. Never retried: only the caller can judge a lost
+        answer. A 429 or 5xx is a fault here; the caller reads every other status."""
         try:
             async with asyncio.timeout(self.deadline):
                 answer = await self._exchange(method, url, headers, content, body_max)
@@ -86,8 +86,8 @@ class Transport:
     async def _exchange(
         self, method: str, url: str, headers: Mapping[str, str], content: bytes | None, body_max: int
     ) -> ProviderAnswer:
-        # A connection of its own for each call: a request sent on a pooled one that the provider had just closed
-        # fails in a way that looks like a lost answer, and a lost answer to a charge is expensive to clear up.
+        # A new connection for each call: a request on a pooled one that the provider just closed fails like a lost
+        # answer, and a lost answer to a charge is expensive to resolve.
         async with (
             httpx.AsyncClient(
                 verify=_tls(),

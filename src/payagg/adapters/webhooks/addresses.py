@@ -1,4 +1,4 @@
-"""Which addresses a merchant's URL may lead to: public ones, by a list stricter than the standard library's."""
+"""The addresses a merchant's URL may lead to: public ones, by a list stricter than the standard library's."""
 
 import ipaddress
 import re
@@ -41,16 +41,16 @@ PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".test", ".home.arpa")
 
 
 def is_public_name(host: str) -> bool:
-    """Whether a URL's host is a public address, or a name that the public DNS may have. Nothing is looked up."""
+    """Whether a URL's host is a public address, or a name that the public DNS may have. Makes no look-up."""
     name = host.lower().rstrip(".")
-    # What ends in a number is an address, however it is spelt (URL Standard, "ends in a number").
+    # A host that ends in a number is an address in any spelling (URL Standard, "ends in a number").
     if ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]):
         return is_allowed(name, allow_loopback=False)
     return "." in name and not name.endswith(PRIVATE_SUFFIXES)
 
 
 def is_allowed(text: str, *, allow_loopback: bool) -> bool:
-    """Whether the address may be dialled. Anything that is no plain address, a scope included, may not."""
+    """Whether the address may be dialled. Only a plain address may, without a scope."""
     try:
         address: IPv4Address | IPv6Address = ipaddress.ip_address(text)
     except ValueError:

@@ -10,7 +10,7 @@ from payagg.adapters.webhooks.addresses import is_allowed
 from payagg.adapters.webhooks.resolver import Address, Resolve
 
 CONNECT_SECONDS = 5.0
-# Look-ups at once; a slow name server holds two descriptors for each. Tests have places of their own.
+# Concurrent look-ups; a slow name server holds two descriptors for each. Tests have their own slots.
 LOOKUPS_MAX, LOOKUPS_EACH = 128, 8
 TEST_LOOKUPS_MAX, TEST_LOOKUPS_EACH = 16, 2
 
@@ -28,7 +28,7 @@ class AddressRefused(NotConnected):
 
 
 class Budget:
-    """So many look-ups under way at once: in all, and for each owner, who waits behind his own alone."""
+    """Bounds concurrent look-ups: in all, and by owner, so an owner waits only behind its own."""
 
     def __init__(self, most: int, each: int) -> None:
         self._all, self._each = asyncio.Semaphore(most), each

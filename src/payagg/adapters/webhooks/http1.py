@@ -1,4 +1,4 @@
-"""HTTP/1.1 with one receiver: one exchange after another, each bounded in bytes; the caller bounds the time."""
+"""HTTP/1.1 with one receiver: one exchange at a time, bounded in bytes; the caller bounds the time."""
 
 import asyncio
 import select
@@ -8,11 +8,11 @@ from typing import NamedTuple
 import httptools
 
 ANSWER_MAX = 96 * 1024  # bytes of one answer, head included
-BODY_MAX = 16 * 1024  # bytes of its body that are read, for the sake of the connection alone
+BODY_MAX = 16 * 1024  # bytes of its body that are read, only to reuse the connection
 
 
 class AnswerTooLarge(Exception):
-    """More came than any answer needs."""
+    """The answer is larger than ANSWER_MAX."""
 
 
 class HttpAnswer(NamedTuple):
@@ -37,7 +37,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def is_usable(self) -> bool:
-        """Whether another exchange may follow: the answers so far were whole, and nothing came behind them."""
+        """Whether another exchange may follow: the answers so far were whole, with nothing after them."""
         return self._is_reusable and not self._transport.is_closing() and not self._waiting.poll(0)
 
     async def exchange(self, request: bytes, answered: list[HttpAnswer]) -> bool:
@@ -56,7 +56,7 @@ class HttpConnection(asyncio.Protocol):
         return self._is_reusable
 
     def close(self) -> None:
-        # Aborted, not closed: a TLS farewell would wait for a receiver that may never answer.
+        # Aborted, not closed: TLS's close_notify would wait for a receiver that may never answer.
         self._transport.abort()
 
     # What the loop calls.

@@ -1,5 +1,4 @@
-"""From a merchant's host name to addresses. Every question has an end, at which nothing of it is left: neither a thread
-nor a socket."""
+"""Resolves a merchant's host name. Every look-up ends in bounded time and leaves no thread or socket."""
 
 import asyncio
 import ipaddress
@@ -23,7 +22,7 @@ Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 NameServers = tuple[tuple[str, int], ...]  # address and port
 LOOKUP_SECONDS = 4.0  # shorter than a connection's, so that there is time left to dial
 QUESTION_SECONDS = 2.0  # until it is asked again, or of the next name server
-KEPT_MAX = 10_000  # answers kept, for as long as they say
+KEPT_MAX = 10_000  # cached answers, each for its TTL
 FAMILIES: dict[RdataType, socket.AddressFamily] = {AAAA: socket.AF_INET6, A_: socket.AF_INET}
 
 

@@ -1,4 +1,4 @@
-"""One bounded POST to a merchant. Nothing a receiver does raises here, and nothing it says is kept but the status."""
+"""One bounded POST to a merchant. Nothing a receiver does raises here, and only the status is stored."""
 
 import asyncio
 import re
@@ -26,8 +26,8 @@ from payagg.adapters.webhooks.resolver import Resolve, Resolver
 from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.domain.values import ascii_url
 
-TRY_SECONDS = 15.0  # the whole try: lookup, connection, TLS, request and answer
-KEEP_SECONDS = 20.0  # an idle connection is used again for so long
+TRY_SECONDS = 15.0  # the whole attempt: look-up, connection, TLS, request and answer
+KEEP_SECONDS = 20.0  # an idle connection is reused for this long
 TIRED_OF_WAITING = 408  # what a server may say before it closes an idle connection
 KEPT_MAX = 400  # as many as tries at once: one host may serve many merchants. They count against the open files.
 USER_AGENT = "payagg-webhooks/1"
@@ -81,12 +81,12 @@ class HttpSender:
                 await self._post(url, headers, body, answered, partial(self._connect, owner=owner, is_test=is_test))
         except TimeoutError:
             error = "no answer in time"
-        except Exception as failure:  # noqa: BLE001 - whatever a receiver or its URL provokes is one failed try
+        except Exception as failure:  # noqa: BLE001 - whatever a receiver or its URL causes is one failed attempt
             error = _words(failure)
         milliseconds = int((time.monotonic() - started) * 1000)
         if not answered:
             return DeliveryAttemptResult(None, error or "no answer", milliseconds)
-        # The status is the answer, whatever became of the body behind it.
+        # The status is the answer, whatever happened to the body.
         status, retry_after = answered[0]
         return DeliveryAttemptResult(
             status, None if 200 <= status < 300 else f"answered {status}", milliseconds, _delay(retry_after)
@@ -111,7 +111,8 @@ class HttpSender:
                     return
                 answered.clear()  # it crossed the request, which may be repeated (RFC 9110, 15.5.9)
             except (OSError, httptools.HttpParserError):
-                # The receiver may close a kept connection at any moment; before any answer that says nothing of it.
+                # The receiver may close an idle connection at any moment; before an answer that is no evidence against
+                # it.
                 if answered:
                     raise
         await self._exchange(place, await connect(place), request, answered)
@@ -191,7 +192,7 @@ def _request(head: str, headers: Mapping[str, str], body: bytes) -> bytes:
 
 
 def _delay(retry_after: bytes | None) -> timedelta | None:
-    """Seconds or an HTTP date; None for anything else. The schedule decides how far it is heeded."""
+    """Seconds or an HTTP date; None for anything else. The schedule bounds its effect."""
     if retry_after is None:
         return None
     text = retry_after.decode("latin-1").strip()
@@ -205,7 +206,7 @@ def _delay(retry_after: bytes | None) -> timedelta | None:
 
 
 def _words(failure: Exception) -> str:
-    """What the delivery log says. Fixed words: an exception's own may repeat what a receiver sent."""
+    """The delivery log's text. Fixed words: an exception's message may repeat the receiver's bytes."""
     if isinstance(failure, AddressRefused):
         return "the host has an address that is not public"
     if isinstance(failure, NameUnresolved):
@@ -227,5 +228,5 @@ def _words(failure: Exception) -> str:
 
 @cache
 def _default_tls() -> ssl.SSLContext:
-    """Reading the system's certificates takes 20 ms: once for a process."""
+    """Reading the system's certificates takes 20 ms: once per process."""
     return ssl.create_default_context()

@@ -17,7 +17,7 @@ from payagg.domain.values import Environment
 
 ADMIN_ROLES = frozenset({"SUPER_ADMIN", "ADMIN"})
 READING_ROLES = ADMIN_ROLES | {"SUPPORT"}
-READS = 3  # of a key that changes between its read and its use
+READS = 3  # reads of one key that changes between read and use
 REMEMBERED_MAX = 4096  # keys a process remembers, about 1 KiB each
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Manager:
 
 @dataclass(frozen=True)
 class Access:
-    """Lets callers in or refuses them with 401 or 403."""
+    """Authenticates and authorises callers; refuses them with 401 or 403."""
 
     store: Store
     clock: Clock
@@ -116,12 +116,12 @@ class Access:
         return holder
 
     async def with_key(self, presented: PresentedKey, work: Callable[[KeyHolder], Awaitable[T]]) -> T:
-        """What `work` makes of the key. It may be a cached one, which was accepted within the last minute or so and
-        may have been revoked since: `work` hands it to the store, which then does nothing for a stale key. So it does
-        with one that was just read, which may be revoked or leave for another cell before the store is asked.
+        """The result of `work` with the key. The key may be cached: accepted within the last minute, and perhaps
+        revoked since. `work` passes it to the store, which does nothing for a stale key. A key just read can also
+        become stale: it may be revoked, or move to another cell, before the store is called.
 
-        Nothing that `work` refuses on a cached key is an answer: the key is read, whose own refusals come first,
-        and all is done again.
+        A refusal on a cached key is not final: the key is read, the refusals of that read come first, and `work` runs
+        again.
         """
         cached = self.cached.get(presented.secret_hash)
         if cached is not None and not cached.key.is_use_stale(self.clock.now()):
@@ -135,7 +135,7 @@ class Access:
         raise Unavailable("the key kept changing")
 
     async def _claims(self, credential: Credential) -> Mapping[str, Any]:
-        """The claims of a credential that holds; raises UNAUTHORIZED for one that was revoked, too."""
+        """The claims of a valid credential; raises UNAUTHORIZED, also for a revoked one."""
         claims = credential.claims if isinstance(credential, SignedIn) else self.tokens.read(credential)
         issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)
         if await self.store.is_revoked(claims.get("jti"), str(claims["sub"]), issued_at):
@@ -143,7 +143,7 @@ class Access:
         return claims
 
     async def _read(self, presented: PresentedKey) -> KeyHolder:
-        """The key and its business, whatever the business's standing; raises INVALID_API_KEY."""
+        """The key and its business, whatever the business's status; raises INVALID_API_KEY."""
         holder = await self.store.find_key(presented.secret_hash)
         if holder is None or holder.key.environment is not presented.environment:
             raise Refusal(ErrorCode.INVALID_API_KEY)

@@ -73,7 +73,7 @@ class ApiKeys:
 
     @retry_on_conflict
     async def revoke(self, business_id: str, key_id: str, *, by: Actor) -> None:
-        """Permanent, and works whatever the business's standing; raises NOT_FOUND or API_KEY_ALREADY_REVOKED."""
+        """Permanent, and works whatever the business's status; raises NOT_FOUND or API_KEY_ALREADY_REVOKED."""
         async with self.store.begin() as tx:
             key = await tx.api_keys.get(business_id, key_id)
             if key is None:

@@ -29,16 +29,16 @@ async def record(
     *,
     business_id: str | None = None,
 ) -> None:
-    """Adds an entry to the transaction of the change itself. `changes` None = the action says it all; empty = nothing
-    has changed, which leaves no entry."""
+    """Adds an entry in the transaction of the change. `changes` None = the action needs no fields; empty = nothing
+    changed, so no entry is written."""
     if changes is None or changes:
         id = entropy.id("aud", now)
         await tx.audit.add(AuditEntry.of(id, now, by, action, object_id, changes or {}, business_id))
 
 
 def switched_off(cause: DeliveryResult, business_id: str) -> AuditEntry:
-    """The entry of an endpoint that a delivery's failure switched off. Its id is made of the delivery's, since
-    only the database can tell which results do that, and draws no ids."""
+    """The entry of an endpoint that a failed delivery deactivated. Its id derives from the delivery's: only the
+    database can decide which result deactivates, and it draws no ids."""
     delivery = cause.claimed.delivery
     id = f"aud_{int(cause.at.timestamp() * 1000):012x}{delivery.id[-20:]}"
     changes = {"isActive": {"before": True, "after": False}}
@@ -55,7 +55,7 @@ class AuditTrail:
         return await self._page(wanted, after, limit, AuditEntryView.of)
 
     async def page_of_business(self, wanted: AuditFilter, after: str | None, limit: int) -> AuditPage:
-        """As `page`, for the managers of `wanted.business_id`: from where an operator acted is not theirs to know."""
+        """As `page`, for the managers of `wanted.business_id`: without the address an operator acted from."""
         return await self._page(wanted, after, limit, AuditEntryView.for_business)
 
     async def _page(
@@ -93,5 +93,5 @@ def _word(value: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """A line stays a line, whatever somebody wrote or called a thing."""
+    """One line, whatever line breaks the text has."""
     return text if text.isprintable() else json.dumps(text)

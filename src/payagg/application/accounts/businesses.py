@@ -56,8 +56,8 @@ class Businesses:
     async def create(
         self, name: str, owner: str, kyc: KycStatus, status: BusinessStatus, *, by: Actor
     ) -> AdminBusinessDetail:
-        """A new business with its first OWNER; raises VALIDATION_ERROR. It may begin at any KYC state, as it may have
-        been checked elsewhere; from there on it follows the machine."""
+        """A new business with its first OWNER; raises VALIDATION_ERROR. It may begin in any KYC state, as KYC may have
+        been done elsewhere; after that its KYC machine decides."""
         now = self.clock.now()
         business = Business(self.entropy.id("biz", now), name.strip(), status, kyc, now)
         owner = _subject(owner, "owner")
@@ -110,7 +110,7 @@ class Businesses:
             await record(tx, self.entropy, now, by, action, subject, changes, business_id=business_id)
 
     async def _locked_members(self, tx: Transaction, business_id: str) -> dict[str, Role]:
-        """Under the lock of their business: of two who demote each other only one goes through."""
+        """Under the lock of the business: when two owners demote each other, only one succeeds."""
         _or_not_found(await tx.businesses.lock(business_id))
         return await tx.members.of_business(business_id)
 
@@ -132,8 +132,8 @@ class Businesses:
 
 
 async def lock_own(tx: Transaction, business_id: str) -> Business:
-    """The caller's business, one change of what is its own at a time: two new defaults at once would meet in the index.
-    Its standing may have changed since the caller was let in; raises FORBIDDEN where it is gone."""
+    """Locks the caller's business, so its settings change one at a time: two new defaults at once would violate the
+    unique index. Raises FORBIDDEN when the membership ended since the caller was authorised."""
     business = await tx.businesses.lock(business_id)
     if business is None:
         raise Refusal(ErrorCode.FORBIDDEN)

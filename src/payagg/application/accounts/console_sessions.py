@@ -1,4 +1,4 @@
-"""Console sessions: begun, seen, listed and ended. Each is a row; one without a row is refused."""
+"""Console sessions: start, use, list, end. Each is a row; a session without a row is refused."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -13,8 +13,8 @@ from payagg.domain.console_session import ConsoleSession
 
 @dataclass(frozen=True)
 class ConsoleSessions:
-    """A session is over after `idle` without a request. The token behind one is not revoked: it is its issuer's, and
-    may be in use elsewhere. What a row shows is of no use to who reads the table."""
+    """A session ends after `idle` without a request. Its token is not revoked: the token is the issuer's, and may be in
+    use elsewhere. A row holds nothing that signs anybody in."""
 
     store: Store
     clock: Clock
@@ -32,8 +32,7 @@ class ConsoleSessions:
             )
 
     async def see(self, form_token: str, address: str | None) -> bool:
-        """Notes a request of the session; False where it is over, on every process from the moment that it was
-        ended."""
+        """Records a request of the session; False when the session has ended, in every process from that moment."""
         now, session = self.clock.now(), digest(form_token)
         found = await self.store.find_console_session(session)
         if found is None or found.is_over(now, self.idle):
@@ -43,7 +42,7 @@ class ConsoleSessions:
         return True
 
     async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
-        """Those that go on, the latest begun first."""
+        """The open ones, newest first."""
         now = self.clock.now()
         async with self.store.begin() as tx:
             found = await tx.console_sessions.of(realm, subject)
@@ -51,7 +50,7 @@ class ConsoleSessions:
 
     @retry_on_conflict
     async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
-        """The cookie, and each copy of it, is no session any more; of another's session nothing is changed."""
+        """Ends the session: neither the cookie nor a copy of it is accepted. Another user's session is not changed."""
         async with self.store.begin() as tx:
             await tx.console_sessions.end(realm, subject, session)
 
@@ -67,5 +66,5 @@ class ConsoleSessions:
 
 
 def digest(form_token: str) -> bytes:
-    """A session is known by its form token, which no two share."""
+    """The form token identifies the session; no two share one."""
     return hashlib.sha256(form_token.encode()).digest()

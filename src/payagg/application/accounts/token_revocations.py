@@ -1,4 +1,4 @@
-"""Revoking bearer tokens: a lost one, or all of somebody who left or whose account was taken."""
+"""Revokes bearer tokens: a lost one, or all of a person who left or whose account was stolen."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,8 +22,8 @@ class TokenRevocations:
     async def revoke(
         self, claim: RevokedClaim, value: str, issued_before: datetime | None = None, *, by: Actor
     ) -> Revocation:
-        """Holds for the next request on every process. Of a subject, tokens issued before `issued_before`, which is
-        now where it is None and never later than that. Raises VALIDATION_ERROR."""
+        """Takes effect on the next request in every process. By subject, it revokes tokens issued before
+        `issued_before`: now when it is None, and never later than now. Raises VALIDATION_ERROR."""
         now = self.clock.now()
         if issued_before is not None and issued_before > now:
             raise invalid("issued-before", "Must not be in the future.")

@@ -1,4 +1,4 @@
-"""Reading the archive: each file is compared with its manifest, and the manifest with its row."""
+"""Reads the archive: compares each file with its manifest, and the manifest with its row."""
 
 import hashlib
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class ArchiveReader:
         return own
 
     async def contents(self, part: ArchivePart) -> dict[str, bytes]:
-        """The files by table, each read through and found as it was written. Raises ArchiveDamaged, Unavailable."""
+        """The files by table, each verified against its digest. Raises ArchiveDamaged, Unavailable."""
         manifest = await self.manifest(part)
         if manifest.objects.keys() != TABLES.keys() or manifest.payments != part.payments:
             raise ArchiveDamaged(f"{part.folder} is not whole")

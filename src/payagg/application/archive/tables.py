@@ -1,7 +1,7 @@
 """What the archive holds: the tables, their columns, and the manifest of a part.
 
-Nothing of payers and no text of a merchant's is among them, so that nobody has to be erased from a file: who paid, the
-metadata, addresses, hand-offs and idempotency keys stay in the database, under its own retention.
+They hold no payer's data and no merchant's text, so nobody has to be erased from a file: payer, metadata, addresses,
+hand-offs and idempotency keys stay in the database, under its own retention.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from payagg.domain.payment import Status, Transition, Trigger
 
 Columns = Mapping[str, type]
 Row = tuple[Any, ...]
-History = dict[str, list[Row]]  # by table; rows in the order of the columns, sorted by reference and what follows it
+History = dict[str, list[Row]]  # by table; values in column order, rows sorted by the table's key
 
 # Every first column is the reference. An enumeration is its word, an instant UTC with microseconds.
 TABLES: Mapping[str, Columns] = {
@@ -98,7 +98,7 @@ class ArchivedObject(Struct, rename="camel", frozen=True):
 
 
 class Manifest(Struct, rename="camel", frozen=True):
-    """What a part consists of: `manifest.json` of its folder."""
+    """The content of a part: `manifest.json` in its folder."""
 
     version: int
     day: str
@@ -119,14 +119,14 @@ def by_payment(history: Mapping[str, Iterable[Row]], references: Iterable[str]) 
 
 
 class InOrder:
-    """Rows that come sorted by reference, taken off up to one."""
+    """Rows sorted by reference, consumed up to a given one."""
 
     def __init__(self, rows: Iterator[Row]) -> None:
         self._rows = rows
         self._next = next(rows, None)
 
     def up_to(self, reference: str) -> list[Row]:
-        """Those not taken yet whose reference is not behind this one."""
+        """The rows not consumed yet, up to this reference."""
         taken: list[Row] = []
         while self._next is not None and self._next[0] <= reference:
             taken.append(self._next)
@@ -134,7 +134,7 @@ class InOrder:
         return taken
 
     def take(self, most: int) -> list[Row]:
-        """The next ones."""
+        """The next rows."""
         taken: list[Row] = []
         while self._next is not None and len(taken) < most:
             taken.append(self._next)
@@ -143,7 +143,7 @@ class InOrder:
 
 
 def remaining(reference: str, part: int, own: History) -> ArchivedPayment:
-    """What stays of a payment in the database."""
+    """The part of a payment that stays in the database."""
     attempts = [named_columns("attempts", row) for row in own["attempts"]]
     transitions = [named_columns("transitions", row) for row in own["transitions"]]
     paid = next((one["reason"] for one in transitions if one["to_status"] == Status.SUCCESS.value), None)
@@ -161,7 +161,7 @@ def transitions_of(rows: Sequence[Row]) -> list[Transition]:
 
 
 def attempts_of(rows: Sequence[Row]) -> list[Attempt]:
-    """As far as they were archived: without the hand-off's address, token and lease."""
+    """The attempts as archived: without the hand-off's address, token and lease."""
     unknown = dict.fromkeys(Attempt.__dataclass_fields__)
     found = []
     for own in (named_columns("attempts", row) for row in rows):

@@ -4,7 +4,7 @@ A part is written, read back and recorded; only then, and only where it is asked
 batch and a transaction at a time, each payment with all of its rows or not at all. Every step may be repeated after a
 crash.
 
-The row of `payments` stays for ever: each read, list and export goes on without the archive.
+The row of `payments` stays: every read, list and export works without the archive.
 """
 
 import hashlib
@@ -44,13 +44,13 @@ _LAST = "ZZZZZZ"
 
 
 class ArchiveTaken(Exception):
-    """Another command found a part unfinished and gave it up."""
+    """Another command gave this unfinished part up."""
 
 
 @dataclass(frozen=True)
 class ArchivedDay:
-    """What was done about one day, in payments. `waiting`: in parts that were written before and not removed; `left`:
-    in removed parts, but changed since, or kept here by something."""
+    """The result of one day, in payments. `waiting`: in parts written before and not removed; `left`: in removed parts,
+    but changed since or still needed here."""
 
     day: str
     written: int = 0
@@ -70,8 +70,8 @@ class Archive:
     part_max: int = PART
 
     async def run(self, before: date, *, remove: bool, by: Actor) -> AsyncIterator[ArchivedDay]:
-        """Archives each day before that date, the oldest first. Raises VALIDATION_ERROR, ArchiveDamaged,
-        ArchiveTaken, Unavailable; what was done until then stays done, and the next run goes on from there."""
+        """Archives each day before that date, the oldest first. Raises VALIDATION_ERROR, ArchiveDamaged, ArchiveTaken,
+        Unavailable; finished work stays, and the next run continues from there."""
         midnight = datetime.combine(before, time(), UTC)
         if midnight > self.clock.now():
             raise invalid("before", "Must not be later than today.")
@@ -105,8 +105,8 @@ class Archive:
         return done
 
     async def _write(self, day: str, after: str, before: datetime) -> tuple[ArchivePart, str, int] | None:
-        """The next part of the day, recorded, the last reference that it is about, and its bytes; None when nothing is
-        left to be archived."""
+        """The next part of the day, recorded, with its last reference and its bytes; None when nothing is left to
+        archive."""
         part: ArchivePart | None = None
         first, reached, payments = "", after, 0
         files = {table: self.reader.format.file(columns) for table, columns in TABLES.items()}
@@ -146,7 +146,7 @@ class Archive:
         return part, reached, size + len(encoded)
 
     async def _remove(self, part: ArchivePart, done: ArchivedDay, by: Actor) -> ArchivedDay:
-        """Removes what the part holds, where the database still holds the very same."""
+        """Removes the part's rows where the database still holds equal ones."""
         contents = await self.reader.contents(part)
         await self._begin_removal(part, by)
         tables = {
@@ -199,7 +199,7 @@ class Archive:
             raise ArchiveTaken("another `payagg archive` is at work, and does the same") from None
 
     async def _give_up(self, part: ArchivePart) -> None:
-        """A part that a command did not finish: of what it wrote nothing stays."""
+        """Removes all that a command wrote for an unfinished part."""
         await self._delete_files(part)
         async with self.store.begin() as tx:
             await tx.archive_parts.give_up(part.number)
@@ -212,7 +212,7 @@ class Archive:
     async def _move(
         self, part: ArchivePart, references: Sequence[str], archived: dict[str, History]
     ) -> tuple[int, int]:
-        """How many payments' rows were removed, in this run or before, and how many were left."""
+        """The numbers of payments whose rows were removed, in this run or before, and left."""
         async with self.store.begin() as tx:
             gone = await tx.archive.find_archived(references)
             ready = await tx.archive.lock_ready([own for own in references if own not in gone])

@@ -1,4 +1,4 @@
-"""What each business chooses for its own checkout: which gateways, under which names, in which order."""
+"""A business's settings for its checkout: which gateways, under which names, in which order."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order, pars
 
 @dataclass(frozen=True)
 class CheckoutSettings:
-    """Only ACTIVE gateways exist here, and a business that never chose has them all."""
+    """Only ACTIVE gateways exist here; a business without settings has them all."""
 
     store: Store
     clock: Clock
@@ -33,7 +33,7 @@ class CheckoutSettings:
     async def update(
         self, business_id: str, gateway_id: str, command: UpdateBusinessGateway, *, by: Actor
     ) -> GatewayWithBusinessSettings:
-        """Raises NOT_FOUND for a gateway that is not ACTIVE, VALIDATION_ERROR for what the built-in forbids."""
+        """Raises NOT_FOUND for a gateway that is not ACTIVE, VALIDATION_ERROR for a change the built-in forbids."""
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id)).ensure_active()
             now = self.clock.now()
@@ -63,7 +63,7 @@ class CheckoutSettings:
     async def reorder(
         self, business_id: str, command: ReorderGateways, *, by: Actor
     ) -> list[GatewayWithBusinessSettings]:
-        """All of it or nothing; raises VALIDATION_ERROR on `order` for an unknown, inactive or repeated gateway."""
+        """Atomic; raises VALIDATION_ERROR on `order` for an unknown, inactive or repeated gateway."""
         ids = parse_order([item.gateway_id for item in command.order])
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id)).ensure_active()
@@ -87,7 +87,7 @@ class CheckoutSettings:
     async def _record_cleared(
         self, tx: Transaction, by: Actor, default: BusinessGateway, settings: Iterable[BusinessGateway]
     ) -> None:
-        """A new default takes the flag from the one before it."""
+        """A new default clears the flag of the previous one."""
         for own in settings:
             if own.is_default and own.gateway_id != default.gateway_id:
                 await self._record(tx, by, own, replace(own, is_default=False))

@@ -1,4 +1,4 @@
-"""The end of secrets that only settle: those of deleted gateways, and signing secrets that were replaced."""
+"""Wipes secrets kept for settlement alone: those of deleted gateways, and replaced signing secrets."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +25,7 @@ class CredentialRetirement:
 
     @retry_on_conflict
     async def wipe(self) -> int:
-        """Forgets the secrets that have served; how many gateways lost some. For the worker."""
+        """Wipes secrets past their end; the number of gateways changed. For the worker."""
         now = self.clock.now()
         wiped = 0
         async with self.store.begin() as tx:
@@ -42,7 +42,7 @@ class CredentialRetirement:
     async def _wipe(
         self, tx: Transaction, before: Gateway, after: Gateway, now: datetime, *, has_open_attempts: bool
     ) -> None:
-        """The one place where secrets end by the clock."""
+        """The one place where the clock ends secrets."""
         await tx.gateways.save(after)
         changes = changes_of(before, after, "has_credentials", "replaced_secrets_until")
         await record(tx, self.entropy, now, clock("settling"), Action.GATEWAY_WIPE_SECRETS, after.id, changes)

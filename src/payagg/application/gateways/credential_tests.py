@@ -1,4 +1,4 @@
-"""Whether a provider takes the credentials on file: one read there, of a reference that nobody has paid."""
+"""Whether a provider accepts the credentials on file: one look-up there of a reference that does not exist."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What lies sealed with a gateway: its credentials, and signing secrets that were replaced a short while ago."""
+"""A gateway's sealed data: its credentials, and signing secrets replaced within OVERLAP."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,8 +29,8 @@ _REPLACED: Final = msgspec.json.Decoder(tuple[ReplacedSecret, ...])
 
 @dataclass(frozen=True)
 class GatewayCredentials:
-    """Opens and seals both blobs. One that does not open counts as empty and is logged: a gateway sealed under a key
-    that is gone must not stop payments through the others."""
+    """Opens and seals both blobs. A blob that does not open counts as empty and is logged: a gateway sealed under a
+    lost key must not stop payments through the others."""
 
     vault: Vault
     providers: Mapping[str, Provider]
@@ -42,7 +42,7 @@ class GatewayCredentials:
         return current
 
     def unready(self, gateway: Gateway, environment: Environment) -> UnavailableReason | None:
-        """Why the gateway's own set-up forbids it in this environment; the built-in has no processor of its own."""
+        """Why the gateway's configuration excludes it in this environment; the built-in has no processor."""
         provider = self.providers.get(gateway.slug)
         if provider is None:
             return UnavailableReason.NOT_CONFIGURED
@@ -75,7 +75,7 @@ class GatewayCredentials:
         return own + [one.credentials for one in self.proving_secrets(gateway, now) if one.environment is environment]
 
     def rotate(self, gateway: Gateway, credentials: Mapping[str, str], now: datetime) -> Gateway:
-        """The gateway with `credentials` in the place of all it had. Signing secrets that changed or are gone stay
+        """The gateway with `credentials` in place of all stored ones. Signing secrets that changed or were removed stay
         among the replaced ones for OVERLAP."""
         before = self._secrets(gateway, self.current(gateway))
         kept = after_rotation(self.proving_secrets(gateway, now), before, self._secrets(gateway, credentials), now)
@@ -83,8 +83,8 @@ class GatewayCredentials:
         return with_changes(self._keeping(gateway, kept), credentials=sealed, updated_at=now)
 
     def retire(self, gateway: Gateway, now: datetime) -> Gateway:
-        """A deleted gateway without its credentials: nothing can be charged or asked any more, and what it signs with
-        proves events until PROVES_FOR has passed since its deletion."""
+        """A deleted gateway without its credentials: it can no longer charge or check, and its signing secrets prove
+        events until PROVES_FOR after its deletion."""
         until = gateway.updated_at + PROVES_FOR
         own = self._secrets(gateway, self.current(gateway)).items()
         kept = [ReplacedSecret(environment, secret, until) for environment, secret in own if secret]

@@ -16,7 +16,7 @@ from payagg.application.accounts.audit import record
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
 from payagg.application.ports.outside import Clock, Entropy, Images, LogoStore, Unavailable, Vault
-from payagg.application.ports.providers import Look, Provider
+from payagg.application.ports.providers import Branding, Provider
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import (
@@ -37,7 +37,7 @@ from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import Gateway, GatewayStatus, logo_url, parse_credentials
 
-LOGO_READS = 3  # a replacement between reading the row and the file is met by reading both again
+LOGO_READS = 3  # reads of row and file when a replacement comes between them
 # What an audit entry shows of a gateway.
 _AUDITED = ("slug", "name", "description", "display_order", "status", "drain_ends_at", "logo_path")
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg"}
@@ -51,8 +51,8 @@ class Logo:
 
 @dataclass(frozen=True)
 class ReplacedCredentials:
-    """`removed`: the names that were there and are no more. `open_attempts`: attempts still asked about whose
-    account is no more among those on file, so that nobody can answer; counted up to OPEN_ATTEMPTS_MAX."""
+    """`removed`: the names that were removed. `open_attempts`: attempts with status checks due whose account is no
+    longer on file, so nobody can answer; counted up to OPEN_ATTEMPTS_MAX."""
 
     removed: list[str]
     open_attempts: int
@@ -130,8 +130,8 @@ class Gateways:
             return await _summary(tx, gateway)
 
     async def delete(self, gateway_id: str, *, by: Actor) -> Message:
-        """A soft delete: no list, charge or logo has it any more. Its sealed secrets stay for settling the payments
-        that were handed to it, until CredentialRetirement wipes them. Raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
+        """A soft delete: the gateway leaves lists, charges and logos. Its sealed secrets settle its payments until
+        CredentialRetirement wipes them. Raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
         logo_path = await self._delete(gateway_id, by)
         if logo_path is not None:
             await self._discard(logo_path)
@@ -168,10 +168,10 @@ class Gateways:
 
     @retry_on_conflict
     async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> ReplacedCredentials:
-        """Replaces all of them, or with `keep_others` those that are named, where an empty value removes one; sealed
-        for this gateway alone. Raises what the bound provider's check raises.
+        """Replaces all credentials, or with `keep_others` the named ones, where an empty value removes one. Sealed for
+        this gateway alone. Raises what the bound provider's check raises.
 
-        A signing secret that changed or is gone proves events for OVERLAP.
+        A signing secret that was changed or removed proves events for OVERLAP.
         """
         async with self.store.begin() as tx:
             gateway = await self._lock(tx, gateway_id)
@@ -195,7 +195,7 @@ class Gateways:
 
     @retry_on_conflict
     async def end_overlap(self, gateway_id: str, *, by: Actor) -> EndedOverlap:
-        """From now on the signing secrets on file alone prove events; which others did until now."""
+        """From now on only the signing secrets on file prove events; the replaced ones that proved events until now."""
         async with self.store.begin() as tx:
             gateway = await self._lock(tx, gateway_id)
             now = self.clock.now()
@@ -211,10 +211,10 @@ class Gateways:
             )
 
     async def upload_logo(self, gateway_id: str, content: bytes, *, by: Actor) -> UploadedLogo:
-        """Stores a PNG or JPEG exactly as sent and lets go of the previous file; raises VALIDATION_ERROR on `file`.
+        """Stores a PNG or JPEG exactly as sent and removes the previous file; raises VALIDATION_ERROR on `file`.
 
-        The row points at the new file only once that file is there, and the old one goes only after the row has
-        moved on: a crash in between leaves a stray file, never a broken link.
+        The row names the new file only after that file is stored, and the old file is removed only after the row
+        changed: a crash in between leaves an unused file, never a broken link.
         """
         kind = await self.images.kind(content)
         async with self.store.begin() as tx:
@@ -231,7 +231,7 @@ class Gateways:
         return UploadedLogo(logo_url=logo_url(gateway) or "")
 
     async def logo(self, gateway_id: str) -> Logo:
-        """The logo as it was sent; raises NOT_FOUND."""
+        """The logo as sent; raises NOT_FOUND."""
         for _ in range(LOGO_READS):
             async with self.store.begin() as tx:
                 path = _or_not_found(await tx.gateways.get(gateway_id)).logo_path
@@ -244,7 +244,7 @@ class Gateways:
 
     @retry_on_conflict
     async def end_drains(self) -> int:
-        """Makes durable what every reader sees already: drains that have ended. How many there were."""
+        """Stores drains that have ended, which every reader sees already; how many."""
         now = self.clock.now()
         async with self.store.begin() as tx:
             drained = await tx.gateways.draining(now)
@@ -254,24 +254,27 @@ class Gateways:
 
     @retry_on_conflict
     async def seed(
-        self, builtin_slug: str, provider_slugs: Iterable[str], looks: Mapping[str, Look] = MappingProxyType({})
+        self, builtin_slug: str, provider_slugs: Iterable[str], brandings: Mapping[str, Branding] = MappingProxyType({})
     ) -> None:
-        """The built-in gateway and the providers' own, once: their ids are fixed, so one that an administrator
-        deleted stays deleted, and one created again under the same slug is left alone. `looks` is by slug."""
+        """Creates the built-in gateway and the providers' once. Their ids are fixed: one that an administrator deleted
+        stays deleted, and one created again under the same slug is not changed. `brandings` is by slug."""
         now = self.clock.now()
         async with self.store.begin() as tx:
             if not any(gateway.is_built_in for gateway in await tx.gateways.all()):
                 built_in = Gateway.seed(id=f"gw_{builtin_slug}", slug=builtin_slug, name="Built-in gateway", now=now)
                 await self._seed(tx, replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
         for order, slug in enumerate(provider_slugs, start=1):
-            id, look = f"gw_{slug}", looks.get(slug) or Look(slug.replace("_", " ").replace("-", " ").title())
+            id, branding = (
+                f"gw_{slug}",
+                brandings.get(slug) or Branding(slug.replace("_", " ").replace("-", " ").title()),
+            )
             async with self.store.begin() as tx:
                 if await tx.gateways.get_any(id) is not None:
                     continue
             own = Gateway.seed(
-                id=id, slug=slug, name=look.name, description=look.description, display_order=order, now=now
+                id=id, slug=slug, name=branding.name, description=branding.description, display_order=order, now=now
             )
-            own = with_changes(own, logo_path=await self._seeded_logo(id, look))
+            own = with_changes(own, logo_path=await self._seeded_logo(id, branding))
             async with self.store.begin() as tx:
                 await self._seed(tx, own)
 
@@ -279,14 +282,14 @@ class Gateways:
         if await tx.gateways.add(gateway):
             await self._record(tx, clock("seed"), Action.GATEWAY_CREATE, None, gateway)
 
-    async def _seeded_logo(self, gateway_id: str, look: Look) -> str | None:
-        """The path of the look's logo, None where it has none or the store cannot be reached: a server starts without
-        it. Every process that starts at once writes the same file."""
-        if look.logo is None:
+    async def _seeded_logo(self, gateway_id: str, branding: Branding) -> str | None:
+        """The path of the branding's logo; None without a logo or when the store is away, as a server must start then,
+        too. Processes that start together write the same file."""
+        if branding.logo is None:
             return None
         path = f"{gateway_id}/seeded.png"
         with suppress(Unavailable):
-            await self.logos.put(path, look.logo())
+            await self.logos.put(path, branding.logo())
             return path
         return None
 
@@ -309,12 +312,12 @@ class Gateways:
             return switched, gateway.logo_path
 
     async def _discard(self, path: str) -> None:
-        # The row no longer names the file; one that cannot be removed now is only a stray.
+        # The row no longer names the file: one that cannot be removed now is only unused.
         with suppress(Unavailable):
             await self.logos.delete(path)
 
     async def _lock(self, tx: Transaction, gateway_id: str) -> Gateway:
-        """The locked gateway, a drain that has ended made durable first: the database checks each move by itself."""
+        """The locked gateway. An ended drain is stored first, as the database checks each transition by itself."""
         stored = _or_not_found(await tx.gateways.lock(gateway_id))
         gateway = stored.as_of(self.clock.now())
         if gateway is not stored:

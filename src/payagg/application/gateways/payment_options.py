@@ -1,4 +1,4 @@
-"""What a payer may be offered: gateways after overrides, with credentials, switches and health looked at."""
+"""The gateways offered to a payer: after overrides, credentials, switches and health."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,14 +62,13 @@ class PaymentOptions:
         return GatewayCredentials(self.vault, self.providers)
 
     def credentials(self, gateway: Gateway) -> Mapping[str, str]:
-        """The gateway's opened credentials; empty when none are on file, or when what is there does not open."""
+        """The gateway's opened credentials; empty when none are on file or they do not open."""
         return self.gateway_credentials.current(gateway)
 
     async def ensure_can_initiate(self, business_id: str, environment: Environment, slug: str | None) -> None:
         """Raises GATEWAY_NOT_FOUND or GATEWAY_DISABLED for the preferred slug, then NO_GATEWAY_AVAILABLE for LIVE.
 
-        Health is not looked at: the payer comes later. That no LIVE payment prefers the simulator is the payment's own
-        rule.
+        Health does not count: the payer comes later. The payment itself refuses the simulator for LIVE.
         """
         now = self.clock.now()
         found = await self.store.find_choices(business_id)
@@ -85,8 +84,8 @@ class PaymentOptions:
             raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after=60)
 
     async def list_options(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
-        """The options of the payment's business: built-in first, unavailable ones with their reason. A test payment
-        has the simulator alone; a business that takes no money has nothing that can be chosen."""
+        """The options of the payment's business: built-in first, unavailable ones with their reason. A test payment has
+        the simulator alone; a business that takes no money has no available option."""
         now = self.clock.now()
         found = await self.store.find_choices(payment.business_id)
         gateways = [] if payment.is_test else [gateway.as_of(now) for gateway in found.gateways]
@@ -119,13 +118,12 @@ class PaymentOptions:
         return options
 
     async def list_offered(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
-        """The listed options as a payer should read them: what can be chosen comes first, and what has no processor,
-        which no payer can do anything about, is left out."""
+        """The options in the payer's order: available ones first, and without those that have no processor."""
         listed = [option for option in await self.list_options(payment, business) if option.slug in self.providers]
         return sorted(listed, key=lambda option: not option.available)
 
     async def method(self, payment: Payment) -> str | None:
-        """The name of the payment's gateway as its business calls it; the slug once the gateway is deleted."""
+        """The payment's gateway under the business's name for it; the slug once the gateway is deleted."""
         if payment.gateway is None or payment.gateway == SANDBOX_SLUG:
             return SIMULATOR_OPTION.name if payment.gateway else None
         found = await self.store.find_choices(payment.business_id)
@@ -161,8 +159,8 @@ class PaymentOptions:
     async def provider_of_attempt(
         self, tx: Transaction, attempt: Attempt, environment: Environment
     ) -> ChosenProvider | None:
-        """The provider an attempt was made at, through the very gateway it was made through, whatever became of that
-        one since: draining, disabled or deleted, it still answers for its own payments. None without credentials.
+        """The provider of an attempt, with the credentials of the attempt's own gateway, which answers for its payments
+        even when draining, disabled or deleted. None without credentials.
 
         Another gateway under the same slug may be another account, where "no such payment" proves nothing.
         """
@@ -176,7 +174,7 @@ class PaymentOptions:
         return ChosenProvider(provider, gateway.id, credentials)
 
     async def of_slug(self, tx: Transaction, slug: str, environment: Environment) -> ChosenProvider | None:
-        """The provider through the gateway that has this slug now, whatever its switches say. None without
+        """The provider with the credentials of the gateway that has this slug now, whatever its switches. None without
         credentials."""
         gateway = await tx.gateways.by_slug(slug)
         credentials = self.credentials(gateway) if gateway else {}
@@ -191,12 +189,11 @@ class PaymentOptions:
     async def _admit(
         self, tx: Transaction, slug: str, environment: Environment, health: Sequence[Health], *, probes: bool
     ) -> bool:
-        """`probes=False`: the call will say nothing of the provider's health, and does not take the place of one that
-        will."""
+        """`probes=False`: the call is no evidence of the provider's health, and does not use up the one probe."""
         now = self.clock.now()
         seen = next((h for h in health if (h.gateway, h.environment) == (slug, environment)), None)
         if seen is None or not seen.open_for:
-            return True  # never paused, or recovered since: no row need be locked
+            return True  # never paused, or recovered: no row to lock
         if not probes:
             return not seen.is_open(now)
         admitted = (await tx.health.lock(slug, environment)).admit(now)

@@ -1,4 +1,4 @@
-"""What stands between a gateway and a payment through it, for administrators."""
+"""What a gateway lacks before a payment can go through it, for administrators."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -27,8 +27,8 @@ class EnvironmentReadiness(Struct, rename="camel", frozen=True):
 
 class GatewayReadiness(Struct, rename="camel", frozen=True):
     """`hasProcessor`: the deployment has an adapter for the slug; without one nothing can be paid through the gateway.
-    `credentialNames`: what that adapter reads of the credentials. `openAttempts`: attempts there whose outcome is still
-    asked about, counted up to OPEN_ATTEMPTS_MAX."""
+    `credentialNames`: the credentials that adapter reads. `openAttempts`: attempts with status checks due, counted up
+    to OPEN_ATTEMPTS_MAX."""
 
     has_processor: bool
     credential_names: list[str]
@@ -37,7 +37,8 @@ class GatewayReadiness(Struct, rename="camel", frozen=True):
 
 
 async def live_slugs(store: Store, credentials: GatewayCredentials) -> list[str]:
-    """Of the gateways with LIVE credentials on file, deleted ones that still settle included: each sends events."""
+    """The slugs of gateways with LIVE credentials on file, deleted ones that still settle included: each receives
+    events."""
     async with store.begin() as tx:
         gateways = await tx.gateways.everything()
     known = [one for one in gateways if one.slug in credentials.providers and one.has_credentials]

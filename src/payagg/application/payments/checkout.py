@@ -1,8 +1,8 @@
-"""The hosted checkout: what a payer sees and the one charge.
+"""The hosted checkout: the payer's page and the one charge.
 
 `process` is claim, call, record: the claim is committed before the provider is called, the call happens outside any
-transaction, and the result is recorded only while the claim's token still holds. A process may die between any two
-of these; whoever comes next finds the claim and asks the provider before starting anew.
+transaction, and the result is recorded only while the claim's token still holds. A process may die between any two of
+these; whoever comes next finds the claim and asks the provider before starting anew.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from payagg.domain.payment import Payment, Status
 from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.simulator import scenario_of
 
-# How often a caller looks whether the claimant has finished: each look locks the payment's row for a moment.
+# How often a caller polls for the claimant's end: each poll locks the payment's row for a moment.
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 # A caller waits for at most one live claimant, one takeover and one call of its own.
@@ -49,7 +49,8 @@ WAIT = LEASE * 3
 
 @dataclass(frozen=True)
 class ClaimedAttempt:
-    """The right to call the provider once; `is_takeover` = the claim was another's, so ask before starting anew."""
+    """The right to call the provider once; `is_takeover` = the claim was another's, so check the charge before starting
+    one."""
 
     payment: Payment
     attempt: Attempt
@@ -74,7 +75,7 @@ class Checkout:
         return PublicPaymentDetail.of(payment, business, self.clock.now())
 
     async def page(self, reference: str) -> CheckoutPage:
-        """All that the hosted page shows of the payment as it stands; asks no provider."""
+        """What the hosted page shows of the stored payment; calls no provider."""
         payment, business = await self._find(reference)
         now = self.clock.now()
         seen = payment.as_of(now)
@@ -101,7 +102,7 @@ class Checkout:
             await self.payment_options.ensure_known(command.gateway_slug)
             if command.card_number is not None:
                 _scenario(command.gateway_slug, command)
-        # A payer who closes the browser must not stop a charge half-way: the work goes on without its caller.
+        # A payer who closes the browser must not stop a charge half-way: the work continues without its caller.
         task = asyncio.create_task(self._process(reference, command))
         self.running.add(task)
         task.add_done_callback(self._on_end)
@@ -110,7 +111,7 @@ class Checkout:
     def _on_end(self, task: "asyncio.Task[ProcessedPayment]") -> None:
         self.running.discard(task)
         if not task.cancelled():
-            task.exception()  # seen, even when the caller who should have read it is gone
+            task.exception()  # marked as retrieved, even when the caller is gone
 
     async def _process(self, reference: str, command: ProcessPayment) -> ProcessedPayment:
         give_up = self.clock.now() + WAIT
@@ -148,9 +149,9 @@ class Checkout:
         return claimed
 
     async def _found_again(self, claimed: ClaimedAttempt) -> ClaimedAttempt:
-        """A claim whose COMMIT had no answer, with a fresh lease: its token, drawn before the write, says that it is
-        there. The payment's lock waits for a COMMIT that is still under way. Raises Conflict where the claim was never
-        stored, or somebody took it over: claiming again is right then."""
+        """A claim whose COMMIT had no answer, with a new lease; its token, drawn before the write, identifies it. The
+        payment's lock waits for a COMMIT that is still running. Raises Conflict when the claim was not stored or was
+        taken over: the caller claims again."""
         renewed = claimed.attempt.take_over(self.entropy.hex(16), self.clock.now())
         async with self.store.begin() as tx:
             await tx.payments.lock(renewed.reference)
@@ -199,20 +200,20 @@ class Checkout:
         return ClaimedAttempt(payment, claim, choice, name, is_takeover=False)
 
     async def _answerable(self, tx: Transaction, attempt: Attempt, payment: Payment) -> ChosenProvider | None:
-        """The attempt's provider where it can be asked now."""
+        """The attempt's provider when it can be called now."""
         choice = await self.payment_options.provider_of_attempt(tx, attempt, payment.environment)
         if choice is None or not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
             return None
         return choice
 
     async def _resolve(self, claimed: ClaimedAttempt, command: ProcessPayment) -> None:
-        """Asks about an attempt whose answer never came, then frees the way: settled, or closed for the next one."""
+        """Checks an attempt without an answer, then settles the payment or closes the attempt for the next one."""
         attempt = claimed.attempt
         try:
             report = await self.provider_calls.fetch(claimed.payment, attempt, claimed.choice, "process")
         except ProviderFault:
-            # Nobody was ever sent to that charge, so another gateway may be tried; the same one must answer first, and
-            # so must one of which a restore lost whether somebody was.
+            # No payer was sent to that charge, so another gateway may be used. The same gateway must answer first; so
+            # must one whose hand-off a restore may have lost.
             other = command.gateway_slug not in (None, attempt.gateway) and not attempt.is_in_doubt
             await self._finish(claimed, AttemptState.REFUSED if other else AttemptState.UNKNOWN)
             if other:
@@ -222,7 +223,7 @@ class Checkout:
         await self._finish(claimed, AttemptState.REFUSED)
 
     async def _start(self, claimed: ClaimedAttempt) -> ProcessedPayment | None:
-        """Calls the provider and records what came; None when an earlier call turns out to have arrived."""
+        """Calls the provider and records the result; None when an earlier call turns out to have reached it."""
         self.crash_point("P2")
         try:
             hand_off = await self.provider_calls.start(
@@ -242,8 +243,8 @@ class Checkout:
 
     @retry_on_conflict
     async def _record(self, claimed: ClaimedAttempt, hand_off: HandOff) -> ProcessedPayment | None:
-        """Makes the hand-off durable while the claim still holds; None when it was taken over meanwhile, or the payment
-        moved to another cell after its lease."""
+        """Stores the hand-off while the claim still holds; None when it was taken over, or the payment moved to another
+        cell after its lease."""
         async with self.store.begin() as tx:
             found = await tx.payments.lock_for_status(claimed.payment.reference)
             if found is None:
@@ -261,7 +262,7 @@ class Checkout:
 
     @retry_on_conflict
     async def _finish(self, claimed: ClaimedAttempt, state: AttemptState) -> None:
-        """Frees a claim without a hand-off; one that ended UNKNOWN stays on the reconciler's list."""
+        """Frees a claim without a hand-off; an UNKNOWN one keeps its status checks."""
         attempt = claimed.attempt
         if state is AttemptState.UNKNOWN:
             ended = attempt.leave_unknown(self.clock.now(), self.entropy.chance())
@@ -282,7 +283,7 @@ class Checkout:
 
 
 def _scenario(slug: str, command: ProcessPayment) -> str | None:
-    """The simulator's outcome word for the submitted test card; the number itself goes no further."""
+    """The simulator's outcome for the submitted test card; the number itself is not passed on."""
     return scenario_of(command.card_number) if slug == SANDBOX_SLUG else None
 
 

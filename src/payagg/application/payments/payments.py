@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 import msgspec
 
@@ -28,8 +29,8 @@ REFERENCE_DRAWS = 8
 
 @dataclass(frozen=True)
 class Initiation:
-    """`created` False = a replay of an open payment; `mismatch` = the key came with another body this time;
-    `unsigned` = nothing can be sent to the webhookUrl now, as no active endpoint has a secret to sign it with."""
+    """`created` False = a replay of an open payment; `mismatch` = the key came with another body; `unsigned` = nothing
+    can be sent to the webhookUrl now, as no active endpoint has a signing secret."""
 
     payment: InitiatedPayment
     created: bool
@@ -57,12 +58,10 @@ class Payments:
         """Creates an INITIATED payment, or replays the open one that holds the idempotency key.
 
         Raises VALIDATION_ERROR, DUPLICATE_PAYMENT, GATEWAY_NOT_FOUND, GATEWAY_DISABLED, NO_GATEWAY_AVAILABLE, and
-        KeyStateChanged when the key no longer stands as `cached`.
+        KeyStateChanged when the key's state differs from `cached`.
         """
 
-        async def add(payment: Payment) -> tuple[Payment, bool]:
-            return await self.store.add_payment(payment, cached)
-
+        add = partial(self.store.add_payment, cached=cached)
         return await self._initiate(command, business, environment, cached, add)
 
     async def _initiate(
@@ -117,22 +116,19 @@ class Payments:
         raise Unavailable("no free reference was drawn")
 
     async def initiate_test(self, command: TestPayment, business: Business, *, by: Actor) -> Initiation:
-        """A SANDBOX payment served by the simulator; raises NO_SANDBOX_KEY where no key could have asked for it."""
+        """A SANDBOX payment served by the simulator; raises NO_SANDBOX_KEY without an active SANDBOX key."""
         async with self.store.begin() as tx:
             await _ensure_sandbox_key(tx, business.id)
         fields = {name: getattr(command, name) for name in command.__struct_fields__}
         paid_by_simulator = InitiatePayment(**fields, gateway=SANDBOX_SLUG)
-
-        async def add(payment: Payment) -> tuple[Payment, bool]:
-            return await self._add_recorded(payment, by)
-
+        add = partial(self._add_recorded, by=by)
         return await self._initiate(paid_by_simulator, business, Environment.SANDBOX, None, add, is_test=True)
 
     @retry_on_conflict
     async def _add_recorded(self, payment: Payment, by: Actor) -> tuple[Payment, bool]:
-        """As the store's `add_payment`, and its audit entry with it: behind this payment is a person."""
+        """As the store's `add_payment`, with an audit entry, as a person made this payment."""
         async with self.store.begin() as tx:
-            # Whoever moves the business to another cell takes its keys first, under the same lock.
+            # A move to another cell takes the keys first, under the same lock.
             await tx.businesses.lock(payment.business_id)
             await _ensure_sandbox_key(tx, payment.business_id)
             if await tx.payments.add(payment):
@@ -155,7 +151,7 @@ class Payments:
         found = _ensure_owner(await self.store.find_payment(reference, cached), business_id, environment)
         payment = await self.settlement.view_for_events(found)
         facts: list[Anomaly] = []
-        # Few payments have any, and those alone are worth another statement.
+        # Few payments have any, so only those cost another statement.
         if payment.has_adjustments:
             async with self.store.begin() as tx:
                 facts = await tx.anomalies.of_payment(reference)

@@ -1,4 +1,4 @@
-"""Calling providers: every call is bounded, noted for `explain`, counted for health, and outside any transaction."""
+"""Calls to providers: each is bounded, recorded for `explain`, counted for health, and outside any transaction."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ CALL_SECONDS = 15.0
 
 
 def no_crash(_: str) -> None:
-    """The product never stops on purpose; tests hand in a hook that does."""
+    """The product's hook does nothing; tests pass one that crashes."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ProviderCalls:
         return await self._call("start_charge", "payer", payment, attempt, call, tells=not choice.provider.starts_alone)
 
     async def fetch(self, payment: Payment, attempt: Attempt, choice: ChosenProvider, actor: str) -> ProviderReport:
-        """Asks what became of the attempt's charge; raises ProviderFault."""
+        """Checks the status of the attempt's charge; raises ProviderFault."""
         charge = self._charge(payment, attempt, choice, "")
         call = partial(choice.provider.fetch_charge, charge)
         report = await self._call("fetch_charge", actor, payment, attempt, call, tells=True)
@@ -78,8 +78,8 @@ class ProviderCalls:
         *,
         tells: bool,
     ) -> R:
-        """`tells`: whether the answer says something about the provider's health."""
-        # The clock that the timeout goes by too.
+        """`tells`: whether the answer is evidence of the provider's health."""
+        # The same clock as the timeout's.
         clock = asyncio.get_running_loop().time
         started = clock()
         fault: ProviderFault | None = None
@@ -113,7 +113,7 @@ class ProviderCalls:
         tells: bool,
     ) -> None:
         if attempt.gateway == SANDBOX_SLUG:
-            return  # the simulator is our own code: nothing can be learnt from noting it
+            return  # the simulator is our own code: no record, no health
         now = self.clock.now()
         if isinstance(answer, HandOff):
             result, word = answer.kind.value, None
@@ -140,14 +140,14 @@ class ProviderCalls:
                 )
             )
             if tells:
-                # A provider that turns a request down is there.
+                # A provider that refuses a request is up.
                 ok = fault is None or not fault.kind.is_unhealthy
                 await self._judge(tx, attempt.gateway, payment.environment, ok, now)
 
     async def _judge(self, tx: Transaction, gateway: str, environment: Environment, ok: bool, now: datetime) -> None:
         fresh = Health(gateway, environment)
         known = [h for h in await tx.health.all() if (h.gateway, h.environment) == (gateway, environment)]
-        # The good case must not queue every payment of a provider behind one locked row.
+        # Success must not queue every payment of a provider behind one locked row.
         if ok and known in ([], [fresh]):
             return
         health = await tx.health.lock(gateway, environment)

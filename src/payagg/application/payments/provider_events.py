@@ -1,7 +1,7 @@
 """Events from providers: proven by their signature, kept before they are acknowledged, handled from the inbox.
 
-A provider may deliver an event once, twice, late, out of order or never; nothing here trusts its order, and what
-cannot be handled now stays in the inbox until it can.
+A provider may deliver an event once, twice, late, out of order or never. No order is assumed, and an event that cannot
+be handled now stays in the inbox.
 """
 
 import hashlib
@@ -31,13 +31,13 @@ from payagg.domain.report import Outcome, ProviderFault
 from payagg.domain.values import Environment
 
 RETRY_BATCH = 50
-# The first handling follows the acknowledgement at once; the inbox takes over when it has not ended by then.
+# The first handling follows the acknowledgement at once; the inbox retries when it has not ended by then.
 FIRST_RETRY = timedelta(seconds=30)
 _log = structlog.get_logger("payagg.provider_events")
 
 
 class EventResult(Enum):
-    """What became of an event beside the effects of a report; stored as its `result`."""
+    """The outcome of an event that is no report; stored as its `result`."""
 
     IGNORED = "IGNORED"  # authentic, but not about a payment of ours
     MALFORMED = "MALFORMED"  # authentic, and no event
@@ -68,7 +68,7 @@ class ProviderEvents:
             unconfigured = fault is SignatureFault.NO_CREDENTIALS
             raise Refusal(route.unconfigured if unconfigured else ErrorCode.INVALID_WEBHOOK_SIGNATURE)
         self.crash_point("W1")
-        # The raw body holds the payer, and a code to charge the card again: it is proved, and never stored.
+        # The raw body holds the payer, and a code to charge the card again: it is verified and never stored.
         kept = provider.redact_event(body)
         if self.forwarding_records is not None:
             await self._ensure_here(self.forwarding_records, provider, kept)
@@ -84,7 +84,7 @@ class ProviderEvents:
                 raise Refusal(ErrorCode.VALIDATION_ERROR, "The payload is malformed.") from None
 
     async def retry_due(self) -> int:
-        """Handles events whose first handling failed or died, oldest first; the number taken up. For the worker."""
+        """Handles events whose first handling failed or died, oldest first; how many. For the worker."""
         taken = await self._take_due()
         for event in taken:
             await self._handle_now(event)
@@ -99,8 +99,8 @@ class ProviderEvents:
             await forwarding_records.ensure_payment_here(payment_reference(report.provider_reference))
 
     async def _fault(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> SignatureFault | None:
-        """Why the signature proves nothing; None when it is right for any gateway of this slug, whatever its status:
-        a draining, disabled or deleted one still gets the events of its own payments."""
+        """Why the signature is refused; None when it is right for any gateway of this slug, whatever its status: a
+        draining, disabled or deleted one still receives events of its payments."""
         provider, sealed = self.payment_options.providers[route.slug], self.payment_options.gateway_credentials
         now = self.clock.now()
         gateways = await self.store.find_retiring_gateways(route.slug)
@@ -124,7 +124,7 @@ class ProviderEvents:
 
     @retry_on_conflict
     async def _keep(self, route: ProviderEventRoute, digest: bytes, body: bytes) -> ProviderEvent | None:
-        """The event, committed; None when the very same body is there already."""
+        """The stored event; None when an equal body is stored already."""
         now = self.clock.now()
         event = ProviderEvent(
             id=self.entropy.id("inb", now),
@@ -141,8 +141,8 @@ class ProviderEvents:
 
     @retry_on_conflict
     async def _take_due(self) -> list[ProviderEvent]:
-        """Due events for this process to handle, none that another holds or has handled. One that dies with the process
-        is due again after its pause, and one that waited here for longer is handled twice, which changes nothing."""
+        """Due events for this process, none that another holds or has handled. An event whose process dies is due again
+        after its pause; one that waits here for longer is handled twice, which changes nothing."""
         async with self.store.begin() as tx:
             now = self.clock.now()
             taken = [_postpone(event, now) for event in await tx.inbox.lock_due(now, RETRY_BATCH)]
@@ -151,7 +151,7 @@ class ProviderEvents:
             return taken
 
     async def _handle_now(self, event: ProviderEvent) -> None:
-        """Handles a kept event; whatever goes wrong leaves it due again, so the caller may acknowledge it."""
+        """Handles a stored event; a failure leaves it due again, so the caller may acknowledge it."""
         try:
             result = await self._handle(event)
             self.crash_point("W3")
@@ -159,7 +159,7 @@ class ProviderEvents:
         except (Unavailable, Conflict) as problem:
             result = type(problem).__name__
             _log.warning("inbound event postponed", event_id=event.id, provider=event.provider, reason=str(problem))
-        except Exception as problem:  # noqa: BLE001 - the event is durable and its next attempt is scheduled
+        except Exception as problem:  # noqa: BLE001 - the event is stored and its next attempt scheduled
             result = type(problem).__name__
             _log.error("inbound event not handled", event_id=event.id, provider=event.provider, error=result)
         count("inbound_events", event.provider, event.environment.value, result)
@@ -187,6 +187,6 @@ class ProviderEvents:
 
 
 def _postpone(event: ProviderEvent, now: datetime) -> ProviderEvent:
-    """The event, taken up once more: due again after a pause that doubles."""
+    """The event with one more attempt: due again after a pause that doubles."""
     pause = min(FIRST_RETRY * 2 ** min(event.attempts, 10), LONGEST_RETRY)
     return replace(event, attempts=min(event.attempts + 1, 30_000), next_attempt_at=now + pause)

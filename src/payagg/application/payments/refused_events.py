@@ -1,6 +1,6 @@
-"""Events refused for their signature: counted by why and kept for a day, so that a wrong secret is noticed.
+"""Events refused for their signature: counted by reason and kept for a day, so a wrong secret is noticed.
 
-Anybody may send such events, so nothing of a body is kept, no header but harmless ones, and no more rows than slots.
+Anybody may send such events, so no body is kept, only harmless headers, and at most SLOTS rows.
 """
 
 import hashlib
@@ -37,14 +37,15 @@ class RefusedEvents:
         body: bytes,
         headers: Mapping[str, str],
     ) -> None:
-        """Counts it and keeps what may be kept. A database that is away loses the note, and the refusal stands."""
+        """Counts the event and stores what may be stored. While the database is away nothing is stored, and the refusal
+        stands."""
         count("refused_events", provider, environment.value, fault.value)
         digest = hashlib.sha256(body).digest()
         event = RefusedEvent(
             provider=provider,
             environment=environment,
             fault=fault,
-            # By the body, so that an event which is sent again takes its own place and not another's.
+            # By the body's digest, so an event sent again replaces its own row.
             slot=digest[0] % SLOTS,
             path=path,
             digest=digest,
@@ -72,7 +73,7 @@ class RefusedEvents:
 
 
 def harmless(headers: Mapping[str, str], signature: str) -> dict[str, str]:
-    """The headers that name nobody, cut short and in printable ASCII; of the signature only its shape."""
+    """The headers that identify nobody, truncated and in printable ASCII; of the signature only its form."""
     kept = {name: _printable(headers[name]) for name in HEADERS if name in headers}
     if headers.get(signature):
         kept[signature] = _shape(headers[signature].strip())
@@ -84,7 +85,7 @@ def _printable(value: str) -> str:
 
 
 def _shape(signature: str) -> str:
-    """How a signature is written, never its value: a wrong encoding is a common mistake."""
+    """The form of a signature, never its value: a wrong encoding is a common mistake."""
     letters = set(signature)
     if letters <= set(string.hexdigits):
         kind = "hexadecimal"

@@ -1,4 +1,4 @@
-"""Ending by hand a payment that no provider will end: one administrator asks, another confirms."""
+"""Ends by hand a payment that no provider will end: one administrator requests, another confirms."""
 
 from dataclasses import dataclass
 

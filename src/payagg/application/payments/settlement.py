@@ -36,8 +36,8 @@ EXPIRE_BATCH = 200
 
 @dataclass(frozen=True)
 class Settled:
-    """What a report did; `payment` as it stands since, None where it was not looked at or does not exist. `is_known`:
-    the anomaly that it would be is kept already."""
+    """The result of a report; `payment` after it, None when it was not read or does not exist. `is_known`: an equal
+    anomaly is stored already."""
 
     effect: ReportEffect
     payment: Payment | None
@@ -88,7 +88,7 @@ class Settlement:
         """Stores an event with its deliveries."""
         if known is None:
             known = await tx.anomalies.of_payment(payment.reference) if payment.has_adjustments else ()
-        # Dated when written, not when it happened: an expiry swept late must not slip in before a merchant's cursor.
+        # Dated when written, not when it happened: a late expiry must not appear before a merchant's cursor.
         now = self.clock.now()
         last = await tx.webhook_events.last_id(payment.business_id, payment.environment)
         body = EventBody(
@@ -134,7 +134,7 @@ class Settlement:
         known: Sequence[Anomaly] = (),
     ) -> Payment:
         """Applies `trigger` to a locked payment; raises the machine's refusal when it is final. `known` are its
-        anomalies, of which some are news once it is paid."""
+        anomalies, some of which are sent once it is paid."""
         moved, transition = payment.move(trigger, self.clock.now(), actor=actor, reason=reason)
         moved = await self.write(tx, moved, transition, subscribers, known or None)
         return await self._tell_earlier(tx, moved, known, subscribers) if was_paid(moved, known) else moved
@@ -150,8 +150,8 @@ class Settlement:
         asked: Attempt | None = None,
         as_of: datetime | None = None,
     ) -> Settled:
-        """Applies a provider's report about one of our references; `asked` is the attempt it was asked about. It is
-        judged as of now, or as of an instant that is known to lie before the money moved. Raises MISDIRECTED_REQUEST or
+        """Applies a provider's report about one of our references; `asked` is the attempt that was checked. It is
+        judged as of now, or as of an instant known to lie before the money moved. Raises MISDIRECTED_REQUEST or
         Unavailable for a payment that moved to another cell or is on its way."""
         if asked is not None and report.changes_nothing(asked):
             return Settled(ReportEffect.UNCHANGED, None)
@@ -159,7 +159,7 @@ class Settlement:
         async with self.store.begin() as tx:
             found = await tx.payments.lock_for_status(reference)
             if found is None and asked is not None:
-                # It moved to another cell while its provider was asked, and is asked about there.
+                # It moved to another cell during the call, and is checked there.
                 return Settled(ReportEffect.UNCHANGED, None)
             if found is None and self.has_cells:
                 follow(await tx.moves.forwarding_record_of_payment(reference))
@@ -183,7 +183,7 @@ class Settlement:
                 known=known,
             )
             if attempts and not (found is not None and found.attempts):
-                verdict = with_changes(verdict, attempt=None)  # it lies in the archive, where nothing is added
+                verdict = with_changes(verdict, attempt=None)  # it is in the archive, which is read-only
             subscribers = found.subscribers if found is not None else None
             settled = await self._apply(tx, verdict, payment, known, actor, subscribers)
             return Settled(verdict.effect, settled, is_known=_is_known(verdict, known))
@@ -191,7 +191,7 @@ class Settlement:
     async def end_asking(
         self, tx: Transaction, payment: Payment, attempt: Attempt, report: ProviderReport | None, *, actor: str
     ) -> None:
-        """What the last ask about a locked payment's attempt leaves behind; `report` is what it brought."""
+        """Records the last check of a locked payment's attempt; `report` is its result."""
         verdict = judge_silence(report, payment, attempt, actor=actor, now=self.clock.now())
         if verdict.effect is not ReportEffect.UNCHANGED:
             await self._apply(tx, verdict, payment, await tx.anomalies.of_payment(payment.reference), actor)
@@ -211,7 +211,7 @@ class Settlement:
         source: str,
         subscribers: Sequence[WebhookEndpoint] | None = None,
     ) -> Payment | None:
-        """The payment as it is then. `known` are its anomalies."""
+        """The payment after the verdict. `known` are its anomalies."""
         paid_before = payment is not None and was_paid(payment, known)
         for moved, transition in verdict.changes:
             payment = await self.write(tx, moved, transition, subscribers, known)
@@ -249,12 +249,12 @@ class Settlement:
         known: Sequence[Anomaly],
         subscribers: Sequence[WebhookEndpoint] | None,
     ) -> tuple[Payment, Anomaly]:
-        """Emits the event of a fact that is news to the merchant, and marks the payment. Both as stored."""
+        """Emits the event of a fact that the merchant was not sent yet, and marks the payment. Both as stored."""
         event_type = anomaly_event_of(fact, was_paid=was_paid(payment, known))
         if event_type is None:
             return payment, fact
         sequence = next_sequence(payment, known)
-        # Of an open payment the next change of status goes on from this number; a final one has no more.
+        # On an open payment the next transition continues from this sequence; a final one has none.
         marked = with_changes(
             payment, has_adjustments=True, sequence=payment.sequence if payment.is_final else sequence
         )
@@ -271,7 +271,7 @@ class Settlement:
         known: Sequence[Anomaly],
         subscribers: Sequence[WebhookEndpoint] | None,
     ) -> Payment:
-        """What became known of the money before the payment was, oldest first."""
+        """Emits the facts that were stored before the payment was paid, oldest first."""
         facts = sorted(known, key=lambda fact: (fact.at, fact.id))
         for position, fact in enumerate(facts):
             if fact.event_sequence is None:
@@ -287,9 +287,9 @@ class Settlement:
         return after
 
     async def view_for_events(self, payment: Payment) -> Payment:
-        """The payment as it may be told of: one whose window has closed is FAILED for good before anybody reads it,
-        as it would open again where the database's clock was ahead and is set back. A database that takes no writes
-        just now leaves that to the sweep."""
+        """The payment for the events list. One whose window has closed is stored as FAILED before anybody reads it: it
+        would open again if the database's clock was ahead and is set back. While the database takes no writes, the
+        sweep does it."""
         if not payment.is_expired(self.clock.now()):
             return payment
         try:
@@ -308,7 +308,8 @@ class Settlement:
 
     @retry_on_conflict
     async def expire_due(self) -> int:
-        """Makes durable what every reader sees already: INITIATED payments past their window. A batch at a time."""
+        """Stores the expiry of INITIATED payments past their window, which every reader sees already. A batch at a
+        time."""
         async with self.store.begin() as tx:
             expired = await tx.payment_upkeep.lock_expired(self.clock.now(), EXPIRE_BATCH)
             owners = {(payment.business_id, payment.environment) for payment in expired}

@@ -1,4 +1,4 @@
-"""Asking providers about payments whose news never came: lost events, lost answers, payers who closed the browser."""
+"""Checks charges whose result never came: lost events, lost answers, payers who closed the browser."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from payagg.domain.rate_limit import EPOCH
 from payagg.domain.report import ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
-# Asks a second at one provider in one environment, by one worker; businesses take turns. A worker that comes back after
-# hours finds thousands due and asks them at this rate, instead of all at once.
+# Checks a second at one provider in one environment, by one worker; businesses take turns. A worker that was away for
+# hours finds thousands due and makes them at this rate.
 RATE = 50
 AT_ONCE = 10
-# How long a claimed ask keeps other workers away: longer than a whole run of this worker may take.
+# How long a claimed check is leased: longer than a whole run of this worker may take.
 HOLD = timedelta(minutes=2)
 
 
@@ -36,17 +36,18 @@ class Reconciler:
     crash_point: Callable[[str], None] = no_crash
 
     async def run_once(self) -> int:
-        """One run at every provider in both environments; the number taken up."""
+        """One run at every provider in both environments; the number of checks."""
         return sum(await asyncio.gather(*(self.run_at(slug, environment) for slug, environment in self.shares())))
 
     def shares(self) -> list[tuple[str, Environment]]:
-        """Each has a rate of its own, so that none waits behind another's backlog."""
+        """Each has its own rate, so none waits behind another's backlog."""
         return [(slug, environment) for slug in self.payment_options.providers for environment in Environment]
 
     async def run_at(self, slug: str, environment: Environment, since: datetime = EPOCH) -> int:
-        """Asks about what is due there, RATE at most; the number taken up. Safe in any number of workers.
+        """Makes the checks due there, RATE at most; how many. Safe in any number of workers.
 
-        And about what was in the air at `since`, the start of this worker: whoever waited for its news may have died.
+        Also checks attempts in flight at `since`, the start of this worker: the process that waited for them may have
+        died.
         """
         due = await self._due(slug, environment, since)
         gate = asyncio.Semaphore(AT_ONCE)
@@ -56,14 +57,14 @@ class Reconciler:
                 await self._ask(attempt)
 
         results = await asyncio.gather(*(check_bounded(attempt) for attempt in due), return_exceptions=True)
-        # One ask that failed (the database went away) leaves its attempt held and due again; the others are done.
+        # A failed check (the database went away) leaves its attempt leased and due again; the others continue.
         failures = [result for result in results if isinstance(result, Exception)]
         if failures:
             raise failures[0]
         return len(due)
 
     async def oldest_unasked(self) -> datetime | None:
-        """Since when the longest overdue ask has been due; None when none is. For the metric."""
+        """Since when the oldest overdue check has been due; None without one. For the metric."""
         async with self.store.begin() as tx:
             return await tx.attempts.oldest_check(self.payment_options.providers, self.clock.now())
 
@@ -91,8 +92,7 @@ class Reconciler:
 
     @retry_on_conflict
     async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, ChosenProvider | None, datetime] | None:
-        """What to ask about and the instant, or None when there is nothing (more) to ask now. A missing choice = no
-        credentials."""
+        """What to check and the instant; None when nothing is to be checked now. A missing choice = no credentials."""
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(attempt.reference)
             if payment is None:
@@ -105,17 +105,17 @@ class Reconciler:
                 return None
             choice = await self.payment_options.provider_of_attempt(tx, current, payment.environment)
             if choice is not None and not await self.payment_options.admit(tx, current.gateway, payment.environment):
-                return None  # unhealthy: the hold brings it back, and it has not been asked
+                return None  # unhealthy: the lease brings it back unchecked
             return payment, current, choice, now
 
     @retry_on_conflict
     async def _schedule(self, asked: Attempt, report: ProviderReport | None, began: datetime) -> None:
-        """Plans the next ask by the schedule; after the last one, evidence of no payment ends the payment."""
+        """Schedules the next check; after the last one, evidence of no payment ends the payment."""
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(asked.reference)
             if payment is None:
-                return  # it moved to another cell while its provider was asked
-            # Read again under the lock: since the ask the attempt may have been handed over, and that must stand.
+                return  # it moved to another cell during the call
+            # Read again under the lock: the attempt may have been handed off during the call, and that must stand.
             current = (await tx.attempts.of_payment(asked.reference))[asked.number - 1]
             done = after_check(payment, current, began, self.entropy.chance())
             await tx.attempts.save(done, current.token)

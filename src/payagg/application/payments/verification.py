@@ -1,4 +1,4 @@
-"""Verification: what the assigned provider says of a payment's charge, asked once however many callers wait."""
+"""Verification: the assigned provider's status of a charge, fetched once however many callers wait."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,10 +31,10 @@ class Verification:
     verifying: dict[str, "asyncio.Task[VerifiedPayment]"] = field(default_factory=dict)
 
     async def verify(self, reference: str) -> VerifiedPayment:
-        """The status after asking the assigned provider, at most once in VERIFY_EVERY per reference.
+        """The status after a check at the assigned provider, at most one in VERIFY_EVERY per reference.
 
-        A final payment's provider is asked at most once in VERIFY_FINAL_EVERY, for refunds and disputes whose
-        event was lost. An unreachable provider answers with the stored status.
+        A final payment is checked at most once in VERIFY_FINAL_EVERY, for refunds and disputes whose event was lost.
+        When the provider is unreachable, the answer is the stored status.
 
         Raises GATEWAY_NOT_AVAILABLE without credentials, PAYMENT_AMOUNT_MISMATCH when the provider's facts differ from
         the payment.
@@ -57,7 +57,7 @@ class Verification:
         if attempt is None:
             return _verified_view((await self.settlement.view_for_events(payment)).as_of(now), None)
         seen = payment.as_of(now)
-        # What became of a final payment's money since is asked about seldom, and is no part of this answer.
+        # Refunds and disputes of a final payment are checked seldom, and are no part of this answer.
         every = VERIFY_FINAL_EVERY if seen.is_final else VERIFY_EVERY
         dates = (attempt.last_ask_at, seen.settled_at)
         asked_at = max((at for at in dates if at and at <= now + CLOCK_SLACK), default=None)
@@ -70,12 +70,12 @@ class Verification:
             if choice is None:
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
             if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
-                # Paused after faults: as good as unreachable, and found out at once.
+                # Paused after faults counts as unreachable, without a call.
                 return _verified_view(seen, attempt.last_decline)
-        # The simulator is our own code, which nobody need spare.
+        # The simulator is our own code and needs no rate.
         may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_check(reference, attempt.number, now, every)
         if not may_ask:
-            # Asked a moment ago, perhaps by another process: its finding stands until the next call.
+            # Checked a moment ago, perhaps by another process: that result stands until the next call.
             if not seen.is_final and await self._is_mismatch(reference):
                 raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
             return _verified_view(seen, attempt.last_decline)
@@ -89,15 +89,15 @@ class Verification:
         if settled.effect is ReportEffect.MISMATCH and not seen.is_final:
             raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
         decline = (report.reason or DECLINED) if settled.effect is ReportEffect.DECLINED else None
-        # Where the answer changed nothing, something else may have, while the provider was asked.
+        # The answer changed nothing, but another call may have meanwhile.
         current = settled.payment or await self.store.find_payment(reference)
         if current is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)  # it moved to another cell meanwhile
         return _verified_view(current.as_of(self.clock.now()), decline)
 
     async def _is_mismatch(self, reference: str) -> bool:
-        """Whether the provider's last answer had facts that differ. An equal one is kept once, so its word tells:
-        another word takes it back. What an event claimed is no finding of anybody who asked."""
+        """Whether the provider's last answer mismatched. Equal mismatches are stored once, so the status of the last
+        look-up decides: a different one withdraws it. A mismatch from an event does not count."""
         async with self.store.begin() as tx:
             answer = await tx.provider_calls.last_answer(reference)
             known = await tx.anomalies.of_payment(reference) if answer is not None else []
@@ -108,8 +108,8 @@ class Verification:
 
 
 def redirect_url(payment: Payment) -> str | None:
-    """Where the merchant wants the payer back: its callback URL with the reference and the status. None without one,
-    and for a stored text that no browser may be sent to, which initiate would have refused."""
+    """The merchant's callback URL with the reference and the status. None without one, and for a stored URL that
+    initiate would refuse today."""
     if payment.callback_url is None or not payment.callback_url.lower().startswith(("https://", "http://")):
         return None
     parts = urlsplit(ascii_url(payment.callback_url))

@@ -1,4 +1,4 @@
-"""What use cases need of businesses, their keys, the audit trail, revoked tokens and console sessions."""
+"""Ports of businesses, their keys, the audit trail, token revocations and console sessions."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ class BusinessRepository(Protocol):
     async def get(self, business_id: str) -> Business | None: ...
 
     async def lock(self, business_id: str) -> Business | None:
-        """The business, its row locked: limits of five are counted under it."""
+        """The business, its row locked: limits of five are counted under this lock."""
 
     async def names(self, business_ids: Collection[str]) -> dict[str, str]:
-        """The name of each business that there is, by its id."""
+        """The names of the existing businesses, by id."""
 
     async def add(self, business: Business) -> None: ...
 
     async def save(self, business: Business) -> None: ...
 
     async def count(self) -> int:
-        """How many there are, whatever their status."""
+        """The number of businesses, whatever their status."""
 
     async def list_businesses(self, search: str | None, after: str | None, limit: int) -> list[Business]:
         """By id, newest first (an id begins with its instant), strictly older than the id `after`; `search` is a
@@ -65,7 +65,7 @@ class ApiKeyRepository(Protocol):
 
 
 class AuditRepository(Protocol):
-    """Entries are added and read; the store refuses to change or delete one."""
+    """Append-only: the store refuses to change or delete an entry."""
 
     async def add(self, entry: AuditEntry) -> None: ...
 
@@ -75,32 +75,31 @@ class AuditRepository(Protocol):
 
 class RevocationRepository(Protocol):
     async def add(self, revocation: Revocation) -> None:
-        """One for the same claim and value keeps the later of both instants."""
+        """A second one for the same claim and value keeps the later instant."""
 
 
 class ConsoleSessionRepository(Protocol):
     async def add(self, session: ConsoleSession) -> None: ...
 
     async def save(self, session: ConsoleSession) -> None:
-        """Its `seen_at` and `address`, unless it was ended or has been seen later."""
+        """Saves `seen_at` and `address`, unless the session ended or was seen later."""
 
     async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
-        """The user's, the latest begun first, at most 100."""
+        """The user's sessions, newest first, at most 100."""
 
     async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
-        """Removes the session of that digest, where it is the user's."""
+        """Removes the session of that digest if it is the user's."""
 
     async def end_others(self, realm: ActorRealm, subject: str, session: bytes) -> None:
-        """Removes all of the user's but that one."""
+        """Removes all of the user's sessions except that one."""
 
     async def forget(self, now: datetime) -> None:
-        """Removes some that have ended by themselves."""
+        """Removes a batch of expired sessions."""
 
 
 @dataclass(frozen=True)
 class KeyHolder:
-    """A presented key and the business behind it, as they are now or, `is_cached`, as they were when the key was
-    last read."""
+    """A presented key and its business: as stored now or, `is_cached`, as last read."""
 
     key: ApiKey
     business: Business
@@ -113,5 +112,5 @@ class KeyHolder:
 
     @property
     def key_state(self) -> tuple[str, str, str]:
-        """All that can change about who may initiate: status of the key, status and KYC of the business."""
+        """What decides who may initiate and can change: the key's status, the business's status and KYC."""
         return self.key.status.value, self.business.status.value, self.business.kyc_status.value

@@ -1,4 +1,4 @@
-"""What the archive needs: its rows, an object store and a file format."""
+"""Ports of the archive: its rows, an object store and a file format."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ class ArchiveUnavailable(Unavailable):
 
 
 class ArchiveFile(Protocol):
-    """One table's rows, on their way into a file."""
+    """One table's rows, being written to a file."""
 
     @property
     def rows(self) -> int: ...
@@ -33,32 +33,32 @@ class ArchiveFormat(Protocol):
     def rows(
         self, content: bytes, columns: Mapping[str, type], reference: str | None = None
     ) -> Iterator[tuple[Any, ...]]:
-        """All rows in their order, or those of one payment. Raises ValueError or OSError for a file that is damaged or
-        has other columns."""
+        """All rows in order, or those of one payment. Raises ValueError or OSError for a damaged file or other
+        columns."""
 
 
 class ArchiveRepository(Protocol):
-    """What is archived of payments: their transitions, attempts and provider calls."""
+    """The archived part of payments: transitions, attempts and provider calls."""
 
     async def next_with_history(self, after: str) -> str | None:
         """The first reference behind `after` whose history is still here."""
 
     async def ready(self, after: str, until: str, before: datetime, limit: int) -> tuple[list[str], str | None]:
-        """Of the next `limit` payments with a history here, behind `after` and up to `until` by their references: those
-        that may be archived; and the last one looked at, None past the end. May be archived: final, made before that
-        instant, with no event and no delivery left, no open anomaly, and nobody to be asked about it."""
+        """Looks at the next `limit` payments with a history here, after `after` and up to `until` by reference; returns
+        those that may be archived and the last one looked at, None past the end. A payment may be archived when it is
+        final, older than that instant, and has no event, delivery, open anomaly or status check left."""
 
     async def lock_ready(self, references: Sequence[str]) -> list[str]:
-        """Which of them may be archived, in their order, locked."""
+        """Those of them that may be archived, in order, locked."""
 
     async def histories(self, references: Sequence[str]) -> dict[str, list[tuple[Any, ...]]]:
-        """Their rows by table as in `archive_tables.TABLES`, sorted by reference and what follows it in the key."""
+        """Their rows by table as in `archive_tables.TABLES`, sorted by key."""
 
     async def move(self, payments: Sequence[ArchivedPayment], calls: Sequence[tuple[str, str]]) -> None:
         """Removes the transitions and attempts of these locked payments, and these calls (reference, id)."""
 
     async def find_archived(self, references: Sequence[str]) -> set[str]:
-        """Which of them are archived and removed."""
+        """Those of them that are archived and removed."""
 
     async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None: ...
 
@@ -69,16 +69,16 @@ class ArchivePartRepository(Protocol):
     async def begin(self, day: str, folder: str, now: datetime) -> ArchivePart: ...
 
     async def finish(self, part: ArchivePart) -> None:
-        """Records that the part is written. Raises Conflict when it was given up."""
+        """Marks the part as written. Raises Conflict when it was given up."""
 
     async def give_up(self, number: int) -> None:
-        """Forgets a part that is not written."""
+        """Deletes the row of an unwritten part."""
 
     async def of_day(self, day: str) -> list[ArchivePart]:
-        """Those of the day that are not removed from here, by number."""
+        """The day's parts whose rows are still here, by number."""
 
     async def unfinished_days(self) -> list[str]:
-        """Days of which some part is not removed from here, in order."""
+        """Days with a part whose rows are still here, in order."""
 
     async def close(self, number: int, now: datetime) -> None:
-        """All that may be removed of it is."""
+        """Marks the part as removed as far as it may be."""

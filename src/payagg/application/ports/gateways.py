@@ -1,4 +1,4 @@
-"""What use cases need of gateways, merchants' choices among them and their health."""
+"""Ports of gateways, merchants' settings of them and their health."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,8 +20,8 @@ class GatewayMerchant:
 
 @dataclass(frozen=True)
 class GatewayChoices:
-    """What a business can offer its payers: every gateway by display order, its own settings by gateway id, and the
-    health of providers."""
+    """What a business can offer: every gateway by display order, the business's settings by gateway id, and the health
+    of providers."""
 
     gateways: list[Gateway]
     settings: dict[str, BusinessGateway]
@@ -29,7 +29,7 @@ class GatewayChoices:
 
 
 class GatewayRepository(Protocol):
-    """Reads return gateways as stored; callers apply `as_of(now)`. DELETED ones are returned where it says so alone."""
+    """Reads return gateways as stored; callers apply `as_of(now)`. Only the methods that say so return DELETED ones."""
 
     async def all(self) -> list[Gateway]:
         """By display order, then slug."""
@@ -41,14 +41,14 @@ class GatewayRepository(Protocol):
     async def by_slug(self, slug: str) -> Gateway | None: ...
 
     async def get_any(self, gateway_id: str) -> Gateway | None:
-        """A DELETED one too: payments that were handed to it are still settled through it."""
+        """Also a DELETED one: its payments are still settled through it."""
 
     async def everything(self) -> list[Gateway]:
-        """DELETED ones too, by id. For copies in other cells."""
+        """Also DELETED ones, by id. For replication to other cells."""
 
     async def to_wipe(self, now: datetime) -> list[Gateway]:
-        """Locked rows (skipping locked ones): DELETED ones that have credentials on file, and any whose replaced
-        secrets have ended by `now`. At most 100."""
+        """Locked rows (skipping locked ones): DELETED gateways with credentials on file, and any whose replaced secrets
+        ended by `now`. At most 100."""
 
     async def add(self, gateway: Gateway) -> bool:
         """False when the slug is taken."""
@@ -60,14 +60,14 @@ class GatewayRepository(Protocol):
 
 
 class GatewayChoiceRepository(Protocol):
-    """What businesses chose among the gateways."""
+    """The businesses' gateway settings."""
 
     async def of_business(self, business_id: str) -> GatewayChoices: ...
 
     async def active_businesses(self) -> int: ...
 
     async def opt_outs(self, gateway_id: str | None = None) -> dict[str, int]:
-        """Per gateway id: how many active businesses turned it off."""
+        """By gateway id: the number of active businesses that turned it off."""
 
     async def overrides(self, gateway_id: str) -> list[GatewayMerchant]:
         """Businesses that turned it off, by name."""
@@ -81,13 +81,13 @@ class GatewayChoiceRepository(Protocol):
         """By gateway id."""
 
     async def save(self, settings: BusinessGateway) -> None:
-        """Insert or replace. When it is the default, every other default of the business is cleared first."""
+        """Inserts or replaces. A new default clears every other default of the business first."""
 
 
 class HealthRepository(Protocol):
     async def all(self) -> list[Health]: ...
 
     async def lock(self, gateway: str, environment: Environment) -> Health:
-        """The row, locked, made when absent."""
+        """The row, locked, inserted when absent."""
 
     async def save(self, health: Health) -> None: ...

@@ -1,16 +1,16 @@
-"""What use cases need of the world beside the database: clock, chance, keys and images; and what a store raises."""
+"""Ports beside the database: clock, randomness, keys and images; and the errors of a store."""
 
 from datetime import datetime
 from typing import Any, Protocol
 
 
 class Unavailable(Exception):
-    """The database cannot be reached or lost the connection: nothing is known to be wrong with the request."""
+    """The database is unreachable or lost the connection; the request itself may be right."""
 
 
 class Conflict(Exception):
     """The transaction was rolled back through no fault of the request (serialisation, deadlock, a connection lost
-    before COMMIT): doing all of it again is right."""
+    before COMMIT): run all of it again."""
 
 
 class ReferenceTaken(Exception):
@@ -18,7 +18,7 @@ class ReferenceTaken(Exception):
 
 
 class KeyStateChanged(Exception):
-    """A key or its business no longer stands as cached; nothing was written."""
+    """The state of a key or its business differs from the cached one; nothing was written."""
 
 
 class Clock(Protocol):
@@ -27,7 +27,7 @@ class Clock(Protocol):
 
 
 class Entropy(Protocol):
-    """All chance comes from here, from the operating system's generator."""
+    """The only source of randomness: the operating system's generator."""
 
     def reference(self, now: datetime) -> str:
         """A fresh payment reference for the UTC day of `now`."""
@@ -65,16 +65,16 @@ class KeyedVault(Vault, Protocol):
         """The id of the key that seals."""
 
     def key_id(self, sealed: bytes) -> str:
-        """The id of the key that a blob says it is sealed under; a word of its own where it is no sealed blob."""
+        """The id of the key that sealed a blob; a distinct word for what is no sealed blob."""
 
 
 class Images(Protocol):
     async def kind(self, content: bytes) -> str:
-        """`png` or `jpg`, told from the content and proved by decoding it; raises VALIDATION_ERROR on `file`."""
+        """`png` or `jpg`, detected from the content and verified by decoding; raises VALIDATION_ERROR on `file`."""
 
 
 class ObjectStore(Protocol):
-    """Files by path, each whole or not there. Each call raises Unavailable when the store cannot be reached."""
+    """Files by path, each whole or absent. Each call raises Unavailable when the store cannot be reached."""
 
     async def put(self, path: str, content: bytes) -> None: ...
 

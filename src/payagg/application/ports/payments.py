@@ -1,4 +1,4 @@
-"""What use cases need of payments, their attempts, calls and resolutions."""
+"""Ports of payments, their attempts, provider calls and resolutions."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from payagg.domain.webhook import WebhookEndpoint
 
 @dataclass(frozen=True)
 class PaymentAggregate:
-    """A payment with what decides on it: its business, and its attempts by number."""
+    """A payment with its business, and its attempts by number."""
 
     payment: Payment
     business: Business | None
@@ -26,8 +26,8 @@ class PaymentAggregate:
 
 @dataclass(frozen=True)
 class LockedPayment:
-    """A payment with what a change of its status needs: its attempts by number, the active endpoints of its business
-    and environment, and its anomalies, newest first."""
+    """A payment with what a status change needs: its attempts by number, the active endpoints of its business and
+    environment, and its anomalies, newest first."""
 
     payment: Payment
     attempts: list[Attempt]
@@ -49,15 +49,15 @@ class PaymentRepository(Protocol):
         """As `lock_aggregate`."""
 
     async def add(self, payment: Payment) -> bool:
-        """A new payment beside other writes; `Store.add_payment` is the quick way. False when its idempotency key is
+        """Adds a payment beside other writes; `Store.add_payment` is the fast path. False when its idempotency key is
         taken. Raises ReferenceTaken."""
 
     async def save(self, payment: Payment, transition: Transition) -> None:
         """One compare-and-set from the transition's `from_status` and `sequence` - 1, and the transition's row."""
 
     async def note(self, payment: Payment) -> None:
-        """Writes what may be added to a payment that does not move: its fee and net amount, `has_adjustments`, and
-        while it is open the number of its last event. Call under `lock`."""
+        """Writes what changes without a transition: fee and net amount, `has_adjustments`, and while the payment is
+        open the number of its last event. Call under `lock`."""
 
     async def transitions(self, reference: str) -> list[Transition]: ...
 
@@ -83,66 +83,66 @@ class AttemptRepository(Protocol):
         hold: timedelta,
         since: datetime = EPOCH,
     ) -> list[Attempt]:
-        """Attempts at one gateway's slug and environment whose `next_ask_at` has come, oldest first, held until
-        now + hold so that other workers skip them. Saving an attempt ends its hold. Where more are due than `limit`,
-        businesses take turns.
+        """Attempts at one gateway's slug and environment whose `next_ask_at` has come, oldest first, leased until now +
+        hold so other workers skip them. Saving an attempt ends its lease. When more are due than `limit`, businesses
+        take turns.
 
-        And those that were in the air at `since`: their first check would come within FIRST_CHECK_MAX of it, and nobody
-        has asked about them or held them since."""
+        Also those in flight at `since`: their first check would come within FIRST_CHECK_MAX of it, and nobody has
+        checked or leased them since.
+        """
 
     async def hasten_checks(self, gateway: str, environment: Environment, now: datetime) -> int:
-        """Makes a batch of asks of a later time due now, but not those about charges that were confirmed longer than
-        HASTEN_PAID ago; how many, 0 when there are none left."""
+        """Makes a batch of later checks due now, except those of charges confirmed longer than HASTEN_PAID ago; how
+        many, 0 when none is left."""
 
     async def end_checks(self, reference: str) -> None:
-        """No attempt of the payment is asked about any more. Call under `lock`."""
+        """Ends the checks of all the payment's attempts. Call under `lock`."""
 
     async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
-        """The earliest `next_ask_at` at these gateways that has passed by `now`."""
+        """The earliest `next_ask_at` at these gateways that is past `now`."""
 
     async def has_open(self, gateway_id: str) -> bool:
-        """Whether any attempt of the gateway is still to be asked about what became of it: its `next_ask_at` is set,
-        and it was not confirmed."""
+        """Whether any attempt of the gateway is open: its `next_ask_at` is set, and it is not confirmed."""
 
     async def count_open(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
-        """How many of them there are, counted up to `most`; without those of the accounts `other_than`, where any are
-        given, and then without those of which no account is known."""
+        """The number of open attempts, counted up to `most`. With `other_than`: only those made with another known
+        account."""
 
 
 class ProviderCallRepository(Protocol):
-    """Calls to providers, kept with what they answered."""
+    """Calls to providers, with their results."""
 
     async def add(self, call: "ProviderCall") -> None: ...
 
     async def of_payment(self, reference: str) -> list["ProviderCall"]: ...
 
     async def last_answer(self, reference: str) -> "ProviderCall | None":
-        """The last look-up of the payment that the provider answered, with its word."""
+        """The last look-up of the payment that got an answer, with the provider's status."""
 
 
 class PaymentUpkeepRepository(Protocol):
-    """What sweeps ask of payments: those to end, and those whose payer is to be forgotten."""
+    """What sweeps need of payments: those to expire, and those whose payer is to be erased."""
 
     async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
-        """INITIATED payments past their window, oldest first, locked, skipping what others hold."""
+        """INITIATED payments past their window, oldest first, locked, skipping locked ones."""
 
     async def list_initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
-        """INITIATED payments in the order of their windows' ends, then references, past the given two."""
+        """INITIATED payments by `expires_at`, then reference, after the given two."""
 
     async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
         """References of final payments that ended before then and still have a payer field, oldest first, locked,
-        skipping what others hold."""
+        skipping locked ones."""
 
     async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
         """Of the next `limit` references in order: those whose payer has this address, in any letter case, and the last
         one looked at, None past the end."""
 
     async def clear_payer(self, references: Sequence[str]) -> None:
-        """Clears the payer's fields, the digest of the request that gave them, and the hand-offs that carry them."""
+        """Clears the payer's fields, the request's digest, and the hand-offs that hold them."""
 
     async def forget_keys(self, before: datetime, limit: int) -> int:
-        """Frees the idempotency keys of final payments that ended before then, those of the oldest days first; how
-        many. Each payment stays, and still says which key it came with."""
+        """Frees the idempotency keys of final payments that ended before then, oldest days first; how many. Each
+        payment stays, and keeps its key as a field."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class ProviderCall:
 
 
 class ResolutionRepository(Protocol):
-    """Requests to end a payment by hand. Call each under the payment's lock but `of_payment`."""
+    """Requests to end a payment by hand. Call every method but `of_payment` under the payment's lock."""
 
     async def add(self, resolution: Resolution) -> None: ...
 
@@ -172,4 +172,4 @@ class ResolutionRepository(Protocol):
         """Oldest first, at most 100."""
 
     async def confirm(self, resolution: Resolution) -> None:
-        """Writes who confirmed it and when, once."""
+        """Records who confirmed it and when, once."""

@@ -1,4 +1,4 @@
-"""What use cases need of the events that providers send."""
+"""Ports of the events that providers send."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ LONGEST_RETRY = timedelta(hours=1)  # of handling a provider's event
 
 @dataclass(frozen=True)
 class ProviderEvent:
-    """A provider's event. `digest` is of the body as it came, `body` what was kept of that: empty in the end.
-    `next_attempt_at` None = handled."""
+    """A provider's event. `digest` is of the raw body, `body` its stored part, emptied in the end. `next_attempt_at`
+    None = handled."""
 
     id: str
     provider: str
@@ -28,7 +28,7 @@ class ProviderEvent:
     result: str | None = None
 
     def is_dated_ahead(self, now: datetime) -> bool:
-        """Whether it waits for an instant where a clock that was ahead has put it."""
+        """Whether it waits for an instant that only a clock ahead of time can have set."""
         last = now + CLOCK_SLACK
         due = self.next_attempt_at
         return due is not None and due > last and (self.received_at > last or due > last + LONGEST_RETRY)
@@ -39,14 +39,14 @@ class SignatureFault(Enum):
 
     NO_CREDENTIALS = "NO_CREDENTIALS"
     NO_SIGNATURE = "NO_SIGNATURE"
-    OTHER_ENVIRONMENT = "OTHER_ENVIRONMENT"  # right for the other environment's secret
+    OTHER_ENVIRONMENT = "OTHER_ENVIRONMENT"  # right under the other environment's secret
     WRONG_SECRET = "WRONG_SECRET"  # noqa: S105 - a word, not a secret
 
 
 @dataclass(frozen=True)
 class RefusedEvent:
-    """An event that was refused for its signature: enough to notice a wrong secret and nothing that it held. `slot`
-    bounds how many are kept; `headers` are harmless ones alone."""
+    """An event refused for its signature: enough to notice a wrong secret, and nothing of its content. `slot` bounds
+    how many are kept; `headers` are only harmless ones."""
 
     provider: str
     environment: Environment
@@ -64,10 +64,10 @@ class ProviderEventRepository(Protocol):
         """False when (provider, environment, digest) is already there."""
 
     async def lock_due(self, now: datetime, limit: int) -> list[ProviderEvent]:
-        """Those whose `next_attempt_at` has come, oldest first, locked, skipping what others hold."""
+        """Those whose `next_attempt_at` has come, oldest first, locked, skipping locked ones."""
 
     async def count_due(self, now: datetime, most: int) -> int:
-        """How many of those there are, counted up to `most`."""
+        """The number of due events, counted up to `most`."""
 
     async def save(self, event: ProviderEvent) -> None: ...
 
@@ -81,5 +81,5 @@ class ProviderEventRepository(Protocol):
         """Empties the bodies of events handled before then, oldest first; how many."""
 
     async def remove(self, before: datetime, after: str, limit: int) -> tuple[int, str | None]:
-        """Of the next `limit` events in the order of their ids that were received before then, deletes those that are
-        handled; how many, and the last id looked at, None past the end."""
+        """Looks at the next `limit` events by id that were received before then and deletes the handled ones; how many,
+        and the last id looked at, None past the end."""

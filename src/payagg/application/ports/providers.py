@@ -1,4 +1,4 @@
-"""What use cases need of a payment provider."""
+"""The port of a payment provider."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from payagg.domain.values import Environment
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a seeded gateway shows from the start; `logo` draws a PNG."""
+class Branding:
+    """The name, description and logo of a seeded gateway; `logo` returns a PNG."""
 
     name: str
     description: str | None = None
@@ -23,8 +23,8 @@ class Look:
 
 @dataclass(frozen=True)
 class ProviderEventRoute:
-    """One receiving address. `path` follows /webhooks; `unconfigured` is the answer without credentials, looked at
-    before the signature."""
+    """One inbound route. `path` follows /webhooks; `unconfigured` is the refusal without credentials, checked before
+    the signature."""
 
     operation_id: str  # the same whatever the slugs are
     slug: str
@@ -35,18 +35,18 @@ class ProviderEventRoute:
 
 
 class Provider(Protocol):
-    """One processor's protocol. Raises ProviderFault alone; every call is bounded in time and bytes."""
+    """One processor's protocol. Raises only ProviderFault; every call is bounded in time and bytes."""
 
     @property
     def slug(self) -> str: ...
 
     @property
     def starts_alone(self) -> bool:
-        """Whether `start_charge` calls nobody, so that it says nothing about the provider's health."""
+        """Whether `start_charge` makes no call, so it is no evidence of the provider's health."""
 
     @property
     def credential_names(self) -> tuple[str, ...]:
-        """The names that it reads of the credentials; others are kept and not looked at."""
+        """The names of the credentials it reads; others are stored and ignored."""
 
     def check_credentials(self, credentials: Mapping[str, str]) -> None:
         """Raises Refusal(VALIDATION_ERROR, field='credentials.<name>') for a key under the wrong environment."""
@@ -56,8 +56,8 @@ class Provider(Protocol):
     def is_switched_on(self, credentials: Mapping[str, str], environment: Environment) -> bool: ...
 
     def account(self, credentials: Mapping[str, str], environment: Environment) -> str | None:
-        """A fingerprint of the account and the address that the credentials name; None where there is none. Two that
-        differ may both be right, but neither has the other's charges."""
+        """A fingerprint of the account and address in the credentials; None without an account. Accounts with different
+        fingerprints do not have each other's charges."""
 
     async def start_charge(self, charge: Charge) -> HandOff: ...
 
@@ -69,20 +69,20 @@ class Provider(Protocol):
         """Whether the signature over the raw bytes is right; `headers` has lower-case names. Constant time."""
 
     def signing_secret(self, credentials: Mapping[str, str], environment: Environment) -> Mapping[str, str]:
-        """The one credential that `is_authentic` goes by, under a name it reads; empty when there is none."""
+        """The one credential that `is_authentic` uses, by its name; empty when there is none."""
 
     def read_event(self, body: bytes) -> ProviderReport | None:
         """The report in an authentic body, None for events that are not ours; raises ProviderFault(MALFORMED)."""
 
     def redact_event(self, body: bytes) -> bytes:
-        """What of a body may be kept: all that `read_event` reads, which comes to the same of both, and nothing of the
+        """The part of a body that may be stored: all that `read_event` reads, with an equal result, and nothing of the
         payer, the card or an authorisation to charge it again."""
 
 
 @dataclass(frozen=True)
 class LinePage:
-    """Lines of a provider's list or statement. `unreadable` says where each of the others stood, and nothing of what
-    was in it; `total` how many the whole list has, where it says so."""
+    """Lines of a provider's list or statement. `unreadable`: the positions of the other lines, without their content;
+    `total`: the length of the whole list, when given."""
 
     lines: Sequence[ProviderLine]
     unreadable: Sequence[str] = ()
@@ -90,11 +90,11 @@ class LinePage:
 
 
 class ProviderLists(Protocol):
-    """What a provider can be asked for at once. Reads alone, so a failed one is asked again a few times."""
+    """A provider's lists. They are reads, so a failed one is repeated a few times."""
 
     @property
     def kinds(self) -> Sequence[LineKind]:
-        """The lists that it has."""
+        """The lists that the provider has."""
 
     def lines(
         self,
@@ -104,8 +104,9 @@ class ProviderLists(Protocol):
         credentials: Mapping[str, str],
         environment: Environment,
     ) -> AsyncIterator[LinePage]:
-        """All lines from `since` on and before `until`, a page at a time and at most so many requests a second. Raises
-        ProviderFault; each call is bounded in time and bytes."""
+        """All lines from `since` on and before `until`, a page at a time, at a bounded rate. Raises ProviderFault; each
+        call is bounded in time and bytes."""
 
     def read_statement(self, content: bytes, environment: Environment) -> LinePage:
-        """The lines of a CSV file as the provider exports it, columns by name. Raises VALIDATION_ERROR on `file`."""
+        """The lines of a CSV file in the provider's export format, columns by name. Raises VALIDATION_ERROR on
+        `file`."""

@@ -1,4 +1,4 @@
-"""What lists and reports need: search, anomalies, adjustments and reconciliation runs."""
+"""Ports of lists and reports: search, anomalies, adjustments and reconciliation runs."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTo
 from payagg.domain.reconciliation import OurPayment, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 
-# Bytes of metadata on one page: what is rendered at once, while all other callers of the process wait.
+# Bytes of metadata on one page, which is rendered at once while the process's other callers wait.
 PAGE_BYTES = 128 * 1024
 
 
 class PaymentSearchRepository(Protocol):
-    """Payments by what they have in common. A filter by idempotency key needs the business too."""
+    """Payments by filter. A filter by idempotency key needs the business too."""
 
     async def page(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
     ) -> tuple[list[Payment], bool]:
         """At most `limit`, and whether there are more: newest first, strictly after the cursor, as stored; `now`
-        decides what has expired. A page ends early with the payment whose metadata takes it to PAGE_BYTES. None is
-        shown while a transaction that may still commit an earlier one is open, so a cursor never passes a payment by;
-        what is looked up by reference or idempotency key is shown at once."""
+        decides what has expired. A page ends early with the payment whose metadata takes it to PAGE_BYTES. No payment
+        is listed while a transaction that may commit an earlier one is open, so a cursor never skips one; a look-up by
+        reference or idempotency key shows it at once."""
 
     async def totals(self, wanted: PaymentFilter, now: datetime, most: int) -> list[PaymentTotal]:
-        """By day, then status in the machine's order, for a filter by business, environment, status and time alone;
-        reads the entry of every payment that is counted, and of no more than `most`."""
+        """By day, then status in the machine's order, for a filter by business, environment, status and time only.
+        Reads the index entry of each counted payment, at most `most`."""
 
 
 @dataclass(frozen=True)
 class AnomalyFilter:
-    """None lets any through. `after` is the id of the last one of the page before."""
+    """None = no filter. `after` is the last id of the page before."""
 
     status: AnomalyStatus | None = None
     kind: AnomalyKind | None = None
@@ -45,7 +45,7 @@ class AnomalyFilter:
 
     @property
     def kinds(self) -> tuple[AnomalyKind, ...] | None:
-        """Those that `kind` and `severity` let through; None = all."""
+        """The kinds that `kind` and `severity` select; None = all."""
         if self.severity is None:
             return None if self.kind is None else (self.kind,)
         of_severity = [kind for kind in AnomalyKind if severity_of(kind) is self.severity]
@@ -54,11 +54,11 @@ class AnomalyFilter:
 
 @dataclass(frozen=True)
 class AdjustmentFilter:
-    """`after` is the id of the last one of the page before."""
+    """`after` is the last id of the page before."""
 
     business_id: str
     environment: Environment
-    needs_attention: bool = False  # only those that do
+    needs_attention: bool = False  # only those that need it
     after: str | None = None
 
 
@@ -72,62 +72,62 @@ class AnomalyRepository(Protocol):
         """Newest first, at most 1,000."""
 
     async def of_payments(self, references: Collection[str]) -> list[Anomaly]:
-        """Of each payment as `of_payment`."""
+        """As `of_payment`, for each payment."""
 
     async def lock(self, anomaly_id: str) -> Anomaly | None: ...
 
     async def save(self, anomaly: Anomaly) -> None:
-        """Only what people do about it; the fact itself cannot change."""
+        """Saves only what people did about it; the fact itself cannot change."""
 
     async def notify(self, anomaly_id: str, sequence: int) -> None:
-        """Writes the number of the event that told the merchant, once. Call under the payment's lock."""
+        """Records the sequence of the event that notified the merchant, once. Call under the payment's lock."""
 
     async def page(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
         """Newest first: ids are ordered by time."""
 
     async def count_open(self) -> dict[AnomalyKind, int]:
-        """How many of each kind are not closed."""
+        """The number of unclosed ones by kind."""
 
 
 class AdjustmentRepository(Protocol):
-    """What happened to the money of settled payments."""
+    """Adjustments: what happened to the money of settled payments."""
 
     async def page(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
-        """Those an event told, newest first by the latest fact of each."""
+        """Those sent by an event, newest first by the latest fact of each."""
 
     async def totals(self, wanted: PaymentFilter) -> list[AdjustmentTotal]:
-        """The same added up by day and kind, in this order; `wanted` says whose, of which environment and of what time,
-        which is the adjustments' own."""
+        """Their totals by day and kind, in this order; `wanted` gives business, environment and time, which is the
+        adjustments' own."""
 
 
 class ReconciliationRepository(Protocol):
-    """Runs, their findings, and what of our payments they compare."""
+    """Runs, their findings, and the payments they compare."""
 
     async def add(self, run: ReconciliationRun) -> None: ...
 
     async def claim(self, run: ReconciliationRun, stale: datetime) -> str | None:
-        """Adds the run and returns its id, unless its `claim` is taken: then that run begins anew and its id is
-        returned where it has not ended and began before `stale`, and None otherwise."""
+        """Adds the run and returns its id. When its `claim` is taken by a run that began before `stale` and has not
+        ended, that run starts again and its id is returned; otherwise None."""
 
     async def get(self, run_id: str) -> ReconciliationRun | None: ...
 
     async def end(self, run: ReconciliationRun, findings: Sequence[ReconciliationFinding]) -> None:
-        """Its end and totals, once, and all that it found."""
+        """Stores the run's end, totals and findings, once."""
 
     async def page(self, after: str | None, limit: int) -> list[ReconciliationRun]:
         """Newest first, strictly older than the id `after`."""
 
     async def findings(self, run_id: str, after: int, limit: int) -> list[ReconciliationFinding]:
-        """By number, past `after`."""
+        """By number, after `after`."""
 
     async def handed_off(
         self, gateway: str, environment: Environment, since: datetime, until: datetime, after: str, limit: int
     ) -> list[tuple[datetime, OurPayment]]:
-        """Payments whose payer was sent to the gateway from `since` on and before `until`, with that instant, in the
-        order of both; of those sent at `since` itself the ones past the reference `after`."""
+        """Payments handed off to the gateway from `since` on and before `until`, with that instant, sorted by instant
+        and reference; of those at `since` itself only references after `after`."""
 
     async def of_gateway(self, gateway: str, environment: Environment, references: Collection[str]) -> list[OurPayment]:
-        """Those of these references that are payments of the gateway."""
+        """The gateway's payments among these references."""
 
     async def unknown(self, provider_references: Collection[str]) -> list[Anomaly]:
-        """Anomalies without a payment that tell of these."""
+        """Anomalies without a payment about these."""

@@ -1,4 +1,4 @@
-"""What the console needs of whoever signs people in: an OpenID Connect issuer."""
+"""The port of an OpenID Connect issuer, for the console's sign-in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,17 +6,17 @@ from typing import Any, Protocol
 
 
 class IssuerAway(Exception):
-    """The issuer cannot be reached, or answers otherwise than the protocol says; its words name no content."""
+    """The issuer cannot be reached, or breaks the protocol; the message holds none of its content."""
 
 
 class SignInRefused(Exception):
-    """The issuer refuses the sign-in, or its ID token does not hold."""
+    """The issuer refuses the sign-in, or its ID token is invalid."""
 
 
 @dataclass(frozen=True)
 class SignInFlow:
-    """What binds an answer of the issuer to the browser that asked: drawn for one sign-in, 43 or more characters of
-    `verifier` (RFC 7636, 4.1)."""
+    """Binds the issuer's answer to the browser that began the sign-in: drawn for one sign-in, `verifier` of 43 or more
+    characters (RFC 7636, 4.1)."""
 
     state: str
     nonce: str = field(repr=False)
@@ -26,10 +26,10 @@ class SignInFlow:
 class SignInIssuer(Protocol):
     @property
     def host(self) -> str:
-        """Its name for people."""
+        """The issuer's name for people."""
 
     async def page(self, flow: SignInFlow, redirect_uri: str) -> str:
         """Where the browser goes to sign in; raises IssuerAway."""
 
     async def claims(self, code: str, flow: SignInFlow, redirect_uri: str) -> Mapping[str, Any]:
-        """What the issuer says of who signed in, a text `sub` among it; raises IssuerAway or SignInRefused."""
+        """The claims of the user, with a text `sub`; raises IssuerAway or SignInRefused."""

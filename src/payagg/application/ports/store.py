@@ -1,4 +1,4 @@
-"""The database as the use cases see it: transactions, the queue of deliveries, and calls that are one each."""
+"""The port of the database: transactions, the queue of deliveries, and calls that are one transaction each."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -51,7 +51,7 @@ from payagg.domain.values import Environment
 
 
 class Transaction(Protocol):
-    """One database transaction, seen as the tables' repositories."""
+    """One database transaction, as repositories."""
 
     @property
     def businesses(self) -> BusinessRepository: ...
@@ -133,8 +133,8 @@ class Transaction(Protocol):
 
 
 class Store(Protocol):
-    """`begin` is the general way; the other calls are single statements that each are a whole transaction, so an
-    adapter may let callers that wait at the same moment share one round trip and one commit."""
+    """`begin` is the general way; every other call is one statement and one transaction, so an adapter may batch
+    concurrent callers into one round trip and one commit."""
 
     def begin(self) -> AbstractAsyncContextManager[Transaction]:
         """Leaving the block commits, raising rolls back."""
@@ -143,7 +143,7 @@ class Store(Protocol):
     def queue(self) -> DeliveryQueue: ...
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
-        """Read at the moment of the call: a revocation that was answered before is seen."""
+        """Read at the moment of the call: it sees every revocation answered before."""
 
     async def touch_key(self, key_id: str, now: datetime) -> None:
         """Writes `last_used_at`, unless another process did within the minute."""
@@ -155,13 +155,13 @@ class Store(Protocol):
         """By its digest, read at the moment of the call."""
 
     async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
-        """With `cached`, a holder read some time ago: raises KeyStateChanged unless its standing is still the same."""
+        """With `cached`, a holder read earlier: raises KeyStateChanged unless its state is the same."""
 
     async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
         """The stored payment and whether it is new; the original when its idempotency key is taken.
 
-        Durable when it returns. Raises ReferenceTaken. With `cached` as above: then nothing is added, and
-        no original shown, for a holder that stands otherwise by now.
+        Durable when it returns. Raises ReferenceTaken. With `cached` as above: for a holder whose state differs nothing
+        is added and no original is returned.
         """
 
     async def find_original(
@@ -170,40 +170,38 @@ class Store(Protocol):
         """The payment that holds the idempotency key; with `cached` as above."""
 
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
-        """A payment and whose it is, for its payer."""
+        """A payment and its business, for its payer."""
 
     async def find_choices(self, business_id: str) -> GatewayChoices:
-        """As `GatewayRepository.choices`, where nothing is to be decided in a transaction."""
+        """As `GatewayRepository.choices`, outside a transaction."""
 
     async def find_retiring_gateways(self, slug: str) -> list[Gateway]:
-        """Whose secrets may sign events under the slug: the living gateway, then DELETED ones that have secrets on
+        """Gateways whose secrets may sign events under the slug: the one not deleted, then DELETED ones with secrets on
         file, the latest deleted first."""
 
     async def make_partitions(self, prefix: str, now: datetime) -> int:
-        """Makes room for what payments of the prefix are to leave in the weeks to come, where a store needs any;
-        how much it made."""
+        """Creates the partitions of the coming weeks for the prefix's payments, if the store has any; how many."""
 
     async def drop_partitions(self, before: datetime) -> int:
-        """Removes whole what lies in partitions that were over at `before`, but nothing that is younger or pending;
-        how many it dropped."""
+        """Drops partitions that ended by `before` and hold nothing younger or pending; how many."""
 
     async def begin_check(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
-        """Whether the caller may ask the provider about the attempt now: one conditional update of `last_ask_at`."""
+        """Whether the caller may check the attempt at its provider now: one conditional update of `last_ask_at`."""
 
     async def is_current(self) -> bool:
-        """Whether this code may work on the schema; raises Unavailable when it cannot be asked."""
+        """Whether this code may work on the schema; raises Unavailable when the database is away."""
 
     async def versions(self) -> tuple[str, str]:
-        """The database's own, and the newest migration that it has."""
+        """The versions of the database and of its newest migration."""
 
     async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
-        """Adds what this process counted (name, then labels) to the totals of all processes."""
+        """Adds this process's counts (name, then labels) to the totals of all processes."""
 
     async def counts(self) -> dict[tuple[str, ...], int]: ...
 
     async def count_hit(self, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
-        """Counts one more in `bucket`, over all processes. Where there is no room in the window that ends `now`, it
-        counts nothing and says when there will be."""
+        """Counts one more in `bucket`, over all processes. When the window that ends `now` is full, it counts nothing
+        and returns when there will be room."""
 
     async def keep_refused(self, event: RefusedEvent) -> None:
-        """In the place of the one before in the same provider, environment, fault and slot."""
+        """Replaces the one with the same provider, environment, fault and slot."""

@@ -1,4 +1,4 @@
-"""What upkeep needs: instants that lie ahead of the clock, and sealed values."""
+"""Ports of upkeep: instants ahead of the clock, and sealed values."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,16 +10,16 @@ from payagg.domain.webhook import secret_context
 
 
 class FutureInstantRepository(Protocol):
-    """Instants that the database's clock left behind when it was ahead, of what waits for them."""
+    """Due instants written while the database's clock was ahead."""
 
     async def pull_back(self, now: datetime, after: str) -> tuple[int, str | None]:
-        """Asks, deliveries and provider events that wait for an instant where no rule can have put it are due `now`,
-        and no instant of theirs lies behind that. Looks at the next few hundred asks past `after`, and where that is
-        empty at as many of the others; how many there were, and where to go on, None past the end."""
+        """Makes checks, deliveries and provider events due `now` whose instant no rule can have set. Looks at the next
+        few hundred checks after `after`, and when that is empty also at as many deliveries and events; returns how many
+        changed, and where to continue, None past the end."""
 
 
 class SealedKind(Enum):
-    """What lies sealed at rest; a value is its name in the audit trail."""
+    """Kinds of data sealed at rest; a value is its name in the audit trail."""
 
     GATEWAY_CREDENTIALS = "gatewayCredentials"
     REPLACED_SECRETS = "replacedSecrets"  # of gateways
@@ -27,7 +27,7 @@ class SealedKind(Enum):
     ENDPOINT_PREVIOUS = "previousWebhookSecrets"
 
     def context(self, owner_id: str) -> str:
-        """What a blob of the gateway or endpoint is bound to in the vault."""
+        """The vault's context for a blob of this gateway or endpoint."""
         if self is SealedKind.GATEWAY_CREDENTIALS:
             return owner_id
         return replaced_context(owner_id) if self is SealedKind.REPLACED_SECRETS else secret_context(owner_id)
@@ -35,7 +35,7 @@ class SealedKind(Enum):
 
 @dataclass(frozen=True)
 class SealedBlob:
-    """`owner_id` is the gateway's or the endpoint's, deleted and removed ones included."""
+    """`owner_id` is the gateway's or endpoint's id, deleted and removed ones included."""
 
     owner_id: str
     blob: bytes = field(repr=False)
@@ -46,4 +46,4 @@ class SealedRepository(Protocol):
         """By owner, strictly after the id `after`."""
 
     async def replace(self, kind: SealedKind, owner_id: str, before: bytes, after: bytes) -> bool:
-        """False, and nothing is changed, where the owner has another blob than `before` by now, or none."""
+        """False, and nothing changes, when the owner's blob is no longer `before`."""

@@ -1,4 +1,4 @@
-"""What deliveries of webhooks need: endpoints and events in the database, the queue, and a sender."""
+"""Ports of webhooks: endpoints and events in the database, the queue, and a sender."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 
 @dataclass(frozen=True)
 class DeliveryAttemptResult:
-    """What came of one HTTP try to a merchant. `status_code` None = no answer; `error` says why, without secrets."""
+    """The result of one HTTP attempt. `status_code` None = no answer; `error` is the reason, without secrets."""
 
     status_code: int | None
     error: str | None
@@ -23,7 +23,7 @@ class DeliveryAttemptResult:
         return self.status_code is not None and 200 <= self.status_code < 300
 
 
-# Deliveries that end without a try.
+# Deliveries that end without an attempt.
 SWITCHED_OFF = DeliveryAttemptResult(None, "the endpoint is switched off", 0)
 
 
@@ -34,8 +34,8 @@ class Sender(Protocol):
     async def send(
         self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str, is_test: bool = False
     ) -> DeliveryAttemptResult:
-        """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does. What is
-        shared is budgeted by `owner`, a business's id, and for tests apart."""
+        """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does. Shared
+        resources are budgeted by `owner`, a business's id, and separately for tests."""
 
 
 class EndpointRepository(Protocol):
@@ -47,7 +47,7 @@ class EndpointRepository(Protocol):
     async def subscribers_of(
         self, owners: Collection[tuple[str, Environment]]
     ) -> dict[tuple[str, Environment], list[WebhookEndpoint]]:
-        """Active endpoints of each business and environment, oldest first; nothing for one that has none."""
+        """Active endpoints by business and environment, oldest first; no entry for one without any."""
 
     async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
         """Active endpoints of that environment."""
@@ -56,46 +56,46 @@ class EndpointRepository(Protocol):
         """Locked for update."""
 
     async def get(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        """Not locked: for reads, which must not wait for the queue's counters."""
+        """Not locked: reads must not wait for the queue's counters."""
 
     async def add(self, endpoint: WebhookEndpoint) -> None: ...
 
     async def save(self, endpoint: WebhookEndpoint) -> None:
-        """Everything but the counters and `failing_since`, which the queue moves; activation and a new address
+        """Saves everything but the counters and `failing_since`, which the queue owns; activation and a new address
         clear the latter."""
 
     async def remove(self, endpoint_id: str, now: datetime) -> None:
-        """Switched off, and shown by nothing here any more; it goes with the last of its log. What is still to be
-        delivered ends as it does where an endpoint is switched off."""
+        """Deactivates the endpoint and hides it; its row is deleted with the last of its log. Pending deliveries end as
+        for a deactivated endpoint."""
 
 
 class WebhookEventRepository(Protocol):
-    """Events and their deliveries. A delivery row is written with the status change that caused it."""
+    """Events and their deliveries. A delivery row is written in the transaction of the status change."""
 
     async def last_id(self, business_id: str, environment: Environment) -> str | None:
-        """The greatest id of the business's events there. Call under the lock of the payment that the next one tells
-        of: no event that a cursor may stand at already is missed then."""
+        """The greatest id of the business's events there. Call under the lock of the next event's payment, so its id is
+        past any cursor."""
 
     async def emit(self, event: Event, deliveries: Sequence[Delivery]) -> None: ...
 
     async def deliveries(
         self, endpoint_id: str, offset: int, limit: int, after: str | None = None
     ) -> tuple[list[Delivery], int]:
-        """A page, newest first, and the total from counters. Strictly older than the id `after` where it is given;
-        what stands before the offset costs time, what stands before `after` does not."""
+        """A page, newest first, and the total from counters. With `after`: strictly older than that id. An offset costs
+        time by its size; `after` does not."""
 
     async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
-        """Locked for update. Lock its endpoint first, as the queue does."""
+        """Locked for update. Lock the endpoint first, as the queue does."""
 
     async def own_delivery(self, reference: str, delivery_id: str) -> Delivery | None:
         """One to the payment's own address, locked for update."""
 
     async def redeliver(self, delivery: Delivery, now: datetime) -> None:
-        """PENDING again and due now, under the same ids; counters follow."""
+        """Makes it PENDING and due now, under the same ids; counters follow."""
 
     async def page(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
-        """Past events in the order of their ids, strictly after the cursor. None is shown while a transaction that
-        may still commit an earlier one is open, so a cursor never passes an event by."""
+        """Past events by id, strictly after the cursor. No event is listed while a transaction that may commit an
+        earlier one is open, so a cursor never skips one."""
 
     async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]: ...
 
@@ -106,59 +106,60 @@ class WebhookEventRepository(Protocol):
 
 
 class DeliveryQueue(Protocol):
-    """The outbox's sending side; each call is its own short transaction."""
+    """The outbox's sending side; each call is one short transaction."""
 
     async def claim(
         self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
     ) -> list["ClaimedDelivery"]:
-        """Due deliveries, leased and counted as a try: in flight in one partition as many as its endpoint's
-        `concurrency` (CONCURRENCY_START where there is none) and `per_partition` allow, one where the endpoint is
-        failing, and at most `failing` of such, chosen so that none waits for ever.
+        """Claims due deliveries: leases them and counts an attempt. In flight in one partition are at most its
+        endpoint's `concurrency` (CONCURRENCY_START without one) and `per_partition`; one when the endpoint is failing,
+        and at most `failing` of those, chosen so none waits for ever.
 
-        A delivery whose lease ran out is claimed again under the same number of tries, and `lost_tries` counts it.
-        None that waits as a suspect is among them."""
+        A delivery whose lease expired is claimed again under the same number of attempts, and `lost_tries` counts it.
+        Poison messages are excluded.
+        """
 
     async def claim_poison_message(self, now: datetime, lease: timedelta) -> "ClaimedDelivery | None":
-        """The suspect that has been due longest, leased as by `claim` whatever else is in flight in its partition."""
+        """The poison message due longest, leased as by `claim` whatever else is in flight in its partition."""
 
     async def finish(self, results: Sequence["DeliveryResult"]) -> None:
-        """Records tries whose token still matches; moves counters and, unless the try was uncounted or the endpoint's
-        address was changed meanwhile, `concurrency`, `failing_since` and deactivation, which goes into the audit
-        trail. A record ends a run of lost tries; a result that is `lost` tells of that run alone."""
+        """Records attempts whose token still matches. Updates counters and, unless the attempt was uncounted or the
+        endpoint's address changed meanwhile, `concurrency`, `failing_since` and deactivation, with its audit entry. A
+        record ends a run of lost attempts; a `lost` result is about that run alone."""
 
     async def release(self, claimed: Sequence["ClaimedDelivery"]) -> None:
-        """Hands back what a stopping worker had not started; the try is not counted."""
+        """Releases what a stopping worker had not started; the attempt is not counted."""
 
     async def oldest_due(self, now: datetime) -> datetime | None: ...
 
     async def due(self, now: datetime, limit: int) -> int:
-        """How many deliveries are due and in nobody's hands; counted up to `limit`."""
+        """The number of deliveries due and not leased; counted up to `limit`."""
 
     async def count_deactivated(self) -> int:
-        """How many endpoints are switched off."""
+        """The number of deactivated endpoints."""
 
     async def purge(self, before: datetime, limit: int) -> int:
-        """Deletes ended deliveries and events older than `before`, and removed endpoints that have no delivery left,
-        in a bounded batch."""
+        """Deletes a bounded batch of ended deliveries and events older than `before`, and removed endpoints without
+        deliveries."""
 
 
 @dataclass(frozen=True)
 class ClaimedDelivery:
-    """A leased delivery with what sending needs. `secrets` are the sealed signing secrets, newest first, with the
-    endpoint id each was sealed for."""
+    """A leased delivery with what sending needs. `secrets` are the sealed signing secrets, newest first, each with its
+    endpoint id."""
 
     delivery: Delivery
     body: bytes
     url: str
     secrets: tuple[tuple[str, bytes], ...]
-    is_lease_expired: bool = False  # another worker's lease ran out before it recorded its try
-    is_failing: bool = False  # the endpoint was, when this was claimed
+    is_lease_expired: bool = False  # another worker's lease expired before it recorded its attempt
+    is_failing: bool = False  # the endpoint was failing at the claim
 
 
 @dataclass(frozen=True)
 class DeliveryResult:
-    """The result of one try: `retry_at` None ends the delivery, `deactivate` switches the endpoint off, and one that is
-    `uncounted` failed through us and says nothing of the endpoint. Where `lost` none was made: the ones before were
+    """The result of one attempt: `retry_at` None ends the delivery, `deactivate` deactivates the endpoint; an
+    `uncounted` one failed through us and is no evidence of the endpoint. `lost`: no attempt was made; those before were
     lost with their workers."""
 
     claimed: ClaimedDelivery

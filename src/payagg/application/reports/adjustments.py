@@ -1,4 +1,4 @@
-"""What merchants see of many payments' adjustments: a list to work through."""
+"""Merchants' list of adjustments over all their payments."""
 
 from payagg.application.ports.reports import AdjustmentFilter
 from payagg.application.ports.store import Store

@@ -1,4 +1,4 @@
-"""Working off anomalies: what operators list, acknowledge and close."""
+"""Anomalies for operators: list, acknowledge, assign, note, close."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ class Anomalies:
     entropy: Entropy
 
     async def list_anomalies(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
-        """A page, newest first; the next one follows the last id."""
+        """A page, newest first; the next page follows the last id."""
         async with self.store.begin() as tx:
             return await tx.anomalies.page(wanted, limit)
 
@@ -35,7 +35,7 @@ class Anomalies:
 
     @retry_on_conflict
     async def close(self, anomaly_id: str, reason: str, *, by: Actor) -> Anomaly:
-        """`reason` says what was done. Raises VALIDATION_ERROR, NOT_FOUND or ANOMALY_ALREADY_CLOSED."""
+        """`reason`: what was done. Raises VALIDATION_ERROR, NOT_FOUND or ANOMALY_ALREADY_CLOSED."""
         async with self.store.begin() as tx:
             anomaly = _or_not_found(await tx.anomalies.lock(anomaly_id))
             closed = anomaly.close(by.name, reason, self.clock.now())
@@ -75,7 +75,7 @@ def _or_not_found(anomaly: Anomaly | None) -> Anomaly:
 
 
 def line_of(anomaly: Anomaly, now: datetime) -> str:
-    """One line for a person: id, date, status, severity, age, who works on it, what. A dispute's due date is a fact."""
+    """One line for a person: id, date, status, severity, age, assignee, kind and facts, with a dispute's due date."""
     facts = ", ".join(f"{name} {value}" for name, value in anomaly.details.items())
     who = f"{anomaly.status.value:12}  {anomaly.severity.value:18}  {age_of(anomaly.age(now)):>8}"
     what = f"{anomaly.kind.value} {anomaly.reference or '-'} {facts}"
@@ -83,7 +83,7 @@ def line_of(anomaly: Anomaly, now: datetime) -> str:
 
 
 def age_of(age: timedelta) -> str:
-    """For a person: the largest two of days, hours and minutes."""
+    """For a person: the two largest units of days, hours and minutes."""
     minutes = int(age.total_seconds()) // 60
     days, hours = minutes // 1440, minutes // 60 % 24
     return f"{days} d {hours} h" if days else f"{hours} h {minutes % 60} m" if hours else f"{minutes} m"

@@ -1,4 +1,4 @@
-"""The timeline of one payment: everything that happened to it, in order, with who and why. No personal data."""
+"""The timeline of one payment: everything that happened to it, in order, with actor and reason. No personal data."""
 
 from datetime import datetime
 
@@ -25,8 +25,8 @@ Line = tuple[datetime, str]
 async def timeline(
     store: Store, reference: str, archive: ArchiveReader | None = None, sealed: GatewayCredentials | None = None
 ) -> list[str]:
-    """Lines to print; raises PAYMENT_NOT_FOUND, or says to which cell the payment moved. What is archived is read
-    there; where it cannot be, a line says so. `sealed` opens the accounts that the charges are compared with."""
+    """Lines to print; raises PAYMENT_NOT_FOUND, or names the cell the payment moved to. Archived rows are read from the
+    archive; a line names what cannot be read. `sealed` opens the accounts that the charges are compared with."""
     payment = await store.find_payment(reference)
     if payment is None:
         cell = await ForwardingRecords(store, has_cells=True).cell_of(reference)
@@ -83,7 +83,7 @@ async def timeline(
     lines += [(e.at, f"audit       {e.action} by {e.realm.value}:{e.subject}") for e in entries]
     lines += [line for anomaly in anomalies for line in _anomaly(anomaly)]
     lines += [line for resolution in resolutions for line in _resolution(resolution)]
-    # Sorting by the instant alone keeps cause before effect where both have the same one.
+    # The sort is by instant alone and stable, so of equal instants the cause comes first.
     return [_head(payment), *(f"{_time(at)}  {text}" for at, text in sorted(lines, key=lambda line: line[0]))]
 
 

@@ -13,13 +13,13 @@ from payagg.domain.payment_search import PaymentTotal
 
 COLUMNS = PaymentDetail.__struct_encode_fields__
 TOTAL_COLUMNS = ("date", "status", "adjustment", "count", "amount", "fee", "netAmount", "withFee", "effect")
-# A spreadsheet takes a cell that begins with one of these for a formula, some of them in their full-width form too; and
-# what it drops before it looks, or takes for the end of the cell before (OWASP, "CSV injection").
+# A spreadsheet reads a cell that begins with one of these as a formula, some in full-width form too; and characters
+# that it strips first or reads as the end of the previous cell (OWASP, "CSV injection").
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r", "\n", "\v", "\ufeff", ";=")  # noqa: RUF001
 
 
 def lines(rows: Iterable[Sequence[Any]]) -> bytes:
-    """The rows, each ending with CRLF. Every CSV of ours is written here."""
+    """The rows, each ending with CRLF. Every CSV is written here."""
     written = StringIO(newline="")
     csv.writer(written).writerows([cell(value) for value in row] for row in rows)
     return written.getvalue().encode()
@@ -32,8 +32,8 @@ def cells(payment: PaymentDetail) -> list[Any]:
 
 
 def total_cells(total: PaymentTotal | AdjustmentTotal) -> list[Any]:
-    """A total's values in the order of TOTAL_COLUMNS: `status` stands where payments were added up, `adjustment`, the
-    kind, where adjustments were; what one of them does not have is empty. Sums in kobo."""
+    """A total's values in the order of TOTAL_COLUMNS: a total of payments has `status`, one of adjustments has
+    `adjustment`, the kind; the other columns are empty. Sums in kobo."""
     if isinstance(total, PaymentTotal):
         known = [total.fee, total.net_amount, total.with_fee]
         return [total.day, total.status.value, None, total.count, total.amount, *known, None]
@@ -41,7 +41,7 @@ def total_cells(total: PaymentTotal | AdjustmentTotal) -> list[Any]:
 
 
 def cell(value: Any) -> str:
-    """A value as text; one that a spreadsheet would run gets an apostrophe before it, which it does not show."""
+    """A value as text; a formula gets a leading apostrophe, which spreadsheets do not show."""
     if isinstance(value, str):
         return "'" + value if value.startswith(_FORMULA) else value
     if isinstance(value, dict | list):

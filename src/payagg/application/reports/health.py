@@ -1,4 +1,4 @@
-"""The service's health as one answer: how late the queues are, which providers are paused, what waits for a person."""
+"""The service's health: how late the queues are, which providers are paused, what waits for a person."""
 
 import sys
 from collections import Counter

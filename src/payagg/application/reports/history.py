@@ -1,4 +1,4 @@
-"""What is kept of one payment's way, read once for the timeline that operators print and the story that is shown."""
+"""One payment's history, read once for the operators' printed timeline and the API's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from payagg.domain.webhook import Delivery, Event
 
 @dataclass(frozen=True)
 class PaymentHistory:
-    """Of a payment that ended long ago transitions and attempts may be in the archive, and `archived` says where."""
+    """Transitions and attempts of an old payment may be in the archive; `archived` names the part."""
 
     transitions: list[Transition]
     attempts: list[Attempt]
@@ -32,7 +32,7 @@ async def history_of(tx: Transaction, reference: str) -> PaymentHistory:
 
 
 async def gateways_of(tx: Transaction, attempts: Sequence[Attempt]) -> list[Gateway]:
-    """Those that the attempts were made through, deleted ones too."""
+    """The gateways of the attempts, deleted ones included."""
     made_through = {attempt.gateway_id for attempt in attempts if attempt.gateway_id is not None}
     found = [await tx.gateways.get_any(gateway_id) for gateway_id in sorted(made_through)]
     return [gateway for gateway in found if gateway is not None]
@@ -41,5 +41,5 @@ async def gateways_of(tx: Transaction, attempts: Sequence[Attempt]) -> list[Gate
 def accounts_of(
     gateways: Sequence[Gateway], sealed: GatewayCredentials, environment: Environment
 ) -> dict[str | None, str | None]:
-    """The fingerprints of the provider accounts on file, by the gateway's id: a charge's is compared with it."""
+    """The fingerprints of the provider accounts on file, by gateway id, to compare the charges' with."""
     return {gateway.id: sealed.accounts(gateway).get(environment) for gateway in gateways}

@@ -1,4 +1,5 @@
-"""Reconciling with a provider's own lists or statement: what differs goes through the one judge, and is kept."""
+"""Reconciliation with a provider's own lists or statement: each difference goes through the domain's `judge` and is
+stored."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,14 +41,14 @@ from payagg.domain.values import Environment
 
 DAYS_MAX = 31
 PAGE = 2_000  # payments, or references, of one transaction
-# A provider dates a charge by its own clock, a moment before or after our hand-off: lines of so much before and after
-# the days are read too, and count where their payment is of the days.
+# A provider dates a charge by its own clock, shortly before or after our hand-off: lines this long before and after the
+# days are read too, and count when their payment belongs to the days.
 MARGIN = timedelta(hours=1)
-# Refunds and disputes change after the day that lists them: so far back they are read once more. Those are no part of a
-# run's sums, and a finding only where they are news.
+# Refunds and disputes change after the day that lists them, so they are read again this far back. These are no part of
+# a run's sums, and a finding only when they are new.
 LOOK_BACK = {LineKind.REFUND: timedelta(days=30), LineKind.DISPUTE: timedelta(days=90)}
-BEGIN = time(2)  # UTC; when the worker does yesterday: the last checkouts of the day are over
-STALE = timedelta(hours=1)  # after which a run of the worker that has not ended is begun anew
+BEGIN = time(2)  # UTC; when the worker reconciles yesterday, after the day's last checkouts
+STALE = timedelta(hours=1)  # after which an unfinished run of the worker starts again
 Progress = Callable[[str, int, int | None], None]  # which list, lines so far, of how many
 _LineKey = tuple[LineKind, str]
 _Known = dict[str, list[dict[str, Any]]]  # evidence by the provider's reference
@@ -55,7 +56,7 @@ _log = structlog.get_logger("payagg.reconciliation")
 
 
 def _silent(_list: str, _done: int, _total: int | None) -> None:
-    """For who watches nobody."""
+    """The default progress: none."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class _Read:
     lines: Sequence[ProviderLine]
     unreadable: Sequence[str]
     has_charges: bool
-    earlier: Collection[_LineKey] = ()  # of `lines`, what is not listed for the days themselves
+    earlier: Collection[_LineKey] = ()  # of `lines`, those from before the days
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class ReconciliationRuns:
 
     async def run_due(self) -> int:
         """Yesterday's LIVE payments of each provider that has lists and credentials, once over all workers; how many
-        runs this one ended. What failed is tried again after STALE."""
+        runs this one ended. A failed run is repeated after STALE."""
         now, done = self.clock.now(), 0
         if now.time() < BEGIN:
             return 0
@@ -192,19 +193,19 @@ class ReconciliationRuns:
         self, run: ReconciliationRun, lists: ProviderLists, credentials: Mapping[str, str], progress: Progress
     ) -> _Read:
         since, until = _days(run)
-        # A page that grows while it is read shows a line twice.
+        # A list that grows while it is read returns a line twice.
         lines: dict[_LineKey, ProviderLine] = {}
         earlier: dict[_LineKey, ProviderLine] = {}
         unreadable: list[str] = []
         margins = {kind: MARGIN if kind is LineKind.CHARGE else timedelta(0) for kind in lists.kinds}
         spans = [(kind, since - margin, until + margin) for kind, margin in margins.items()]
-        # A line has no instant everywhere, so what was asked for says which are the earlier ones.
+        # Not every line has an instant, so the requested range decides which are earlier ones.
         spans += [(kind, since - LOOK_BACK[kind], since) for kind in lists.kinds if kind in LOOK_BACK]
         for kind, begin, end in spans:
             is_earlier, read = end == since, 0
             async for page in lists.lines(kind, begin, end, credentials, run.environment):
                 (earlier if is_earlier else lines).update((_key(line), line) for line in page.lines)
-                unreadable += [] if is_earlier else page.unreadable  # which was a finding of its own day
+                unreadable += [] if is_earlier else page.unreadable  # which was a finding on its own day
                 read += len(page.lines) + len(page.unreadable)
                 progress(f"earlier {kind.value}" if is_earlier else kind.value, read, page.total)
         has_charges = LineKind.CHARGE in lists.kinds
@@ -212,7 +213,7 @@ class ReconciliationRuns:
 
     async def _work(self, run: ReconciliationRun, read: _Read) -> tuple[ReconciliationRun, list[ReconciliationFinding]]:
         since, until = _days(run)
-        # Without a list of charges nothing is known of what is not there.
+        # Without a list of charges, absence cannot be judged.
         payments = await self._handed_off(run, since, until) if read.has_charges else {}
         within = set(payments)
         asked = {line.reference for line in read.lines} - within
@@ -228,7 +229,7 @@ class ReconciliationRuns:
         if run.source != "list":
             check_unit(matches)
         known = await self._unknown(matches)
-        told: set[str] = set()  # anomalies that a refund's line was found to be about
+        told: set[str] = set()  # anomalies already matched to a refund's line
         findings: list[ReconciliationFinding] = []
         for place in read.unreadable:
             findings.append(unreadable_finding(run.id, len(findings) + 1, place))
@@ -277,7 +278,7 @@ class ReconciliationRuns:
 
     @retry_on_conflict
     async def _unknown(self, matches: Iterable[Match]) -> _Known:
-        """What is known already of money without a payment: of a payment's facts `Settlement` itself keeps one each."""
+        """Known facts about money without a payment; a payment's facts are deduplicated by `Settlement`."""
         strangers = [match for match in matches if match.bucket is MatchBucket.THERE_ONLY]
         told = {report.provider_reference for match in strangers for report in match.reports}
         known: _Known = {reference: [] for reference in told}
@@ -289,7 +290,7 @@ class ReconciliationRuns:
 
     @retry_on_conflict
     async def _is_told(self, match: Match, told: set[str]) -> bool:
-        """Whether its refund is known by an anomaly that is not among `told`, which it joins."""
+        """Whether an anomaly not in `told` is about this refund; adds it to `told`."""
         (line,) = match.lines
         async with self.store.begin() as tx:
             known = await tx.anomalies.of_payment(line.reference)
@@ -299,7 +300,7 @@ class ReconciliationRuns:
         return fact is not None
 
     async def _report(self, run: ReconciliationRun, match: Match, known: _Known, told: set[str]) -> str | None:
-        """What the reports of a match did, the first that did anything before the others; None without any."""
+        """The result of a match's reports: the first that changed something; None without any."""
         if match.is_refund and await self._is_told(match, told):
             return ReportEffect.UNCHANGED.value
         effects = []

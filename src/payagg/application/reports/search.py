@@ -1,4 +1,4 @@
-"""Finding payments again: lists, totals by day, exports. For one business, or for all of them to administrators."""
+"""Search for payments: lists, totals by day, exports. For one business, or for administrators over all."""
 
 import asyncio
 from collections import defaultdict
@@ -44,17 +44,17 @@ from payagg.domain.values import CURRENCY, REFERENCE_SHAPE, Environment, parse_e
 
 ShownPayment = tuple[Payment, PaymentDetail]
 Totals = tuple[list[PaymentTotal], list[AdjustmentTotal]]
-# What the summaries of a business read in a minute, each process for itself.
+# Rows that the summaries of one business may read in a minute, in each process.
 SUMMARY_READS = RateLimit(SUMMARY_PAYMENTS)
 SUMMARIES_REMEMBERED = 10_000  # businesses
 EXPORT_PAGE = PAGE_MAX  # payments that an export holds at a time
-EXPORT_SLICE = 20  # payments formatted before others get their turn: 5 ms where each has 16 KB of metadata
+EXPORT_SLICE = 20  # payments formatted before the loop yields: 5 ms when each has 16 KB of metadata
 EXPORT_WAIT = 10  # seconds after which to try again
 
 
 @dataclass(frozen=True)
 class PaymentQuery:
-    """A caller's parameters as text; `since` and `until` are called `from` and `to`."""
+    """A caller's parameters as text; `since` and `until` are `from` and `to` outside."""
 
     status: str | None = None
     since: str | None = None
@@ -62,7 +62,7 @@ class PaymentQuery:
     reference: str | None = None
     idempotency_key: str | None = None
     email: str | None = None
-    customer_email: str | None = None  # the same filter by the name that payments have it under
+    customer_email: str | None = None  # the same filter under the payments' field name
 
     def filter(self, business_id: str | None, environment: Environment | None) -> PaymentFilter:
         """Raises INVALID_REFERENCE or VALIDATION_ERROR naming the parameter."""
@@ -96,7 +96,7 @@ class PaymentQuery:
 
 @dataclass(frozen=True)
 class _Summaries:
-    """Those of one business in this process: added up one at a time, from what is left of SUMMARY_READS."""
+    """One business's summaries in this process: one at a time, within what is left of SUMMARY_READS."""
 
     left: TokenBucket
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -115,7 +115,7 @@ class PaymentSearch:
         return PaymentPage([detail for _, detail in shown], _next(shown, after), has_more)
 
     async def page_of_all(self, wanted: PaymentFilter, after: str | None, limit: int) -> AdminPaymentPage:
-        """As `page`, and whose each payment is."""
+        """As `page`, with each payment's business."""
         shown, names, has_more = await self._page(wanted, _cursor(after), limit, named=True)
         payments = [
             AdminPayment(payment.business_id, names.get(payment.business_id, ""), detail) for payment, detail in shown
@@ -124,9 +124,9 @@ class PaymentSearch:
 
     async def summary(self, wanted: PaymentFilter, *, of_all: bool = False) -> PaymentSummary:
         """Totals by day of creation and present status, and of adjustments by their own day; raises VALIDATION_ERROR on
-        `from` or `to`: both are needed, and SUMMARY_MAX and as many payments as SUMMARY_READS has at most lie between
-        them; and RATE_LIMITED while those of the business have read as many in a minute, unless `of_all` says that an
-        administrator asks."""
+        `from` or `to`: both are required, at most SUMMARY_MAX apart and with at most SUMMARY_READS payments between
+        them. Raises RATE_LIMITED when the business's summaries have read as many in a minute; `of_all`, for
+        administrators, has no such limit."""
         totals, adjusted = await self._totals(wanted, of_all)
         days = [
             PaymentDay(day, [_total(total) for total in group])
@@ -136,11 +136,11 @@ class PaymentSearch:
             AdjustmentDay(day, [_adjustment_total(total) for total in group])
             for day, group in groupby(adjusted, key=lambda total: total.day)
         ]
-        # _totals has refused a range with an open end.
+        # `_totals` has refused an open range.
         return PaymentSummary(cast(datetime, wanted.since), cast(datetime, wanted.until), CURRENCY, days, adjustments)
 
     async def summary_csv(self, wanted: PaymentFilter, *, of_all: bool = False) -> bytes:
-        """What `summary` adds up, a row for each total: a day's payments by status, then its adjustments by kind."""
+        """`summary` as CSV, a row for each total: a day's payments by status, then its adjustments by kind."""
         totals, adjusted = await self._totals(wanted, of_all)
         rows = [*map(total_cells, totals), *map(total_cells, adjusted)]
         return lines([TOTAL_COLUMNS, *sorted(rows, key=itemgetter(0))])
@@ -159,14 +159,14 @@ class PaymentSearch:
     async def _in_turn(self, wanted: PaymentFilter) -> Totals:
         now = self.clock.now()
         own = self._summaries.pop(wanted.business_id, None) or _Summaries(TokenBucket(SUMMARY_READS, now))
-        self._summaries[wanted.business_id] = own  # at the end: the one used last
+        self._summaries[wanted.business_id] = own  # last = most recently used
         if len(self._summaries) > SUMMARIES_REMEMBERED:
             del self._summaries[next(iter(self._summaries))]
         async with own.turn:
             if wait := own.left.take(SUMMARY_READS, self.clock.now(), 0):
                 said = f"The summaries of a business read {SUMMARY_READS.most:,} payments a minute."
                 raise Refusal(ErrorCode.RATE_LIMITED, said, retry_after=max(1, ceil(wait)))
-            read = SUMMARY_READS.most  # by one that breaks off, whose count is unknown
+            read = SUMMARY_READS.most  # for a read that breaks off, whose count is unknown
             try:
                 totals = await self._added_up(wanted)
                 read = _read(totals)
@@ -181,9 +181,9 @@ class PaymentSearch:
             return totals, await tx.adjustments.totals(wanted)
 
     async def export(self, wanted: PaymentFilter) -> AsyncGenerator[bytes, None]:
-        """CSV with a header row, newest first. Each page is a transaction of its own, so that one is open for
-        milliseconds however slowly the caller reads; what is created meanwhile is not in it. Raises RATE_LIMITED while
-        another export of the business is under way here: one merchant's exports must not add up to everybody's wait."""
+        """CSV with a header row, newest first. Each page is one transaction, open for milliseconds however slowly the
+        caller reads; payments created meanwhile are not included. Raises RATE_LIMITED while another export of the
+        business runs here: one merchant's exports must not delay the others."""
         if wanted.business_id in self._exporting:
             raise Refusal(ErrorCode.RATE_LIMITED, "An export of this business is under way.", retry_after=EXPORT_WAIT)
         self._exporting.add(wanted.business_id)
@@ -196,7 +196,7 @@ class PaymentSearch:
             self._exporting.discard(wanted.business_id)
 
     async def export_of_all(self, wanted: PaymentFilter) -> AsyncGenerator[bytes, None]:
-        """As `export`, and whose each payment is; administrators do not wait for one another."""
+        """As `export`, with each payment's business; administrators do not wait for each other."""
         yield lines([("businessId", "businessName", *COLUMNS)])
         async for shown, names in self._pages(wanted, named=True):
             rows = ([payment.business_id, names.get(payment.business_id, ""), *cells(one)] for payment, one in shown)
@@ -218,8 +218,8 @@ class PaymentSearch:
     async def _page(
         self, wanted: PaymentFilter, after: PaymentCursor | None, limit: int, *, named: bool = False
     ) -> tuple[list[ShownPayment], dict[str, str], bool]:
-        """Payments as they are seen now, the names of their businesses if asked for, and whether there are more. What
-        became of their money is one statement more, for a page on which something did."""
+        """Payments as of now, the names of their businesses if wanted, and whether there are more. Adjustments cost one
+        statement more, only for a page that has some."""
         now = self.clock.now()
         async with self.store.begin() as tx:
             found, has_more = await tx.payment_search.page(wanted, now, after, limit)
@@ -235,7 +235,7 @@ class PaymentSearch:
 
 
 async def _format_slices(rows: Iterable[Sequence[Any]]) -> AsyncIterator[bytes]:
-    """The rows in slices, others having their turn after each."""
+    """The rows in slices; the loop runs others after each."""
     left = iter(rows)
     while some := list(islice(left, EXPORT_SLICE)):
         yield lines(some)
@@ -243,7 +243,7 @@ async def _format_slices(rows: Iterable[Sequence[Any]]) -> AsyncIterator[bytes]:
 
 
 def _read(totals: Totals) -> int:
-    """How many rows were added up."""
+    """The number of rows added up."""
     return sum(total.count for kind in totals for total in kind)
 
 

@@ -1,4 +1,4 @@
-"""The story of one payment for those who may see it: transitions, attempts, events and deliveries."""
+"""The timeline of one payment over HTTP: transitions, attempts, events and deliveries."""
 
 from msgspec import structs
 

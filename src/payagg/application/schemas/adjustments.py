@@ -1,4 +1,4 @@
-"""What merchants see of a payment's money beside its status."""
+"""Merchants' view of a payment's adjustments."""
 
 from datetime import date
 from typing import Annotated
@@ -17,7 +17,7 @@ PAGE_MAX = 100
 
 
 class AdjustmentView(PaymentAdjustment, rename="camel", frozen=True, omit_defaults=True, kw_only=True):
-    """An adjustment and its payment; `needsAttention` while somebody has to do something about it."""
+    """An adjustment and its payment; `needsAttention` while somebody must act on it."""
 
     id: AnomalyId
     reference: Reference
@@ -29,7 +29,7 @@ class AdjustmentView(PaymentAdjustment, rename="camel", frozen=True, omit_defaul
 
 
 class AdjustmentPage(Struct, rename="camel", frozen=True):
-    """Newest first. Pass `nextCursor` as `after` to go on while `hasMore`."""
+    """Newest first. Pass `nextCursor` as `after` while `hasMore`."""
 
     adjustments: Annotated[list[AdjustmentView], Meta(max_length=PAGE_MAX)]
     next_cursor: AnomalyId | None
@@ -37,8 +37,8 @@ class AdjustmentPage(Struct, rename="camel", frozen=True):
 
 
 class KindTotal(Struct, rename="camel", frozen=True):
-    """The adjustments of one kind: how many, the sum of the amounts that are known, and `effect`, what they add to what
-    payments brought in: negative for refunds and disputes that were lost."""
+    """The adjustments of one kind: their number, the sum of the known amounts, and `effect` on the payments' total:
+    negative for refunds and lost disputes."""
 
     kind: AdjustmentKind
     count: Annotated[int, Meta(ge=0)]
@@ -56,7 +56,7 @@ class KindTotal(Struct, rename="camel", frozen=True):
 
 
 class AdjustmentDay(Struct, rename="camel", frozen=True):
-    """The adjustments of one UTC day, whenever their payments were made; a kind without any is left out."""
+    """The adjustments of one UTC day, whatever the day of their payments; a kind without any is omitted."""
 
     date: Annotated[date, Meta(examples=["2025-01-31"])]
     totals: list[KindTotal]

@@ -1,4 +1,4 @@
-"""What administrators send and see of anomalies."""
+"""Requests and answers of anomalies, for administrators."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -30,19 +30,19 @@ AnomalyId = Annotated[
 
 
 class CloseAnomaly(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """`reason` says what was done about it."""
+    """`reason`: what was done about it."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=CLOSE_REASON_MAX, examples=["Refunded at the provider."])]
 
 
 class AssignAnomaly(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """`assignee` is who works on it; null: nobody."""
+    """`assignee`: who works on it; null: nobody."""
 
     assignee: Annotated[str, Meta(min_length=1, max_length=ASSIGNEE_MAX, pattern=NOT_BLANK, examples=["ada"])] | None
 
 
 class AddNote(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """`text` is what somebody found out or did."""
+    """`text`: a finding or an action."""
 
     text: Annotated[
         str, Meta(min_length=1, max_length=NOTE_MAX, pattern=NOT_BLANK, examples=["Asked the provider, case 4711."])
@@ -56,10 +56,10 @@ class AnomalyNote(Struct, rename="camel", frozen=True):
 
 
 class AnomalyView(Struct, rename="camel", frozen=True):
-    """A fact about money that moved no payment. `details` are the provider's figures and words as they came, `dueAt` of
-    a dispute is until when the provider wants an answer, in its own words.
+    """A fact about money that moved no payment. `details` are the provider's figures and texts as received; `dueAt` is
+    a dispute's deadline as the provider wrote it.
 
-    `ageSeconds`: how long it waits, or had waited when it was closed. `notes` are what people wrote, oldest first.
+    `ageSeconds`: how long it has waited, or had when it was closed. `notes`: oldest first.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What managers send and see of API keys; and what a key's holder may know of it."""
+"""Requests and answers of API keys, for managers; and a key's own context."""
 
 from datetime import datetime
 from typing import Annotated
@@ -52,7 +52,7 @@ class BusinessApiKeyGroups(Struct, rename="camel", frozen=True):
 
 
 class ApiKeyContext(Struct, rename="camel", frozen=True):
-    """What a secret key stands for."""
+    """The business and environment of a secret key."""
 
     business_id: str
     business_name: str

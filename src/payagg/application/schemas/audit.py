@@ -1,4 +1,4 @@
-"""What administrators and merchants see of the audit trail."""
+"""Answers of the audit trail, for administrators and merchants."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -12,17 +12,17 @@ from payagg.domain.business import SUBJECT_MAX
 PAGE_DEFAULT = 50
 PAGE_MAX = 100
 EntryId = Annotated[str, Meta(min_length=36, max_length=36, pattern="^aud_[0-9a-f]{32}$")]
-# The client's, or the name of the host that a command ran on.
+# The client's address, or the host name of a command.
 Address = Annotated[str, Meta(max_length=255, examples=["192.0.2.1"])]
 RequestId = Annotated[str, Meta(min_length=8, max_length=64, pattern="^[A-Za-z0-9._-]+$", examples=["4be3f0a9c1d2"])]
 Word = Annotated[str, Meta(max_length=64, pattern="^[a-z._]+$", examples=["webhook.update"])]
-# A member's is the subject of the member's tokens.
+# A member's id is the subject of the member's tokens.
 ObjectId = Annotated[str, Meta(min_length=1, max_length=255, pattern="^[^\\u0000]+$", examples=["whe_0194bb1c2f00"])]
 OPERATORS = frozenset({ActorRealm.ADMIN, ActorRealm.CLI})
 
 
 class AuditChange(Struct, frozen=True):
-    """A field's value before and after; null where there was or is none."""
+    """A field's value before and after; null without one."""
 
     before: Any
     after: Any

@@ -1,4 +1,4 @@
-"""What administrators send and see of businesses. Limits stand in the types."""
+"""Requests and answers of businesses, for administrators. Limits are in the types."""
 
 from collections.abc import Mapping
 from datetime import datetime

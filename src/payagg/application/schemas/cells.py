@@ -1,18 +1,18 @@
-"""What a cell says of itself to the other cells, the router and operators."""
+"""A cell's state, for the other cells and operators."""
 
 from msgspec import Struct
 
 
 class CellKey(Struct, frozen=True):
-    """An encryption key by its id and a fingerprint: whether two cells have the same one, and not which."""
+    """An encryption key's id and fingerprint: shows whether two cells have the same key, not the key."""
 
     kid: str
     fingerprint: str
 
 
 class CellState(Struct, rename="camel", frozen=True):
-    """`schema` is the newest of the release; `fits` whether the database's is one that it works on.
-    `database` is a word for the database that no other one has."""
+    """`schema` is the release's newest; `fits`: whether the release works on the database's. `database` identifies the
+    database."""
 
     name: str
     release: str

@@ -1,4 +1,4 @@
-"""The bodies that merchants receive; stored once as bytes and sent unchanged on every try."""
+"""The bodies that merchants receive; stored once as bytes and sent unchanged on every attempt."""
 
 from datetime import datetime
 
@@ -13,10 +13,10 @@ from payagg.domain.values import Environment
 
 
 class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
-    """What an event that tells of an anomaly adds. `amount` is kobo, null where the provider named none.
+    """The part that an anomaly's event adds. `amount` is kobo, null when the provider named none.
 
-    Of a refund: its id at the provider. Of a dispute: its id, its state (`opened`, `won`, `lost`, `accepted`) and until
-    when an answer is due. Of `payment.attention`: why, and the kobo expected and received.
+    A refund: its id at the provider. A dispute: its id, its state (`opened`, `won`, `lost`, `accepted`) and its
+    deadline. `payment.attention`: the reason, and the kobo expected and received.
     """
 
     anomaly_id: str
@@ -37,7 +37,7 @@ class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
         same = ("state", "reason", "expected", "received")
         more = {field: details.get(named.get(field, field)) or None for field in (*named, *same)}
         if anomaly.kind is AnomalyKind.DISPUTE:
-            # What is disputed, all where no part is named; `amount` there is what of it counts as gone.
+            # The disputed amount, all of it when no part is named; `amount` is the part that counts as lost.
             amount: int | None = max(details.get("amounts") or [payment.amount])
         else:
             amount = amount_of(details, payment.amount)
@@ -45,7 +45,7 @@ class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
 
 
 class EventBody(msgspec.Struct, rename="camel", frozen=True):
-    """The body merchants receive; stored once as bytes and sent unchanged on every try."""
+    """The body that merchants receive; stored once as bytes and sent unchanged on every attempt."""
 
     id: str
     type: str

@@ -1,4 +1,4 @@
-"""What administrators and merchants send and see of gateways. Limits stand in the types."""
+"""Requests and answers of gateways, for administrators and merchants. Limits are in the types."""
 
 from datetime import datetime
 from typing import Annotated, Literal, cast
@@ -30,12 +30,12 @@ GatewayName = Annotated[str, Meta(min_length=NAME_MIN, max_length=NAME_MAX, exam
 Description = Annotated[str, Meta(max_length=DESCRIPTION_MAX, examples=["Cards and bank transfer"])]
 DisplayOrder = Annotated[int, Meta(ge=0, le=ORDER_MAX, examples=[10])]
 DisplayName = Annotated[str, Meta(max_length=DISPLAY_NAME_MAX, examples=["Pay by card"])]
-# The business's id, or both ids where the business has settings of its own.
+# The business's id, or both ids when the business has its own settings.
 MerchantId = Annotated[
     str, Meta(min_length=1, max_length=129, pattern="^[A-Za-z0-9_:-]+$", examples=["gw_0194bb1c2f00:biz_0194bb1c2f00"])
 ]
 CredentialValue = Annotated[str, Meta(max_length=CREDENTIAL_VALUE_MAX)]
-# DELETED is the machine's word for a gateway that no answer shows any more.
+# DELETED exists only in the machine; no answer shows such a gateway.
 ShownStatus = Literal["ACTIVE", "DRAINING", "DISABLED"]
 
 
@@ -56,7 +56,7 @@ class UpdateGateway(Struct, rename="camel", kw_only=True, frozen=True, forbid_un
 
 
 class UpdateCredentials(Struct, rename="camel", kw_only=True, frozen=True):
-    """Replaces the stored object in full; with `keepOthers` what is named alone, an empty value taking a name away."""
+    """Replaces the stored object in full; with `keepOthers` only the named ones, an empty value removing one."""
 
     credentials: Annotated[dict[str, CredentialValue], Meta(min_length=1, max_length=CREDENTIALS_MAX)]
     keep_others: bool = False
@@ -70,7 +70,7 @@ class TestCredentials(Struct, rename="camel", kw_only=True, frozen=True, forbid_
 
 
 class CredentialsTest(Struct, rename="camel", kw_only=True, frozen=True):
-    """`fault`: why the provider gave no usable answer, BAD_CREDENTIALS where it refuses the key; null otherwise."""
+    """`fault`: why the provider gave no usable answer, BAD_CREDENTIALS when it refuses the key; null otherwise."""
 
     environment: Environment
     is_accepted: bool
@@ -96,7 +96,7 @@ class ReorderGateways(Struct, rename="camel", kw_only=True, frozen=True):
 
 
 class AdminGatewaySummary(Struct, rename="camel", kw_only=True, frozen=True):
-    """`businessCount`: active businesses minus those of them that turned the gateway off, whatever its status."""
+    """`businessCount`: active businesses minus those that turned the gateway off, whatever its status."""
 
     id: str
     slug: str
@@ -159,7 +159,7 @@ class AdminGatewayDetail(AdminGatewaySummary, rename="camel", kw_only=True, froz
 
 
 class AdminGatewayMerchant(Struct, rename="camel", kw_only=True, frozen=True):
-    """An active business as one gateway sees it; one that never configured it reports the defaults."""
+    """An active business's settings of one gateway; the defaults when it never configured the gateway."""
 
     id: MerchantId
     business_id: str
@@ -187,7 +187,7 @@ class AdminGatewayMerchant(Struct, rename="camel", kw_only=True, frozen=True):
 
 
 class GatewayWithBusinessSettings(Struct, rename="camel", kw_only=True, frozen=True):
-    """A gateway as one business sees it; `businessDisplayOrder` null = the platform's order counts."""
+    """A gateway with one business's settings; `businessDisplayOrder` null = the platform's order applies."""
 
     id: str
     slug: str
@@ -228,7 +228,8 @@ class EndedSecret(Struct, rename="camel", kw_only=True, frozen=True):
 
 
 class EndedOverlap(Struct, rename="camel", kw_only=True, frozen=True):
-    """What proves no event any more, newest first; empty where nothing was replaced within the overlap."""
+    """The signing secrets that no longer prove events, newest first; empty when none was replaced within the
+    overlap."""
 
     ended_secrets: Annotated[list[EndedSecret], Meta(max_length=REPLACED_MAX)]
 

@@ -1,4 +1,4 @@
-"""What administrators see of the service's health."""
+"""Answers of the service's health, for administrators."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ class UnclosedAnomalies(Struct, rename="camel", frozen=True):
 
 
 class PausedProvider(Struct, rename="camel", frozen=True):
-    """A provider that failed several times in a row, and in how many seconds it may be tried again."""
+    """A provider that failed several times in a row, and the seconds until its next call."""
 
     gateway: str
     environment: Environment
@@ -25,8 +25,8 @@ class PausedProvider(Struct, rename="camel", frozen=True):
 
 
 class RefusedEventCount(Struct, rename="camel", frozen=True):
-    """At least how many events of a provider were refused for their signature within a day, and why. Equal events count
-    once, and no more than fifty are told apart."""
+    """The least number of a provider's events refused for their signature within a day, and the reason. Equal events
+    count once, and at most fifty are distinguished."""
 
     provider: str
     environment: Environment
@@ -35,8 +35,7 @@ class RefusedEventCount(Struct, rename="camel", frozen=True):
 
 
 class ServiceVersions(Struct, rename="camel", frozen=True):
-    """What runs: ourselves, the Python of the process that answers and its build, Postgres, and the newest migration
-    that the database has."""
+    """Versions: payagg, the answering process's Python and its build, Postgres, and the database's newest migration."""
 
     payagg: str
     python: str
@@ -45,7 +44,7 @@ class ServiceVersions(Struct, rename="camel", frozen=True):
 
 
 class ServiceHealth(Struct, rename="camel", frozen=True):
-    """How late the queues are, zero where nothing waits, and what waits for a person."""
+    """How late the queues are, zero when nothing waits, and what waits for a person."""
 
     deliveries_oldest_due_seconds: Seconds
     payments_oldest_unasked_seconds: Seconds

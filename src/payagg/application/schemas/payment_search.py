@@ -1,4 +1,4 @@
-"""What callers see of many payments at once."""
+"""Answers of lists and summaries of payments."""
 
 from datetime import date, datetime
 from typing import Annotated
@@ -27,8 +27,8 @@ KoboSum = Annotated[
 
 
 class PaymentPage(Struct, rename="camel", frozen=True):
-    """Payments, newest first, fewer than `limit` where their metadata is large. Pass `nextCursor` as `after` to go on
-    while `hasMore`."""
+    """Payments, newest first, fewer than `limit` when their metadata is large. Pass `nextCursor` as `after` while
+    `hasMore`."""
 
     payments: Annotated[list[PaymentDetail], Meta(max_length=PAGE_MAX)]
     next_cursor: Cursor | None
@@ -36,7 +36,7 @@ class PaymentPage(Struct, rename="camel", frozen=True):
 
 
 class AdminPayment(Struct, rename="camel", frozen=True):
-    """A payment as its merchant sees it, and whose it is."""
+    """A payment as its merchant sees it, and its business."""
 
     business_id: str
     business_name: str
@@ -52,8 +52,8 @@ class AdminPaymentPage(Struct, rename="camel", frozen=True):
 
 
 class StatusTotal(Struct, rename="camel", frozen=True):
-    """The payments of one status, and the sum of their amounts. `fee` and `netAmount` add up what is known, null where
-    nothing is; of `withFee` payments it is."""
+    """The payments of one status, and the sum of their amounts. `fee` and `netAmount` are sums over the `withFee`
+    payments whose fee is known, null without any."""
 
     status: Status
     count: Count
@@ -64,7 +64,7 @@ class StatusTotal(Struct, rename="camel", frozen=True):
 
 
 class PaymentDay(Struct, rename="camel", frozen=True):
-    """The payments created on one UTC day, by the status that they have now; a status without any is left out."""
+    """The payments created on one UTC day, by their present status; a status without any is omitted."""
 
     date: Day
     totals: list[StatusTotal]

@@ -1,4 +1,4 @@
-"""What managers and administrators see of one payment's story. Nothing that a provider said or was told, no address."""
+"""One payment's timeline, for managers and administrators. No provider's text, no address."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from payagg.domain.webhook import Event
 
 
 class PaymentTransition(Struct, rename="camel", frozen=True):
-    """One change of status; `actor` says who brought it about, `reason` why a payment failed."""
+    """One change of status; `actor`: who caused it, `reason`: why a payment failed."""
 
     sequence: int
     from_status: Status
@@ -38,7 +38,7 @@ class PaymentTransition(Struct, rename="camel", frozen=True):
 
 
 class PaymentAttempt(Struct, rename="camel", frozen=True):
-    """One try to start a charge at a gateway; `lastDecline` is our word for the decline that was last seen there."""
+    """One charge attempt at a gateway; `lastDecline` is our word for the last decline there."""
 
     number: int
     gateway: str
@@ -62,8 +62,8 @@ class PaymentAttempt(Struct, rename="camel", frozen=True):
 
 
 class AdminPaymentAttempt(PaymentAttempt, frozen=True):
-    """What operators need beside it to find the charge at the provider: its id there, how it was paid, the fee in kobo,
-    and whether it was made with another provider account than the one on file; null where that is not known."""
+    """Also what operators need to find the charge at the provider: its id there, the channel, the fee in kobo, and
+    whether it was made with another provider account than the one on file; null when unknown."""
 
     provider_id: str | None
     channel: str | None
@@ -99,15 +99,15 @@ class PaymentEvent(Struct, rename="camel", frozen=True):
 
 
 class PaymentDelivery(DeliveryView, frozen=True):
-    """`endpointId` is null for what went to the payment's own address."""
+    """`endpointId` is null for deliveries to the payment's own address."""
 
     endpoint_id: str | None
 
 
 class PaymentStory(Struct, rename="camel", frozen=True):
-    """The payment as it is now, and what happened to it, each list oldest first. `apiKeyId` names the key that
-    initiated it; null for a test payment of the dashboard. Of a payment that ended long ago the transitions and
-    attempts may be in the archive, since `archivedAt`, and no longer here."""
+    """The payment as it is now, and its history, each list oldest first. `apiKeyId`: the key that initiated it; null
+    for a test payment of the dashboard. Transitions and attempts of an old payment may be in the archive since
+    `archivedAt`, and no longer here."""
 
     payment: PaymentDetail
     api_key_id: str | None
@@ -119,8 +119,8 @@ class PaymentStory(Struct, rename="camel", frozen=True):
 
 
 class AdminPaymentStory(PaymentStory, frozen=True):
-    """As PaymentStory, with what operators need of each charge, and the requests to end the payment by hand, oldest
-    first. `resolvable`: whether one may be made, as nobody else will end the payment."""
+    """As PaymentStory, with operators' details of each charge, and the requests to end the payment by hand, oldest
+    first. `resolvable`: whether such a request may be made, as nothing else will end the payment."""
 
     attempts: Sequence[AdminPaymentAttempt]
     resolutions: list[ResolutionView]

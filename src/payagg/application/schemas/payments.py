@@ -1,4 +1,4 @@
-"""What callers send and see of payments. Limits stand in the types, so decoding and OpenAPI share them."""
+"""Requests and answers of payments. Limits are in the types, so decoding and OpenAPI share them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ from payagg.domain.values import (
     Environment,
 )
 
-# `must` says what a value of another type or form has to be.
+# `must`: the required form, for the refusal of another.
 Kobo = Annotated[
     int,
     Meta(
@@ -70,7 +70,7 @@ IdempotencyKey = Annotated[
         examples=["order-1001"],
     ),
 ]
-# To create one. That underscores are a provider's alone is told where it is created.
+# For a new gateway. The use case refuses underscores, which only providers have.
 Slug = Annotated[
     str,
     Meta(
@@ -81,7 +81,7 @@ Slug = Annotated[
 ]
 # Any letter case, spelt out: OpenAPI's patterns have no inline flag.
 OUTCOME_PATTERN = f"^(?:{'|'.join(''.join(f'[{c}{c.lower()}]' for c in word) for word in OUTCOMES)})$"
-# Of any payment option: a provider's slug may hold underscores, an administrator's gateway only hyphens.
+# Any payment option's slug: a provider's may hold underscores, an administrator's gateway only hyphens.
 GatewaySlug = Annotated[
     str, Meta(min_length=SLUG_MIN, max_length=SLUG_MAX, pattern=OPTION_SLUG_PATTERN, examples=["sandbox"])
 ]
@@ -154,9 +154,9 @@ class InitiatedPayment(Struct, rename="camel", frozen=True):
 
 
 class PaymentAdjustment(Struct, rename="camel", frozen=True, omit_defaults=True):
-    """A refund, a dispute, or money that came late, twice or short. `amount` is kobo, null where the provider named
-    none. `state`: of a dispute `opened`, `won`, `lost` or `accepted`; of ATTENTION its reason; else `processed`.
-    ATTENTION also tells the kobo expected and, where any came, what was received, in the units of its currency."""
+    """A refund, a dispute, or money that came late, twice or short. `amount` is kobo, null when the provider named
+    none. `state`: a dispute's `opened`, `won`, `lost` or `accepted`; ATTENTION's reason; else `processed`. ATTENTION
+    also has the kobo expected and, if any came, the amount received, in the units of its currency."""
 
     kind: AdjustmentKind
     amount: int | None
@@ -171,9 +171,9 @@ class PaymentAdjustment(Struct, rename="camel", frozen=True, omit_defaults=True)
 
 
 class PaymentDetail(Struct, rename="camel", frozen=True):
-    """The merchant's view of a payment; also `data` of every event. `fee` is what the provider keeps and `netAmount`
-    what is left of what was paid, in kobo, null where the provider has not said. `adjustments` are refunds, disputes
-    and money that came late, twice or short, oldest first."""
+    """The merchant's view of a payment; also `data` of every event. `fee` is the provider's and `netAmount` the rest of
+    what was paid, in kobo, null when unknown. `adjustments` are refunds, disputes and money that came late, twice or
+    short, oldest first."""
 
     reference: Reference
     amount: Kobo
@@ -197,7 +197,7 @@ class PaymentDetail(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, payment: Payment, facts: Sequence[Anomaly] = ()) -> "PaymentDetail":
-        """`facts` are the payment's anomalies; one without `has_adjustments` has none that count."""
+        """`facts` are the payment's anomalies; a payment without `has_adjustments` has none that count."""
         return cls(
             reference=payment.reference,
             amount=payment.amount,
@@ -217,7 +217,7 @@ class PaymentDetail(Struct, rename="camel", frozen=True):
             settled_at=payment.settled_at,
             fee=payment.fee,
             net_amount=payment.net_amount,
-            adjustments=[PaymentAdjustment.of(one) for one in told_of(facts, payment.amount)],
+            adjustments=[PaymentAdjustment.of(one) for one in told_of(facts, payment.amount)] if facts else [],
         )
 
 
@@ -252,7 +252,7 @@ class PublicPaymentDetail(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, payment: Payment, business: Business, now: datetime) -> "PublicPaymentDetail":
-        """The payment as it stands at `now`, whatever its row says."""
+        """The payment as of `now`, whatever its row says."""
         seen = payment.as_of(now)
         return cls(
             reference=seen.reference,
@@ -283,8 +283,8 @@ class CheckoutGateways(Struct, rename="camel", frozen=True):
 
 
 class CheckoutPage(Struct, frozen=True):
-    """What the hosted page is made of. `options` is empty unless the payment is INITIATED; `method` is the name of the
-    option that a final payment was made with."""
+    """The hosted page's data. `options` is empty unless the payment is INITIATED; `method` is the option's name of a
+    final payment."""
 
     payment: PublicPaymentDetail
     options: list[CheckoutGateway]
@@ -314,6 +314,6 @@ class VerifiedPayment(Struct, rename="camel", frozen=True):
 
 
 class Message(Struct, frozen=True):
-    """Words for a person, where there is nothing else to tell."""
+    """A message for a person, without other data."""
 
     message: str

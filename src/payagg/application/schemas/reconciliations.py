@@ -1,4 +1,4 @@
-"""What administrators see of reconciliations."""
+"""Answers of reconciliations, for administrators."""
 
 from datetime import date, datetime
 from typing import Annotated, Any, cast
@@ -35,7 +35,7 @@ class BucketView(Struct, rename="camel", frozen=True):
 
 class ReconciliationView(Struct, rename="camel", frozen=True):
     """A gateway's days, both included. `source` is `list`, or `file` and the file's SHA-256. Without `endedAt` it is
-    under way, or was killed and can be run again. `buckets` has those that hold anything."""
+    running, or was killed and can be repeated. `buckets` has the non-empty ones."""
 
     id: ReconciliationId
     gateway: str

@@ -1,4 +1,4 @@
-"""What administrators send and see of payments that are ended by hand."""
+"""Requests and answers of resolutions, for administrators."""
 
 from datetime import datetime
 from typing import Annotated
@@ -12,9 +12,9 @@ from payagg.domain.resolution import EVIDENCE_MAX, OUTCOME, RESOLUTION_REASON_MA
 
 
 class ResolvePayment(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """`outcome` is FAILED and nothing else; `evidence` is what shows that nothing was paid, or where it went."""
+    """`outcome` is always FAILED; `evidence` shows that nothing was paid, or where the money went."""
 
-    # The domain refuses any other, in words that name this one.
+    # The domain refuses any other value, naming this one.
     outcome: Annotated[str, Meta(extra_json_schema={"enum": [OUTCOME.value]}, examples=[OUTCOME.value])]
     reason: Annotated[
         str,

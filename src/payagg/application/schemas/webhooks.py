@@ -1,4 +1,4 @@
-"""What merchants send and see of webhooks."""
+"""Requests and answers of webhooks, for merchants."""
 
 from datetime import datetime
 from typing import Annotated, Self
@@ -45,7 +45,7 @@ class CreateWebhook(Struct, rename="camel", kw_only=True, frozen=True, forbid_un
 
 
 class ChangeWebhook(Struct, rename="camel", kw_only=True, frozen=True):
-    """What is absent stays; `description: null` clears it, any other null means absent."""
+    """An absent field keeps its value; `description: null` clears it, any other null means absent."""
 
     url: EndpointUrl | None = None
     description: Description | UnsetType | None = UNSET
@@ -87,13 +87,13 @@ class WebhookEndpointView(Struct, rename="camel", frozen=True):
 
 
 class CreatedWebhook(WebhookEndpointView, rename="camel", frozen=True, kw_only=True):
-    """The one answer, with that of rotation, that shows the secret."""
+    """Only this answer and that of rotation show the secret."""
 
     signing_secret: Annotated[str, Meta(description="Shown once.", examples=["whsec_..."])]
 
 
 class TestDelivery(Struct, rename="camel", frozen=True):
-    """What came of a test; `error` says why there was no 2xx answer."""
+    """A test's result; `error`: why there was no 2xx answer."""
 
     __test__ = False  # not a test class, whatever its name says to pytest
 
@@ -125,7 +125,7 @@ class DeliveryView(Struct, rename="camel", frozen=True):
 
 
 class EventPage(Struct, rename="camel", frozen=True):
-    """Past events, oldest first, each exactly as it was sent. Pass `nextCursor` as `after` to go on, now or later."""
+    """Past events, oldest first, each exactly as sent. Pass `nextCursor` as `after`, now or later."""
 
     events: list[EventBody]
     next_cursor: EventId | None

@@ -1,16 +1,15 @@
-"""After a restore into the past: asking providers about all that happened since, which the database lacks.
+"""After a restore to an earlier instant: asks providers about everything since, which the database lacks.
 
-Three things may be missing. What became of charges that are known: they are asked about at once. Charges of payments
-that were open then: their references can be told beforehand, so each provider is asked about the next ones of each
-payment. Payments begun since then: events about them are kept as anomalies, and a reconciliation finds the rest.
+Three things may be missing. Results of known charges: these are checked at once. Charges of payments that were open
+then: their references are predictable, so each provider is asked about the next ones of each payment. Payments
+initiated since: events about them are stored as anomalies, and a reconciliation finds the rest.
 
-Reconciliation cannot do this work: it reads what was charged on days that are over, and only where a provider has such
-a list, while here expiry waits for a word about charges that are open, at every provider, this minute.
+Reconciliation cannot replace this: it reads the charges of past days, and only from providers with a list, while expiry
+waits here for the status of open charges, at every provider, now.
 
-The hand-off of a charge may be missing too, and with it that the payer is at its provider. So every attempt whose end
-the restored database lacks is left in doubt (`Attempt.leave_in_doubt`), and so is each that is found: `process`
-goes past one only once its provider has answered about it. Elsewhere an attempt without a hand-off is known to have had
-no payer.
+A charge's hand-off may be missing too, so a payer may be at its provider. So every attempt whose end the restored
+database lacks is left in doubt (`Attempt.leave_in_doubt`), and so is each one found: `process` passes it only after its
+provider has answered about it. Elsewhere an attempt without a hand-off never had a payer.
 """
 
 import asyncio
@@ -36,14 +35,14 @@ from payagg.domain.report import ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
 BATCH = 500
-AT_ONCE = 30  # calls under way, enough for RATE at two providers that take half a second
+AT_ONCE = 30  # concurrent calls, enough for RATE at two providers that take half a second
 SOURCE = "catch-up"
 
 
 @dataclass(frozen=True)
 class CaughtUp:
-    """`hastened`: known charges that the worker asks about at once. `looked_at`: payments that were open. `found`: the
-    references of theirs whose charges were unknown here. `unanswered`: of those whose provider said nothing."""
+    """`hastened`: known charges that the worker checks at once. `looked_at`: payments that were open. `found`: their
+    references whose charges were unknown here. `unanswered`: the references whose provider did not answer."""
 
     hastened: int
     looked_at: int
@@ -61,8 +60,8 @@ class CatchUp:
     settlement: Settlement
 
     async def run(self, since: datetime, *, by: Actor) -> CaughtUp:
-        """Asks about everything since that instant, to which the database was restored. Before servers and workers
-        start: an expiry would come first. Safe to repeat. Raises VALIDATION_ERROR for an instant still ahead."""
+        """Checks everything since that instant, to which the database was restored. Run it before servers and workers
+        start, or an expiry would come first. Safe to repeat. Raises VALIDATION_ERROR for a future instant."""
         if since > self.clock.now():
             raise invalid("since", "Must not lie ahead.")
         await self._record(Action.RESTORE_BEGIN_CATCH_UP, since, by)
@@ -111,8 +110,8 @@ class CatchUp:
             return await tx.payment_upkeep.list_initiated(until, reference, BATCH)
 
     async def _look(self, payment: Payment, since: datetime, gate: asyncio.Semaphore, pace: "_Pace") -> "_Seen":
-        """Asks about every reference that the payment's next attempts can have had: one that was turned down leaves a
-        gap. A provider that does not answer is asked no more about the payment."""
+        """Asks about every reference that the payment's next attempts can have had: a refused one leaves a gap. A
+        provider that does not answer is not asked again about the payment."""
         seen = _Seen([])
         choices, known = await self._choices(payment, since)
         async with gate:
@@ -134,8 +133,8 @@ class CatchUp:
 
     @retry_on_conflict
     async def _choices(self, payment: Payment, since: datetime) -> tuple[dict[str, ChosenProvider], int]:
-        """By slug the providers that may have been called for the payment, and how many attempts are known: those whose
-        end is not are left in doubt."""
+        """The providers by slug that may have been called for the payment, and the number of known attempts; those
+        without an end are left in doubt."""
         if payment.is_test:
             return {}, 0
         async with self.store.begin() as tx:
@@ -164,7 +163,7 @@ class CatchUp:
         return claim.leave_unknown(now, self.entropy.chance()).leave_in_doubt(since)
 
     async def _take_up(self, payment: Payment, attempt: Attempt, report: ProviderReport, since: datetime) -> None:
-        """The payer was sent there while the window was open, so the report is judged as of the restored instant."""
+        """The payer was handed off while the window was open, so the report is judged as of the restored instant."""
         if await self._add(payment, attempt):
             await self.settlement.report(
                 report,
@@ -177,7 +176,7 @@ class CatchUp:
 
     @retry_on_conflict
     async def _add(self, payment: Payment, attempt: Attempt) -> bool:
-        """False where somebody else went on with the payment meanwhile."""
+        """False when another process continued the payment meanwhile."""
         async with self.store.begin() as tx:
             locked = await tx.payments.lock(payment.reference)
             known = len(await tx.attempts.of_payment(payment.reference))
@@ -206,9 +205,9 @@ class _Seen:
 
 @dataclass
 class _Pace:
-    """Lets RATE calls a second begin at each provider, one after the other."""
+    """Paces the calls at each provider to RATE a second."""
 
-    _next: dict[str, float] = field(default_factory=dict)  # of the event loop's clock, by slug
+    _next: dict[str, float] = field(default_factory=dict)  # by slug, on the event loop's clock
 
     async def wait(self, slug: str) -> None:
         now = asyncio.get_running_loop().time()

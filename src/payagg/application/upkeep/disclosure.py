@@ -1,4 +1,4 @@
-"""What is kept about one payer, for the person who asks for it."""
+"""All stored data about one payer, for a data subject's request."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,14 +15,14 @@ from payagg.domain.audit import Action, Actor
 
 
 class Recipient(msgspec.Struct, rename="camel"):
-    """Who was told about the payer, and when: a provider that a charge was begun at, or an endpoint of the merchant."""
+    """Who received the payer's data, and when: a provider of a charge, or an endpoint of the merchant."""
 
     name: str
     at: datetime
 
 
 class DisclosedPayment(msgspec.Struct, rename="camel"):
-    """One payment with all that it says of the payer. `amount` is kobo."""
+    """One payment with all its payer's data. `amount` is kobo."""
 
     reference: str
     merchant: str
@@ -39,7 +39,7 @@ class DisclosedPayment(msgspec.Struct, rename="camel"):
 
 
 class Disclosure(msgspec.Struct, rename="camel"):
-    """`at`: when it was put together."""
+    """`at`: the instant of the disclosure."""
 
     email: str
     at: datetime
@@ -53,8 +53,8 @@ class Disclosures:
     entropy: Entropy
 
     async def make(self, email: str, *, by: Actor) -> Disclosure:
-        """Every payment of the payer, in the order of references. Each is an entry in the audit trail, which never has
-        the address. Raises VALIDATION_ERROR on `email`."""
+        """Every payment of the payer, by reference. Each disclosure is an audit entry, which never has the address.
+        Raises VALIDATION_ERROR on `email`."""
         references = [reference async for reference in payments_of_payer(self.store, email)]
         found = [await self._disclose(reference, by) for reference in references]
         return Disclosure(email, self.clock.now(), [payment for payment in found if payment is not None])

@@ -1,4 +1,4 @@
-"""What waits for a date that is wrong: the database's clock was ahead, and is right again."""
+"""Repairs due instants written while the database's clock was ahead."""
 
 from dataclasses import dataclass
 
@@ -17,8 +17,7 @@ class FutureInstants:
     clock: Clock
 
     async def pull_back(self) -> int:
-        """Asks, deliveries and provider events that wait for an instant where no rule can have put it are due now; how
-        many."""
+        """Makes checks, deliveries and provider events due now whose instant no rule can have set; how many."""
         pulled, after = 0, ""
         while True:
             more, last = await self._step(after)

@@ -1,4 +1,4 @@
-"""Room for the events of the weeks to come, and the end of weeks that are over."""
+"""Creates the partitions of coming weeks and drops those of past ones."""
 
 from dataclasses import dataclass
 
@@ -14,6 +14,6 @@ class Partitions:
     prefix: str  # of the references that are drawn
 
     async def keep(self) -> int:
-        """How many partitions were made and dropped. For the worker; safe in several at once."""
+        """The numbers of partitions created and dropped. For the worker; safe in several at once."""
         made = await self.store.make_partitions(self.prefix, self.clock.now())
         return made + await self.store.drop_partitions(self.clock.now() - RETENTION)

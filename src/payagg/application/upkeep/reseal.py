@@ -1,4 +1,4 @@
-"""Moving what is sealed at rest under the first encryption key, beside servers that run."""
+"""Re-encrypts sealed data under the first encryption key, while servers run."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ BATCH = 100  # rows looked at, and at most changed, in one transaction
 
 @dataclass
 class Resealed:
-    """By kind: how many are under the first key now, and how many opened under none of the keys that there are."""
+    """By kind: the number now under the first key, and the number that no configured key opens."""
 
     moved: Counter[SealedKind] = field(default_factory=Counter)
     closed: Counter[SealedKind] = field(default_factory=Counter)
@@ -29,7 +29,7 @@ class Reseal:
     vault: KeyedVault
 
     async def count_by_key(self) -> dict[SealedKind, Counter[str]]:
-        """How many things of each kind each key seals, by the key's id."""
+        """The number of blobs of each kind, by key id."""
         found: dict[SealedKind, Counter[str]] = {kind: Counter() for kind in SealedKind}
         for kind in SealedKind:
             after: str | None = ""
@@ -39,8 +39,8 @@ class Reseal:
         return found
 
     async def run(self, *, by: Actor) -> Resealed:
-        """Safe to repeat and to kill: each batch is a transaction, with its own entry in the audit trail. What somebody
-        changes meanwhile is left as it is: a blob is replaced only where it still is the one that was opened."""
+        """Safe to repeat and to kill: each batch is one transaction with its own audit entry. A blob changed meanwhile
+        is left alone: it is replaced only while it equals the one that was opened."""
         done = Resealed()
         for kind in SealedKind:
             after: str | None = ""
@@ -55,7 +55,7 @@ class Reseal:
         return [self.vault.key_id(one.blob) for one in page], page[-1].owner_id if page else None
 
     async def _batch(self, kind: SealedKind, after: str, done: Resealed, by: Actor) -> str | None:
-        """Where the next batch begins, None behind the last one."""
+        """The start of the next batch, None after the last."""
         moved, closed, last = await self._reseal(kind, after, by)
         done.moved[kind] += moved
         done.closed[kind] += closed

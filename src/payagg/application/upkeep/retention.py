@@ -1,4 +1,4 @@
-"""The end of personal data. Money's history stays; who paid does not, and the provider's words about it neither.
+"""The end of personal data. Payment history is kept; payers' data and the provider's texts are not.
 
 Each step is a bounded batch and a transaction of its own, and safe to repeat.
 """
@@ -20,11 +20,11 @@ from payagg.domain.values import parse_email
 from payagg.domain.webhook import RETENTION, Event
 
 BATCH = 500
-# How long it is known that an event came before. No provider sends one again after days; whoever replays a signed one
-# later still moves no payment that has ended, and the anomaly that it may be is kept once.
+# How long a repeated event is recognised. No provider repeats one after days; a signed one replayed later cannot move a
+# final payment, and its anomaly is stored once.
 INBOX_KEPT = timedelta(days=180)
 KEYS_KEPT = timedelta(days=730)
-ENDING = ("idempotency_keys", "inbox")  # tables, by which rows that ended are counted
+ENDING = ("idempotency_keys", "inbox")  # tables, for the counters of removed rows
 WALK = 1_000  # payments looked at in one step of the search for a payer
 NULL = msgspec.Raw(b"null")
 SHOWN_FIELDS = ("customerEmail", "customerName", "customerPhone", "metadata")  # as an event's `data` calls them
@@ -32,7 +32,7 @@ SHOWN_FIELDS = ("customerEmail", "customerName", "customerPhone", "metadata")  #
 
 @dataclass(frozen=True)
 class Erasure:
-    """How many payments of one payer were cleared, and how many wait, as their checkout is still open."""
+    """The numbers of a payer's payments that were cleared, and that wait as their checkout is still open."""
 
     cleared: int
     waiting: int
@@ -40,7 +40,7 @@ class Erasure:
 
 @dataclass(frozen=True)
 class Retention:
-    """`keys_kept`: how long after its payment's end an idempotency key still finds it."""
+    """`keys_kept`: how long after its payment's end an idempotency key still finds the payment."""
 
     store: Store
     clock: Clock
@@ -49,12 +49,12 @@ class Retention:
 
     @retry_on_conflict
     async def empty_inbox(self) -> int:
-        """Empties a batch of inbox bodies whose time is over; 0 when there is nothing left. For the worker."""
+        """Empties a batch of inbox bodies past their retention; 0 when none is left. For the worker."""
         async with self.store.begin() as tx:
             return await tx.inbox.empty(self.clock.now() - RETENTION, BATCH)
 
     async def forget_events(self) -> int:
-        """Removes all events of providers that were handled and came INBOX_KEPT ago; how many. For the worker."""
+        """Removes handled provider events older than INBOX_KEPT; how many. For the worker."""
         forgotten = 0
         after: str | None = ""
         while after is not None:
@@ -65,8 +65,8 @@ class Retention:
 
     @retry_on_conflict
     async def forget_keys(self) -> int:
-        """Frees a batch of idempotency keys whose payments ended `keys_kept` ago; 0 when there is none left. Never the
-        key of a payment that may still be paid. For the worker."""
+        """Frees a batch of idempotency keys whose payments ended `keys_kept` ago; 0 when none is left. Never the key of
+        a payment that may still be paid. For the worker."""
         async with self.store.begin() as tx:
             forgotten = await tx.payment_upkeep.forget_keys(self.clock.now() - self.keys_kept, BATCH)
         count("rows_ended", "idempotency_keys", by=forgotten)
@@ -110,11 +110,11 @@ class Retention:
     async def _erase_one(self, reference: str, by: Actor) -> bool:
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(reference)
-            # Until then the provider that the payer chooses is told who pays.
+            # Until then the payer's provider receives the payer's data.
             if payment is None or not (payment.is_final or self.clock.now() >= payment.expires_at):
                 return False
             await _clear(tx, [reference])
-            # Never the address: the entry outlives it.
+            # Never the address: the entry is kept longer.
             now, action = self.clock.now(), Action.PAYMENT_ERASE
             await record(tx, self.entropy, now, by, action, reference, business_id=payment.business_id)
             return True

@@ -1,5 +1,5 @@
-"""Everything that happens without a request: deliveries, expiry, drains, the end of secrets, inbox retries, asking
-providers, retention, partitions."""
+"""The background work: deliveries, expiry, drains, wiping of secrets, inbox retries, status checks, retention,
+partitions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ from payagg.application.upkeep.partitions import Partitions
 from payagg.application.upkeep.retention import Retention
 from payagg.application.webhooks.dispatcher import Dispatcher
 
-STOP_SECONDS = 9.0  # for a sweep under way; the dispatcher keeps its own, shorter, time
+STOP_SECONDS = 9.0  # for a running sweep; the dispatcher has its own, shorter, grace
 BACK_OFF_SECONDS = 1.0
 BACK_OFF_MAX_SECONDS = 30.0
 JITTER = 0.2
@@ -33,7 +33,7 @@ _log = structlog.get_logger("payagg.worker")
 
 
 class WorkerServices(Protocol):
-    """The use cases that have something to do without a request."""
+    """The use cases that run in the background."""
 
     @property
     def clock(self) -> Clock: ...
@@ -66,7 +66,7 @@ class WorkerServices(Protocol):
 
 @dataclass(frozen=True)
 class Sweep:
-    """Work done every `seconds`, again at once while it reports that there was any (`until_dry`)."""
+    """Work that runs every `seconds`; with `until_dry` again at once while it finds work."""
 
     name: str
     seconds: float
@@ -76,7 +76,7 @@ class Sweep:
 
 def sweeps(services: WorkerServices) -> list[Sweep]:
     started = services.clock.now()
-    # The reconciler's rate is per run, which going on until dry would defeat.
+    # The reconciler's rate is per run, so it does not run until dry.
     asking = [
         Sweep(
             f"reconciliation at {slug} {environment.value}",
@@ -109,7 +109,7 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
 
 
 async def run(services: WorkerServices, stop: asyncio.Event, pace: float = 1.0) -> None:
-    """Runs until `stop`, then ends within ten seconds: what is under way is finished, the rest handed back.
+    """Runs until `stop`, then ends within ten seconds: running work is finished, the rest released.
 
     `pace` multiplies the time between sweeps, for a simulation that lives through days.
     """
@@ -117,7 +117,7 @@ async def run(services: WorkerServices, stop: asyncio.Event, pace: float = 1.0) 
     tasks += [asyncio.create_task(_sweep(services, sweep, stop, pace)) for sweep in sweeps(services)]
     waiting = asyncio.create_task(stop.wait())
     try:
-        # A loop that ends by itself is a defect: it ends the worker, whose keeper starts it anew.
+        # A loop that ends by itself is a defect: it ends the worker, and the supervisor restarts it.
         done, _ = await asyncio.wait({*tasks, waiting}, return_when=asyncio.FIRST_COMPLETED)
         if waiting in done:
             await asyncio.wait(tasks, timeout=STOP_SECONDS)

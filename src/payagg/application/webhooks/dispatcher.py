@@ -1,4 +1,4 @@
-"""Sending what the outbox holds: claim, sign, send, record. Every try is leased, so a killed worker loses nothing."""
+"""Sends the outbox: claim, sign, send, record. Every attempt is leased, so a killed worker loses nothing."""
 
 import asyncio
 from collections import Counter
@@ -23,19 +23,19 @@ from payagg.domain.webhook import (
     secret_context,
 )
 
-CONCURRENT = 400  # tries under way at once in one process
-FAILING_MAX = 200  # of them to endpoints that are failing: however many are dead, the others have the rest
-LEASE = timedelta(seconds=45)  # longer than any try and its record
+CONCURRENT = 400  # concurrent attempts in one process
+FAILING_MAX = 200  # of them to failing endpoints: the others always have the rest
+LEASE = timedelta(seconds=45)  # longer than any attempt and its record
 POLL_SECONDS = 0.25
-GATHER_SECONDS = 0.01  # results that come within this are recorded in one statement
+GATHER_SECONDS = 0.01  # results within this time are recorded in one statement
 RECORD_MAX = 500
-GRACE_SECONDS = 7.0  # for tries under way when told to stop
-# Suspects: looked for so often, sent one after the other for so long, and not again for three times as long as all of
-# that took, the wait for the tries under way included.
+GRACE_SECONDS = 7.0  # for running attempts after a stop signal
+# Poison messages: polled this often, sent one by one for this long, then paused for three times as long as that took,
+# the wait for running attempts included.
 SUSPECTS_EVERY = 1.0
 SUSPECTS_SECONDS = 2.0
 SUSPECTS_PAUSE = 3
-ALONE_WITHIN = 20.0  # seconds until other tries have ended and are recorded; with a try of its own within the lease
+ALONE_WITHIN = 20.0  # seconds for other attempts to end and be recorded; with one attempt within the lease
 GONE = 410
 LOST = DeliveryAttemptResult(None, "the worker died before it recorded its try", 0)
 GIVEN_UP = DeliveryAttemptResult(None, "given up: earlier tries were never recorded", 0)
@@ -61,15 +61,15 @@ class Dispatcher:
     _keys: dict[tuple[str, bytes], bytes] = field(default_factory=dict, init=False, repr=False)
     _results: list[DeliveryResult] = field(default_factory=list, init=False)
     _trying: dict["asyncio.Task[None]", ClaimedDelivery] = field(default_factory=dict, init=False)
-    _is_full: bool = field(default=False, init=False)  # as of the last claim: it took all there was room for,
-    _crowded: set[str] = field(default_factory=set, init=False)  # and these partitions may have as many as they get
+    _is_full: bool = field(default=False, init=False)  # the last claim filled all free slots,
+    _crowded: set[str] = field(default_factory=set, init=False)  # and these partitions have all they may have
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _resulted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    _recorded: asyncio.Event = field(default_factory=asyncio.Event, init=False)  # no result waits
-    _suspects_at: float = field(default=0.0, init=False)  # of the event loop's clock
+    _recorded: asyncio.Event = field(default_factory=asyncio.Event, init=False)  # no result waits to be recorded
+    _suspects_at: float = field(default=0.0, init=False)  # on the event loop's clock
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Sends until `stop`, then finishes what is under way, or hands it back after GRACE_SECONDS."""
+        """Sends until `stop`, then finishes running attempts, or releases them after GRACE_SECONDS."""
         recorder = asyncio.create_task(self._record_results())
         try:
             await self._claim_until(stop)
@@ -82,7 +82,7 @@ class Dispatcher:
         await self._record()
 
     async def run_once(self) -> int:
-        """Claims and sends one batch and records it, then one suspect; the number of tries. For tests and tools."""
+        """Claims, sends and records one batch, then one poison message; the number of attempts. For tests and tools."""
         claimed = await self._claim(CONCURRENT)
         await asyncio.gather(*(self._try(one) for one in claimed))
         await self._record()
@@ -134,8 +134,8 @@ class Dispatcher:
         return await self.store.queue.claim_poison_message(self.clock.now(), self.lease)
 
     async def _try_poison_messages(self, stopping: "asyncio.Task[bool]") -> None:
-        """Sends what was lost with one worker after the other, each while nothing else is under way here: if it kills
-        this worker too, no other delivery is lost with it, and none is suspected for it."""
+        """Sends poison messages one by one while no other attempt runs here: if one kills this worker too, no other
+        delivery is lost or blamed."""
         began = _time()
         self._suspects_at = began + SUSPECTS_EVERY
         one = await self._poison_message()
@@ -151,7 +151,7 @@ class Dispatcher:
         self._suspects_at = max(self._suspects_at, ended + SUSPECTS_PAUSE * (ended - began))
 
     async def _is_alone(self, stopping: "asyncio.Task[bool]") -> bool:
-        """Waits until no try is under way and none unrecorded; False when that takes too long, or on the way out."""
+        """Waits until no attempt runs and all are recorded; False when that takes too long, or after `stop`."""
         waiting = asyncio.create_task(self._all_recorded())
         await asyncio.wait({waiting, stopping}, timeout=ALONE_WITHIN, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -171,7 +171,7 @@ class Dispatcher:
         return task
 
     def _lanes_with(self, tries: int) -> set[str]:
-        """The partitions in which so many tries are under way."""
+        """The partitions with this many running attempts."""
         counts = Counter(one.delivery.partition for one in self._trying.values())
         return {partition for partition, under_way in counts.items() if under_way >= tries}
 
@@ -187,7 +187,8 @@ class Dispatcher:
         left = list(self._trying.items())
         for task, _ in left:
             task.cancel()
-        # Whether they arrived is not known, so they are tried again, under the same ids; a stop uses up no schedule.
+        # Whether they arrived is unknown, so they are sent again, under the same ids; a stop uses up no attempt of the
+        # schedule.
         await self._release([one for _, one in left])
 
     async def _release(self, claimed: list[ClaimedDelivery]) -> None:
@@ -248,13 +249,13 @@ class Dispatcher:
                     await self._record_batch()
                 back_off = BACK_OFF_SECONDS
             except (Unavailable, Conflict) as error:
-                # Results are kept: they hold the truth about what merchants received.
+                # Results are kept: only they show what merchants received.
                 _log.warning("cannot record deliveries", reason=str(error), waiting=len(self._results))
                 await asyncio.sleep(back_off)
                 back_off = min(back_off * 2, BACK_OFF_MAX_SECONDS)
                 self._resulted.set()
-            except Exception as error:  # noqa: BLE001 - what the database refuses now it will refuse again
-                # Dropped, and so tried again when their leases run out: a recorder that died would repeat everything.
+            except Exception as error:  # noqa: BLE001 - what the database refuses once it refuses again
+                # Dropped, so sent again when their leases expire: a dead recorder would repeat everything.
                 _log.error("deliveries cannot be recorded", error=type(error).__name__)
                 self._forget(RECORD_MAX)
                 self._resulted.set()
@@ -267,7 +268,7 @@ class Dispatcher:
         batch = self._results[:RECORD_MAX]
         await self.store.queue.finish(batch)
         self._forget(len(batch))
-        # A claim has its price, so the next one waits for the poll, unless more may be due behind what has ended now.
+        # A claim costs a statement, so the next one waits for the poll, unless more may be due in the freed slots.
         if self._is_full or any(result.claimed.delivery.partition in self._crowded for result in batch):
             self._woken.set()
 
@@ -278,7 +279,7 @@ class Dispatcher:
 
 
 def _postpone(one: ClaimedDelivery, now: datetime) -> DeliveryResult:
-    """Instead of a try: workers died of it, or around it, again and again."""
+    """Instead of an attempt: several workers died during its attempts."""
     due = due_after_loss(one.delivery, now)
     lost, delivery_id = one.delivery.lost_tries, one.delivery.id
     _log.warning("a delivery's workers keep dying", delivery=delivery_id, deaths=lost, next_attempt_at=str(due))
@@ -293,5 +294,5 @@ def _result_of(sent: DeliveryAttemptResult) -> str:
 
 
 def _time() -> float:
-    """Seconds of the event loop's clock, which a simulation sets."""
+    """Seconds on the event loop's clock, which a simulation sets."""
     return asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Merchant webhook endpoints: who is told, the secrets, the delivery log, and catching up on past events."""
+"""Merchant webhook endpoints: subscriptions, secrets, the delivery log, and past events."""
 
 import re
 from collections import Counter
@@ -61,7 +61,7 @@ class Webhooks:
     entropy: Entropy
     vault: Vault
     sender: Sender
-    testing: Counter[str] = field(default_factory=Counter)  # tests under way here, by business
+    testing: Counter[str] = field(default_factory=Counter)  # running tests in this process, by business
 
     async def list_endpoints(self, business_id: str) -> list[WebhookEndpointView]:
         async with self.store.begin() as tx:
@@ -69,8 +69,8 @@ class Webhooks:
 
     @retry_on_conflict
     async def create(self, business_id: str, command: CreateWebhook, *, by: Actor) -> CreatedWebhook:
-        """The endpoint and its secret, which is never shown again; raises WEBHOOK_LIMIT_REACHED where as many as may be
-        are active. What it crowds out of the list is removed."""
+        """The endpoint and its secret, which is never shown again; raises WEBHOOK_LIMIT_REACHED at the limit of active
+        ones. Removes the oldest inactive ones past the list's limit."""
         now = self.clock.now()
         endpoint_id = self.entropy.id("whe", now)
         key = self.entropy.bytes(SECRET_BYTES)
@@ -105,7 +105,7 @@ class Webhooks:
         whether or not there is such an endpoint, then NOT_FOUND."""
         events = parse_events(command.events) if command.events is not None else None
         if command.url is not None:
-            parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one is also held to HTTPS, below
+            parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one must also be HTTPS, below
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id)).ensure_active()
             before = endpoint = await _lock(tx, business_id, endpoint_id)
@@ -131,8 +131,8 @@ class Webhooks:
 
     @retry_on_conflict
     async def remove(self, business_id: str, endpoint_id: str, *, by: Actor) -> WebhookEndpointView:
-        """The endpoint as it was last, switched off. Nothing shows it any more; raises NOT_FOUND. Asked for by name and
-        not by a second DELETE, or a client that repeats one would remove what it meant to switch off."""
+        """The endpoint's last state, deactivated; it is hidden from now on. Raises NOT_FOUND. Removal has a call of its
+        own: as a second DELETE, a client's retry would remove what it meant to deactivate."""
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id)).ensure_active()
             before = await _lock(tx, business_id, endpoint_id)
@@ -212,7 +212,7 @@ class Webhooks:
     async def deliveries(
         self, business_id: str, endpoint_id: str, page: int, per_page: int, after: str | None = None
     ) -> tuple[list[DeliveryView], int]:
-        """A page of the log, newest first, and the total; with `after` the page that follows that delivery. Raises
+        """A page of the log, newest first, and the total; with `after` the page after that delivery. Raises
         VALIDATION_ERROR on `after`, NOT_FOUND."""
         if after is not None and not re.fullmatch(r"dlv_[0-9a-f]{32}", after):
             raise invalid("after", "Must be a delivery's id, for example of the last one shown.")
@@ -224,8 +224,8 @@ class Webhooks:
 
     @retry_on_conflict
     async def redeliver(self, business_id: str, endpoint_id: str, delivery_id: str, *, by: Actor) -> DeliveryView:
-        """The delivery, due again at once under the same ids; one that is under way is left as it is. Tries made stay
-        counted: past the schedule it gets one try, as somebody asked for one, and not for another 75 hours."""
+        """Makes the delivery due at once under the same ids; a running one is not changed. Attempts stay counted: past
+        the schedule it gets one attempt, not another 75 hours of them."""
         async with self.store.begin() as tx:
             endpoint = await _lock(tx, business_id, endpoint_id)
             delivery = await tx.webhook_events.delivery(endpoint_id, delivery_id)
@@ -242,8 +242,8 @@ class Webhooks:
         return DeliveryView.of(again)
 
     async def events(self, business_id: str, environment: str | None, after: str | None, limit: int) -> EventPage:
-        """Past events in the order they were recorded, strictly after the cursor. A page ends early with the event
-        that takes it to PAGE_BYTES."""
+        """Past events in recorded order, strictly after the cursor. A page ends early with the event that reaches
+        PAGE_BYTES."""
         if environment not in Environment.__members__:
             raise invalid("environment", "Must be SANDBOX or LIVE.")
         if after is not None and not re.fullmatch(r"evt_[0-9a-f]{32}", after):
@@ -253,14 +253,14 @@ class Webhooks:
         sizes = accumulate((len(event.body) for event in found), initial=0)
         shown = [event for event, before in zip(found[:limit], sizes, strict=False) if before < PAGE_BYTES]
         return EventPage(
-            # The stored bytes, untouched: what a merchant verifies or compares is what was sent.
+            # The stored bytes, unchanged: a merchant verifies what was sent.
             events=cast(list[EventBody], [msgspec.Raw(event.body) for event in shown]),
             next_cursor=shown[-1].id if shown else after,
             has_more=len(found) > len(shown),
         )
 
     async def _remove(self, tx: Transaction, by: Actor, endpoint: WebhookEndpoint, now: datetime) -> None:
-        """Its row goes with the last of its log, which retention takes."""
+        """Retention deletes its row with the last of its log."""
         await tx.endpoints.remove(endpoint.id, now)
         await self._record(
             tx, by, Action.WEBHOOK_REMOVE, endpoint, changes_of(endpoint, None, "environment", *_AUDITED)

@@ -31,8 +31,8 @@ class PaymentDeliveries:
 
     @retry_on_conflict
     async def redeliver(self, business_id: str, reference: str, delivery_id: str, *, by: Actor) -> DeliveryView:
-        """The delivery, due again at once under the same ids; one that is under way is left as it is. Raises
-        PAYMENT_NOT_FOUND, NOT_FOUND, or VALIDATION_ERROR while no endpoint's secret can sign it."""
+        """Makes the delivery due at once under the same ids; a running one is not changed. Raises PAYMENT_NOT_FOUND,
+        NOT_FOUND, or VALIDATION_ERROR while no endpoint's secret can sign it."""
         async with self.store.begin() as tx:
             payment = await _find(tx, business_id, reference)
             delivery = await tx.webhook_events.own_delivery(reference, delivery_id)

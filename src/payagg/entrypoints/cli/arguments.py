@@ -1,4 +1,4 @@
-"""What the `payagg` command may be told: needs the domain alone, so that `payagg --help` answers everywhere."""
+"""The arguments of `payagg`: imports only the domain, so `payagg --help` works everywhere."""
 
 import argparse
 from datetime import date

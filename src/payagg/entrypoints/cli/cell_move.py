@@ -49,8 +49,8 @@ async def _move(business_id: str, to: str, settings: Settings, source_url: str, 
 
 
 async def _ensure_is(cell: str, settings: Settings, database: Any) -> None:
-    """Raises SettingsError unless the cell's own servers answer from that database: in any other the business would be
-    out of everybody's reach. Raises Unavailable where they cannot be asked."""
+    """Raises SettingsError unless the cell's own servers answer from that database: in any other, no server would have
+    the business. Raises Unavailable when they cannot be reached."""
     from payagg.adapters.cells import HttpCells
 
     cells = settings.known_cells

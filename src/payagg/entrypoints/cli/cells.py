@@ -1,4 +1,4 @@
-"""`payagg cell`: which cells there are and whether they agree, what makes a new one known, and moving a business."""
+"""`payagg cell`: lists and compares cells, adds one, and moves a business."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ def cell(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _list(options: argparse.Namespace, settings: Settings) -> int:
-    """Exit status 1 when a cell cannot be reached or does not have what the home cell has."""
+    """Exit status 1 when a cell cannot be reached or differs from the home cell."""
     if not settings.cells:
         raise SettingsError("PAYAGG_CELLS is not set: this is one installation, which knows nothing of cells.")
     cells = Cells(settings.cells[0][0], dict(settings.cells))
@@ -57,8 +57,7 @@ def _list(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _add(options: argparse.Namespace, settings: Settings) -> int:
-    """Checks a cell that runs already and prints the setting that makes it known. Nothing is stored: the list of cells
-    is configuration."""
+    """Checks a running cell and prints the setting that adds it. Stores nothing: the list of cells is configuration."""
     try:
         [(name, origin)] = CELLS.read(options.cell)
     except ValueError:
@@ -79,7 +78,7 @@ def _add(options: argparse.Namespace, settings: Settings) -> int:
             f"{new}. A new cell runs before it is added, with the same PAYAGG_CELL_SECRET and with itself and the home "
             "cell in its PAYAGG_CELLS."
         )
-    # Its gateways follow by themselves.
+    # Replication copies its gateways.
     faults = [fault for fault in _faults(name, new, home, cells) if not fault.startswith("gateways")]
     if faults:
         raise SettingsError("\n".join(f"{name}: {fault}." for fault in faults))
@@ -89,7 +88,7 @@ def _add(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _faults(name: str, state: "CellState", home: "CellState | Unavailable", cells: Cells) -> Iterator[str]:
-    """How a cell differs from what it must be, in words."""
+    """How a cell differs from the required state, in words."""
     if state.name != name:
         yield f"its PAYAGG_REFERENCE_PREFIX is {state.name}"
     if state.home != cells.home:

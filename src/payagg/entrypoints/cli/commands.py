@@ -1,6 +1,7 @@
-"""Each command by its name, and those that serve. What an operator can mend is a CommandFailed with a line for each.
+"""Each command by its name, and those that serve. A fault that an operator can fix is a CommandFailed, with a line for
+each.
 
-Heavy modules are imported by the command that needs them: the small ones must answer at once.
+A command imports its heavy modules itself, so small commands start at once.
 """
 
 import argparse
@@ -26,7 +27,7 @@ Listener = TypeVar("Listener")
 
 
 class CommandFailed(Exception):
-    """What stands in a command's way, a line for each fault."""
+    """A command's faults, a line for each."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +56,7 @@ def _dev(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.entrypoints.cli.database import database, destroy
     from payagg.entrypoints.dev.run import Outside, dev
 
-    # Somebody else's database is migrated too, as `dev` is for trying things out.
+    # `dev` migrates a given database too, as it is for trying things out.
     outside = Outside(SystemEntropy(settings.reference_prefix), partial(database, migrating=True), destroy)
     dev(settings, outside, port=options.port, fresh=options.fresh, as_json=options.json)
     return 0
@@ -110,8 +111,8 @@ def _worker(_: argparse.Namespace, settings: Settings) -> int:
 
 @contextmanager
 def _serving(settings: Settings, listen: Callable[[], Listener]) -> Iterator[tuple[str, Listener]]:
-    """What every server needs before it starts: settings fit for it, logs, its socket, and a database, which it names
-    aloud, since serving on the wrong one looks like having lost everything. Until the schema is current it waits."""
+    """What every server needs before it starts: checked settings, logs, its socket, and a database, which it prints:
+    the wrong database looks like lost data. It waits until the schema is current."""
     import structlog
 
     from payagg.entrypoints.bootstrap import check_for_serving

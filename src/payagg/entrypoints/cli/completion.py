@@ -1,4 +1,4 @@
-"""`payagg completion bash`: what may follow each command, as its parser has it."""
+"""`payagg completion bash`: completions from the parser."""
 
 import argparse
 from collections.abc import Iterator

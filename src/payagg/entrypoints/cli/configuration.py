@@ -1,4 +1,4 @@
-"""`payagg keygen` and `payagg config`: making the secrets of a deployment, and showing what is in force."""
+"""`payagg keygen` and `payagg config`: generates a deployment's secrets, and shows the settings in force."""
 
 import argparse
 import base64
@@ -35,8 +35,7 @@ def keygen(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def config(_: argparse.Namespace, settings: Settings) -> int:
-    """Each setting in force and where it comes from; of secrets, what tells them apart and nothing else. First the
-    Python that runs here."""
+    """Each setting in force and its source, secrets as fingerprints. The first line is the Python that runs."""
     say(f"{'Python':32} {interpreter()}")
     for one in FIELDS:
         text, source = find_setting(os.environ, one)

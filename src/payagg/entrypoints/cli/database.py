@@ -1,4 +1,4 @@
-"""The database a command works on: the one of PAYAGG_DATABASE_URL, or the embedded one for as long as it is needed."""
+"""The database of a command: PAYAGG_DATABASE_URL, or the embedded one while it is needed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,19 +8,19 @@ from payagg.entrypoints.settings import Settings, SettingsError
 
 
 def _silent(_: str) -> None:
-    """For commands that print their answer alone."""
+    """For commands that print only their answer."""
 
 
 @contextmanager
 def database(
     settings: Settings, *, migrating: bool = False, any_schema: bool = False, tell: Callable[[str], None] = _silent
 ) -> Iterator[str]:
-    """The URL of a database with this version's schema; `tell` is called with a line that says which database it is,
-    and before each step that takes long.
+    """The URL of a database with this version's schema; `tell` is called with a line that names the database, and
+    before each slow step.
 
-    The embedded one is migrated on the way. Somebody else's is only with `migrating`: otherwise SettingsError says
-    what to run, unless it may have `any_schema`; so it does of who stands in a migration's way. Raises
-    EmbeddedPostgresError and Unavailable, whose words say what stands in the way.
+    The embedded one is migrated. Another is migrated only with `migrating`; otherwise SettingsError names the command
+    to run, unless `any_schema`. SettingsError also names what blocks a migration. Raises EmbeddedPostgresError and
+    Unavailable with the cause.
     """
     from payagg.adapters.postgres.diagnosis import is_superuser, where
     from payagg.adapters.postgres.migrations import is_current
@@ -56,7 +56,7 @@ def database_as_it_is(settings: Settings, *, tell: Callable[[str], None] = _sile
     from payagg.adapters.postgres.embedded.programs import find_package
     from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 
-    find_package()  # or it says what to install, before anything else is said
+    find_package()  # raises what to install, before any other output
     folder = settings.state_dir / "postgres"
     tell(f"Starting Postgres in {folder} ..." if folder.exists() else f"Making a Postgres database in {folder} ...")
     with EmbeddedPostgres(settings.state_dir) as server:

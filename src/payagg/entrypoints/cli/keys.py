@@ -1,4 +1,4 @@
-"""`payagg reseal`: a line for each kind of sealed thing, with the keys that seal it."""
+"""`payagg reseal`: a line for each kind of sealed data, with the keys that seal it."""
 
 import argparse
 from collections import Counter
@@ -9,8 +9,8 @@ from payagg.entrypoints.settings import Settings, SettingsError
 
 
 def reseal(options: argparse.Namespace, settings: Settings) -> int:
-    """Exit status 1 where something is under another key afterwards: it does not open, or was just written by a server
-    whose first key is another one."""
+    """Exit status 1 when a blob is still under another key: it does not open, or a server with another first key just
+    wrote it."""
     from payagg.adapters.security import AesVault
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.ports.upkeep import SealedKind

@@ -1,4 +1,4 @@
-"""The `payagg` command. What an operator can mend is one line on stderr and exit status 1; wrong usage is 2."""
+"""The `payagg` command. A fault that an operator can fix is one line on stderr and exit status 1; wrong usage is 2."""
 
 import argparse
 import gc
@@ -12,7 +12,7 @@ from payagg.extras import line_about
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command and exits with its status."""
-    # While modules load nothing is garbage, and the usual rounds over them are a tenth of the start.
+    # While modules load nothing is garbage, and the collector's rounds are a tenth of the start.
     gc.set_threshold(20_000, 20, 50)
     options = parser().parse_args(arguments)
     if options.command is None:
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         status = _complain(line)
     except BrokenPipeError:
-        # The reader went away (`payagg explain ... | head`); there is nobody left to tell.
+        # The reader of the pipe is gone (`payagg explain ... | head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     except KeyboardInterrupt:
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    # Every command needs the packages of an extra; the words above need none.
+    # Every command needs the packages of an extra; the parsing above needs none.
     from payagg.entrypoints.cli.commands import CommandFailed, run
 
     try:

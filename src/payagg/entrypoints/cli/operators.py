@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def operator(name: str | None = None) -> Actor:
-    """Whoever runs this command, on this host: by the name given, or else the account of the operating system."""
+    """The person who runs this command: the given name, or the operating system's account, on this host."""
     if name is None:
         try:
             name = getpass.getuser()
@@ -243,7 +243,7 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _unnamed_providers(settings: Settings, url: str) -> str | None:
-    """What to say where LIVE credentials are stored, and no network of a provider is set."""
+    """The warning for LIVE credentials without PAYAGG_PROVIDER_NETWORKS."""
     from payagg.adapters.postgres.store import PostgresStore
     from payagg.application.gateways.readiness import live_slugs
     from payagg.entrypoints.bootstrap import gateway_credentials

@@ -17,7 +17,7 @@ _LINK = re.compile(r'\b(?:href|src)="([^"]*)"')
 
 
 def render_files(settings: Settings) -> dict[str, bytes]:
-    """Every file by its name; addresses between them are relative."""
+    """Every file by its name; links between them are relative."""
     whole = document(api_routes(settings), settings)
     named = {}
     for name, body in DocsSite(whole, prefix="", suffix=".html").files().items():
@@ -28,12 +28,12 @@ def render_files(settings: Settings) -> dict[str, bytes]:
 
 
 def _beside(page: bytes) -> bytes:
-    """The descriptions lie beside the pages, not at the root of a server."""
+    """The OpenAPI files are beside the pages, not at a server's root."""
     return page.replace(b'href="/openapi', b'href="openapi')
 
 
 def broken_links(files: dict[str, bytes]) -> Iterator[str]:
-    """Links within the site that lead to no file or no place in it, one line each."""
+    """Broken links within the site, one line each."""
     places = {
         name: set(re.findall(r' id="([^"]*)"', body.decode())) for name, body in files.items() if name.endswith(".html")
     }
@@ -47,7 +47,7 @@ def broken_links(files: dict[str, bytes]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1 when a link leads nowhere, each named on standard error; nothing is written then."""
+    """1 when a link is broken, each named on standard error; then nothing is written."""
     parser = argparse.ArgumentParser(prog="python -m payagg.entrypoints.cli.site", description="Write the site.")
     parser.add_argument("--into", type=Path, default=Path("build/site"), help="the folder to write to (build/site)")
     into: Path = parser.parse_args(arguments).into

@@ -1,4 +1,4 @@
-"""The page of the SQL that a payment runs, each statement with when it runs and which rule it holds."""
+"""The page of the SQL that a payment runs: each statement, when it runs and its rule."""
 
 from payagg.adapters.postgres.fast_path import statements as fast_path
 from payagg.adapters.postgres.repositories import (

@@ -16,16 +16,16 @@ def token(options: argparse.Namespace, settings: Settings) -> int:
     return _revoke(options, settings) if options.realm == "revoke" else _issue(options, settings)
 
 
-DEV_JWT_KEY = Path("secrets", "jwt.pem")  # that `dev` makes, under the state folder
-TRAIL_SECONDS = 0.5  # that a token waits for the database
+DEV_JWT_KEY = Path("secrets", "jwt.pem")  # made by `dev`, under the state folder
+TRAIL_SECONDS = 0.5  # the longest wait for the database
 
 
 def _issue(options: argparse.Namespace, settings: Settings) -> int:
-    """Prints a token, and beforehand adds an entry to the audit trail of the database that PAYAGG_DATABASE_URL names.
+    """Prints a token, after adding an entry to the audit trail of the database in PAYAGG_DATABASE_URL.
 
-    One that is down or slow delays nobody, since this command must answer in under 1.5 s and may be needed because of
-    it: the token is printed all the same, and a line on stderr says that it is not in the trail. Where no database is
-    named, as in development, there is no trail to add to: the embedded one is not started for it.
+    A database that is down or slow does not stop it: the command must answer in under 1.5 s and may be needed because
+    of that fault. The token is printed, and a line on stderr says that it is not in the trail. Without a database, as
+    in development, there is no entry: the embedded one is not started.
     """
     from payagg.adapters.system import SystemClock
     from payagg.entrypoints.bootstrap import tokens_of
@@ -48,7 +48,7 @@ def _issue(options: argparse.Namespace, settings: Settings) -> int:
     if settings.database_url is not None:
         try:
             asyncio.run(_record(settings, settings.database_url, tokens.read(issued)))
-        except Exception as error:  # noqa: BLE001 - whatever the database's fault is, it must keep nobody from a token
+        except Exception as error:  # noqa: BLE001 - no fault of the database may withhold a token
             reason = f"no answer within {TRAIL_SECONDS} s" if isinstance(error, TimeoutError) else str(error)
             print(f"payagg: The token is not in the audit trail: {' '.join(reason.split())}.", file=sys.stderr)  # noqa: T201
     say(issued)
@@ -56,7 +56,7 @@ def _issue(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _with_dev_key(settings: Settings) -> Settings:
-    """The settings with a key that signs tokens: where none is given, that of `dev` on this state folder.
+    """The settings with a key that signs tokens; without one, the key of `dev` in this state folder.
 
     Raises SettingsError when there is neither.
     """

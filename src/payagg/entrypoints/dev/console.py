@@ -1,4 +1,4 @@
-"""The links of `dev` that sign a browser in to the console. They hold a code of this run, never a token."""
+"""The links of `dev` that sign a browser in to the console. They contain a code of this run, never a token."""
 
 import hmac
 from dataclasses import dataclass, field

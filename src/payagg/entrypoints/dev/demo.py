@@ -26,7 +26,7 @@ class Demo:
     """`shown` is the content of demo.json; the rest is what the tour and the inbox also need."""
 
     shown: dict[str, str]
-    reference: str  # of a second payment, so that the tour's commands leave the checkout link alone
+    reference: str  # of a second payment, so the tour's commands do not use up the checkout link
     endpoint_id: str
     signing_secret: str = field(repr=False)
 
@@ -101,7 +101,7 @@ class DemoMaker:
         return {"businessId": made.id}
 
     async def _key(self, kept: dict[str, str], base: str, environment: str) -> dict[str, str]:
-        """A secret key is shown once, so the demo's own are kept; one that was revoked is replaced."""
+        """A secret key is shown once, so the demo stores its own; a revoked one is replaced."""
         name = f"{environment.lower()}SecretKey"
         if name in kept:
             context = await self._api.get("/payments/context", headers=_bearer(kept[name]))

@@ -1,4 +1,4 @@
-"""The webhook inbox of `dev`: a receiver that verifies as a merchant would, and a page that shows each delivery."""
+"""The webhook viewer of `dev`: a receiver that verifies as a merchant should, and a page that shows each delivery."""
 
 import base64
 import hashlib
@@ -24,7 +24,7 @@ POLICY = {
 }
 KEPT = 200
 TOLERANCE = 300  # seconds; older timestamps may be replays
-# What `dev` hands over once the endpoint exists: redelivers the event of that id, returns a line for the page.
+# Set by `dev` once the endpoint exists: redelivers the event of that id and returns a line for the page.
 Redeliver = Callable[[str], Awaitable[str]]
 
 
@@ -55,7 +55,7 @@ class WebhookViewer:
         )
 
     def _verdict(self, headers: dict[str, str], body: bytes) -> str | None:
-        """Why the delivery cannot be trusted, None when it can: the check of the Standard Webhooks specification."""
+        """Why the delivery is refused, None when it is valid: the check of the Standard Webhooks specification."""
         event_id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
         if not event_id or not timestamp.isdecimal():
             return "webhook-id or webhook-timestamp is missing."
@@ -94,7 +94,7 @@ def inbox_routes(inbox: WebhookViewer) -> list[HTTPRouteHandler]:
 
     @post("/dev/inbox/redeliver/{event_id:str}", status_code=200)
     async def redeliver(request: Request[Any, Any, Any], event_id: FromPath[str]) -> Response[bytes]:
-        # Another site's page can post here, but not with a header of its own.
+        # Another site's page can post here, but cannot set a header.
         if "x-inbox" not in request.headers or inbox.redeliver is None:
             return _json({"message": "Not from this page."}, 403)
         return _json({"message": await inbox.redeliver(event_id)})

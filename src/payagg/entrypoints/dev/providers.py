@@ -20,8 +20,8 @@ ROUTES = {"test": "sandbox", "live": "live"}
 async def fake_providers(
     settings: Settings, origin: str, entropy: Entropy
 ) -> AsyncIterator[tuple[Settings, Mapping[str, Mapping[str, str]]]]:
-    """Both fakes on the ports after ours where those are free; yields the settings that name them and credentials by
-    gateway slug. Keys are new at each start, as the fakes remember nothing."""
+    """Both fakes on the ports after ours if free; yields their settings, and credentials by gateway slug. Keys are new
+    at each start, as the fakes keep no state."""
     hex = entropy.hex
     slugs = {spec.name: spec.slug for spec in settings.providers}
     a, b = slugs["provider_a"], slugs["provider_b"]
@@ -62,7 +62,7 @@ def _book(origin: str, slug: str) -> Book:
 
 
 def _free(port: int) -> int:
-    """`port` when nobody listens there, else 0: any free one. The fakes' ports are nobody's business but ours."""
+    """`port` when it is free, else 0: any free one."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -43,7 +43,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True)
 class Outside:
-    """What the command hands in; `destroy` deletes the embedded database of a state folder."""
+    """The command's callbacks; `destroy` deletes the embedded database of a state folder."""
 
     entropy: Entropy
     database: Database
@@ -93,7 +93,7 @@ async def _serve(settings: Settings, url: str, listener: socket.socket, entropy:
 
 @contextlib.contextmanager
 def _only_one(state_dir: Path) -> Iterator[None]:
-    """Holds the state folder for this `dev`; the kernel lets go of it if we are killed."""
+    """Locks the state folder for this `dev`; the kernel releases the lock if the process is killed."""
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(state_dir / "dev.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -111,7 +111,7 @@ def _only_one(state_dir: Path) -> Iterator[None]:
 
 
 def _forget(state_dir: Path, destroy: Callable[[Path], None]) -> None:
-    """Deletes what we made and nothing else: the folder may hold more than ours."""
+    """Deletes only what `dev` made: the folder may hold other files."""
     _tell("Forgetting the old demo ...")
     destroy(state_dir)
     for name in KEPT:

@@ -14,7 +14,7 @@ DEV_KEY_ID = "dev"
 
 
 def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
-    """The settings; what they leave out are the state folder's own keys, made at the first call. Files are 0600.
+    """The settings, completed with the state folder's own keys, made at the first call. Files are 0600.
 
     Raises SettingsError for a key that cannot sign, as `dev` issues tokens.
     """
@@ -27,7 +27,7 @@ def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
         write_private(jwt_key, _new_jwt_key())
     if not encryption_key.exists():
         write_private(encryption_key, base64.b64encode(entropy.bytes(32)).decode())
-    # Behind the keys that were given, since it has sealed what is in the folder's database.
+    # After the given keys, as it sealed data in the folder's database.
     own = (DEV_KEY_ID, base64.b64decode(encryption_key.read_text()))
     operators_keys = settings.encryption_keys
     keys = operators_keys if DEV_KEY_ID in dict(operators_keys) else (*operators_keys, own)

@@ -1,4 +1,4 @@
-"""What `dev` prints when everything stands: lines to paste, in the order a newcomer needs them."""
+"""What `dev` prints when everything runs: lines to paste, in the order a newcomer needs them."""
 
 import json
 import sys

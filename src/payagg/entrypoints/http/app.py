@@ -1,4 +1,4 @@
-"""The HTTP application: routes, envelopes for every error, health, description. No rule of the business."""
+"""The HTTP application: routes, error envelopes, health, description. No business rule."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -42,6 +42,7 @@ from payagg.entrypoints.http.server.forwarding import Forwarding
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS, STOPPING, ASGIApp, Edge
 from payagg.entrypoints.http.server.own_hosts import OwnHosts
 from payagg.entrypoints.http.server.rate_limits import Limits
+from payagg.entrypoints.http.server.routing import dispatch
 from payagg.entrypoints.http.server.routing import services as services_of
 from payagg.entrypoints.http.server.tracing import tracing_plugins
 from payagg.entrypoints.http.server.wire import envelope
@@ -49,19 +50,18 @@ from payagg.entrypoints.settings import Settings
 
 DEFAULTS = Settings()
 NOT_CURRENT = "The database schema is not current."
-READY_SECONDS = 2.0  # a load balancer asks often, and must get "no" while a call may still wait for the database
+READY_SECONDS = 2.0  # a load balancer asks often, and must get "no" sooner than a call gives up on the database
 
 
 @get("/healthz")
 async def healthz() -> Response[bytes]:
-    """The process is alive; nothing else is asked."""
+    """The process is alive; checks nothing else."""
     return envelope({"status": "ok"})
 
 
 @get("/readyz")
 async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
-    """The database is reachable, its schema fits, and this process is not about to stop, so requests may be sent here;
-    503 otherwise."""
+    """200 when the database is reachable, its schema fits, and this process is not stopping; 503 otherwise."""
     use_cases = services_of(request)
     chance = use_cases.payments.entropy.chance()
     if request.app.state.draining.is_set():
@@ -85,8 +85,7 @@ def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
 
 
 class Application(Litestar):
-    """Litestar with `edge` round the whole of it: its own middleware runs after routing and would miss its 404s and
-    405s."""
+    """Litestar wrapped in `edge`: Litestar's middleware runs after routing and would miss 404s and 405s."""
 
     edge: Edge
 
@@ -102,8 +101,8 @@ def create_app(
     own_hosts: Collection[str] | None = None,
     draining: asyncio.Event | None = None,
 ) -> Application:
-    """The whole HTTP side over ready services; a request's body must arrive within `body_seconds`. With `own_hosts` it
-    answers under these and loopback names alone. Once `draining` is set it is not ready any more."""
+    """The HTTP application over ready services; a request's body must arrive within `body_seconds`. With `own_hosts` it
+    answers only under these and loopback names. Once `draining` is set, it is not ready."""
     settings = services.settings
     state: dict[str, Any] = {
         "services": services,
@@ -122,7 +121,7 @@ def create_app(
         *extra_routes,
     ]
     app = Application(
-        # Litestar builds its routing tree anew after each handler that it is given by itself.
+        # Litestar rebuilds its routing tree for each handler registered separately.
         route_handlers=[Router("/", route_handlers=handlers)],
         plugins=tracing_plugins(settings),
         exception_handlers={**EXCEPTION_HANDLERS, HTTPException: console.refused_by_framework},
@@ -132,7 +131,7 @@ def create_app(
         request_max_body_size=None,
         debug=False,
     )
-    framework: ASGIApp = partial(Litestar.__call__, app)
+    framework: ASGIApp = partial(Litestar.__call__ if settings.otel else dispatch, app)
     if services.among_cells is not None:
         framework = Forwarding(framework, services, services.among_cells, state["limits"])
     app.edge = Edge(

@@ -1,4 +1,6 @@
-"""Lines on their way to a stream whose reader may stand still: a pipe that is full stops whoever writes to it."""
+"""Lines on their way to a stream whose reader may stand still: a pipe that is full stops whoever writes to it.
+The standard library's `QueueListener` waits for it without a bound at the end, and its queue counts records, not bytes;
+a descriptor that does not block would not block for every process that shares it."""
 
 import atexit
 import os

@@ -160,7 +160,8 @@ def step_back() -> None:
 
 def settle_memory() -> None:
     """Takes what start-up made out of the collector's rounds. A full round over it stops every request for 50 ms;
-    requests themselves make no cycles worth hurrying for."""
+    requests themselves make no cycles worth hurrying for. 1.35 times the initiations, p99 of reads 181 to 13 ms
+    (2026-11-22, `make bench ARGS="--only ablation"` at 610f3a4)."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

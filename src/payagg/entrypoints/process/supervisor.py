@@ -1,5 +1,6 @@
 """`--workers N`: N equal processes on one socket, for `serve` one worker process too, kept alive and restarted
-gracefully."""
+gracefully. uvicorn's `Multiprocess` starts children of one kind only, and the command must work without systemd or an
+orchestrator; under one, `serve --no-worker` and `worker` replace it."""
 
 import asyncio
 import contextlib

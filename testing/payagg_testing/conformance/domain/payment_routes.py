@@ -63,11 +63,18 @@ class PaymentRoutes:
         business, key = self.world.admit_server(bearer)
         if not self.world.rules.simulator_allowed(key.environment):
             raise Refusal(ErrorCode.SANDBOX_ONLY)
+        return self._simulate(body, business.id, reference)
+
+    def simulate_test(self, bearer: str | None, body: Body, business_id: str, reference: str) -> Reply:
+        self.world.admit_manager(bearer, business_id)
+        return self._simulate(body, business_id, reference)
+
+    def _simulate(self, body: Body, business_id: str, reference: str) -> Reply:
         parse_reference(reference)
         outcome = str(body.get("outcome"))
         if outcome not in OUTCOMES:
             raise invalid("outcome", "Must be SUCCESS, FAILED or REVERSED.")
-        self.world.complete(self._own_payment(reference, business.id, Environment.SANDBOX), outcome)
+        self.world.complete(self._own_payment(reference, business_id, Environment.SANDBOX), outcome)
         return 200, detail(self.world.payments[reference])
 
     def public(self, bearer: str | None, body: Body, reference: str) -> Reply:

@@ -63,6 +63,7 @@ class DomainService:
             ("GET", "/public/payments/{}/verify", payments.verify),
             ("POST", f"{BUSINESS}/test-payment", payments.initiate_test),
             ("GET", f"{BUSINESS}/test-payment/{{}}", payments.read_test),
+            ("POST", f"{BUSINESS}/test-payment/{{}}/simulate", payments.simulate_test),
             ("GET", f"{BUSINESS}/api-keys", keys.list_keys),
             ("POST", f"{BUSINESS}/api-keys", keys.generate),
             ("DELETE", f"{BUSINESS}/api-keys/{{}}", keys.revoke),

@@ -45,7 +45,7 @@ class TestAcme(ProviderContract):
 @pytest.mark.anyio
 async def test_a_third_provider_is_offered_charged_and_settled_over_http() -> None:
     services, fake = services_over(MemoryStore(), PRODUCT), FakeAcme()
-    looks = {spec.slug: spec.look for spec in PRODUCT.providers}
+    looks = {spec.slug: spec.branding for spec in PRODUCT.providers}
     await services.gateways.seed("builtin", looks, looks)
     async with serve_asgi(fake_acme(fake)) as base_url, an_api(services) as api:
         fake.book.webhook_urls["test"] = f"{api.origin}/api/v1/webhooks/acme/sandbox"

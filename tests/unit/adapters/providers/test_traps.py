@@ -18,7 +18,7 @@ from payagg_testing.builders import a_payment
 
 from payagg.adapters.providers import transport
 from payagg.adapters.providers.amounts import kobo_of, naira_text
-from payagg.adapters.providers.payer import ALIAS_NAME, ALIAS_PHONE, names_of, phone_of
+from payagg.adapters.providers.payer_defaults import ALIAS_NAME, ALIAS_PHONE, names_of, phone_of
 from payagg.adapters.providers.provider_b.launch import SDK_EMAIL, launch_parameters
 from payagg.adapters.providers.registry import providers_of
 from payagg.domain.attempt import Charge

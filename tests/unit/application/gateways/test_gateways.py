@@ -22,7 +22,7 @@ from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
 
-LOOKS = {spec.slug: spec.look for spec in PROVIDERS}
+LOOKS = {spec.slug: spec.branding for spec in PROVIDERS}
 IN_USE, INVALID = (ErrorCode.GATEWAY_SLUG_EXISTS, "slug"), ErrorCode.VALIDATION_ERROR
 
 

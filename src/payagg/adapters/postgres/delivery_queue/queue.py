@@ -1,7 +1,6 @@
-"""The outbox's sending side: what is due, partition by partition, leased with SKIP LOCKED.
+"""The outbox's sending side: due deliveries, partition by partition, leased with SKIP LOCKED.
 
-A partition (column `lane`) is what shares a fate: mostly one endpoint. The next claim begins at the one where the
-last one ended.
+A partition (column `lane`) is what fails together: mostly one endpoint. The next claim begins where the last one ended.
 """
 
 from collections.abc import Sequence
@@ -33,11 +32,11 @@ from payagg.application.accounts.audit import switched_off
 from payagg.application.ports.webhooks import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
 from payagg.domain.webhook import ANSWERS_WELL, DEACTIVATE_AFTER, Delivery, DeliveryStatus, WebhookEndpoint
 
-STATEMENTS_PER_CLAIM = 20  # so one claim is bounded however many partitions wait
+STATEMENTS_PER_CLAIM = 20  # bounds one claim, however many partitions wait
 
 
 class _Leased(NamedTuple):
-    """What CLAIM tells of one delivery that it leased."""
+    """What CLAIM returns of one delivery that it leased."""
 
     delivery: Delivery
     is_on: bool
@@ -48,7 +47,7 @@ class _Leased(NamedTuple):
 
 @dataclass
 class PostgresDeliveryQueue:
-    """Each call is its own short transaction. Raises Unavailable or Conflict; after either, doing it again is safe."""
+    """Each call is one short transaction. Raises Unavailable or Conflict; it is safe to repeat after either."""
 
     pool: StatementPool
     _after: str = ""
@@ -71,7 +70,7 @@ class PostgresDeliveryQueue:
     async def _sendable(
         self, leased: Sequence[_Leased], signers: Sequence[WebhookEndpoint], now: datetime
     ) -> list[ClaimedDelivery]:
-        """What can be sent of it; the rest is ended."""
+        """The deliveries that can be sent; the others are ended."""
         claimed: list[ClaimedDelivery] = []
         ended: list[DeliveryResult] = []
         by_id = {signer.id: signer for signer in signers}
@@ -98,7 +97,8 @@ class PostgresDeliveryQueue:
         failing: int,
         lease: timedelta,
     ) -> list[_Leased]:
-        """What is due; where that is much, on at most one lap over the partitions, from where the last one ended."""
+        """Due deliveries; when there are many, in at most one round over the partitions, from where the last claim
+        ended."""
         leased: list[_Leased] = []
         limits = {"now": now, "until": now + lease, "per_partition": per_partition}
         rows = await connection.rows(CLAIM_DUE, **limits, limit=limit, failing=failing)
@@ -107,7 +107,7 @@ class PostgresDeliveryQueue:
         is_round = not self._after
         for _ in range(STATEMENTS_PER_CLAIM):
             left = {"limit": limit - len(leased), "failing": failing - sum(one.is_failing for one in leased)}
-            # One row at the least: it says where the next one goes on.
+            # At least one row: it says where the next claim continues.
             rows = await connection.rows(CLAIM, **limits, **left, after=self._after)
             self._after = rows[0][0] or ""
             leased += [_lease_of(row) for row in rows if row[1] is not None]

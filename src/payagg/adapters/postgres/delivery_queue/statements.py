@@ -14,13 +14,13 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_MAX, CONCURRENCY_START
 
-LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim goes on where it ended
-DUE_MAX = 1_000  # deliveries, those in flight among them; more are due only when workers cannot keep up
-ENDED_PER_LANE = 200  # deliveries of a switched-off endpoint ended by one claim
-LANES_MAX = 100_000  # looked at for the age of the oldest
+LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim continues where it ended
+DUE_MAX = 1_000  # deliveries, those in flight included; more are due only when workers cannot keep up
+ENDED_PER_LANE = 200  # deliveries of a deactivated endpoint ended by one claim
+LANES_MAX = 100_000  # read for the age of the oldest
 
-# The partitions of all that is due, in any order: what a claim costs is what is due, not what waits. None where more is
-# due than that; they are walked instead.
+# The partitions of all due deliveries, in any order: a claim's cost is what is due, not what waits. None when more than
+# DUE_MAX are due; then the partitions are walked.
 _DUE = f"""
 WITH due AS (
     SELECT d.lane FROM deliveries d WHERE d.next_attempt_at <= :now
@@ -31,7 +31,7 @@ WITH due AS (
     SELECT own.lane, row_number() OVER (ORDER BY random())
     FROM (SELECT DISTINCT lane FROM due) own CROSS JOIN seen WHERE NOT seen.is_more
 """
-# A worker that died while the database's clock was ahead holds nothing until that date.
+# The lease of a worker that died while the database's clock was ahead does not last until that date.
 _IS_LEASE_AHEAD = f"d.lease_until > CAST(:until AS timestamptz) + interval '{CLOCK_SLACK.seconds} seconds'"
 _WALKED = f"""
 WITH RECURSIVE lanes(lane, n) AS (
@@ -41,15 +41,13 @@ WITH RECURSIVE lanes(lane, n) AS (
            l.n + 1
     FROM lanes l WHERE l.lane IS NOT NULL AND l.n < {LANES_PER_CLAIM}
 """
-# Candidates are chosen from the snapshot, as many as a partition may have less those in flight, and locked afterwards:
-# two workers that choose the same rows share them instead of going on to the next ones, so a partition is never in
-# flight twice over.
-# An endpoint that is failing gets one try at a time, and all that are share `failing` tries, by lot, so that none waits
-# for ever: many dead merchants together must not hold every worker's slots.
-# What has been chosen is locked by its key alone: naming its status or its instant too would let the server, when its
-# statistics are of a quiet time, walk through everything that is due once for each candidate.
-# The window is wider than that because rows in flight stand at its front, and late commits may come before them.
-# Suspects that wait are not in it: they are claimed one by one, below, and must not stand before the others meanwhile.
+# Candidates are chosen from the snapshot, as many as a partition may have minus those in flight, and then locked: two
+# workers that choose the same rows share them instead of taking the next ones, so a partition never exceeds its limit.
+# A failing endpoint gets one attempt at a time, and all failing ones share `failing` attempts, drawn at random so none
+# waits for ever: many dead merchants must not hold every worker's slots. The chosen rows are locked by key alone: with
+# the status or the instant in the condition, a server with old statistics would walk all due rows once for each
+# candidate. The window is wider because rows in flight are at its front, and late commits may sort before them. Poison
+# messages are not in it: they are claimed one by one, below, and must not delay the others.
 _TAKEN = f"""
 ), free AS (
     SELECT w.reference, w.id, w.place, l.n, l.lane, s.is_on, s.is_failing,
@@ -87,7 +85,7 @@ _TAKEN = f"""
       AND (d.lease_until IS NULL OR d.lease_until <= :now OR {_IS_LEASE_AHEAD})
     FOR UPDATE OF d SKIP LOCKED
 """
-# A try that was lost with its worker is made again under its number.
+# A lost attempt is repeated under its number.
 _LEASED = f"""
 ), taken AS (
     UPDATE deliveries d
@@ -108,7 +106,7 @@ LEFT JOIN events v ON v.reference = t.reference AND v.sequence = t.sequence
 ORDER BY t.next_attempt_at, t.id
 """
 CLAIM_DUE = Statement(f"{_DUE}{_TAKEN}{_LEASED} SELECT seen.is_more, t.*, {_BODY} FROM seen {_WITH_BODIES}")
-# Where the next one goes on: after the last lane that was chosen, or looked at; null where there is none behind it.
+# Where the next claim continues: after the last partition chosen or read; null after the last one.
 CLAIM = Statement(f"""{_WALKED}{_TAKEN}{_LEASED}, walked AS (
     SELECT CASE WHEN count(*) >= :limit THEN max(lane)
                 ELSE (SELECT CASE WHEN count(lane) >= {LANES_PER_CLAIM} THEN max(lane) END FROM lanes) END AS last_seen
@@ -140,9 +138,9 @@ ORDER BY e.created_at, e.id
     reads=True,
 )
 
-# Endpoints first and in one order, so that two workers that record at once wait for each other and do not deadlock.
-# A try at an address that the merchant has changed since is counted, but says nothing of the endpoint as it is now; nor
-# does one that failed through us, which comes without an address. The answer: endpoints that it switched off.
+# Endpoints first and in one order, so two workers that record at once wait and do not deadlock. An attempt at an
+# address changed since is counted, but is no evidence of the present endpoint; neither is one that failed through us,
+# which has no address. Returns the endpoints it deactivated.
 FINISH = Statement(f"""
 WITH results AS (
     SELECT * FROM unnest(
@@ -214,7 +212,7 @@ SELECT min(w.next_attempt_at) FROM lanes l CROSS JOIN LATERAL (
     reads=True,
 )
 
-# Both walk owners and, per owner, the oldest ids: no index beyond those that reading needs.
+# Both walk owners and, per owner, the oldest ids: they need no index beyond the readers'.
 PURGE_DELIVERIES = Statement("""
 WITH old AS (
     (SELECT o.reference, o.id
@@ -241,7 +239,7 @@ DUE = Statement(
     reads=True,
 )
 DEACTIVATED = Statement("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active AND removed_at IS NULL", reads=True)
-# Whoever still had it before his eyes when it was removed has long emitted his last delivery.
+# A transaction that still saw it at its removal has long emitted its last delivery.
 PURGE_ENDPOINTS = Statement("""
 WITH gone AS (
     DELETE FROM webhook_endpoints e WHERE e.id IN (
@@ -253,8 +251,8 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 """)
-# Of those in the default partition: the others go with their weeks (partitions.py). An array leads by the index, where
-# a join might read all of a small table.
+# Only in the default partition: the others are dropped with their weeks (partitions.py). An array forces the index,
+# where a join might scan a small table.
 PURGE_EVENTS = Statement("""
 WITH old AS (
     SELECT o.reference, o.sequence

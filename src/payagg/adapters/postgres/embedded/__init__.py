@@ -2,4 +2,4 @@
 
 
 class EmbeddedPostgresError(Exception):
-    """One line for the operator: what is wrong with the embedded Postgres and what to do."""
+    """One line for the operator: the embedded Postgres's fault and what to do."""

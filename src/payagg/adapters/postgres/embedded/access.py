@@ -12,7 +12,7 @@ SOCKET_PATH_MAX = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
 
 def socket_folder(state: Path) -> Path:
-    """`run`, or a short way to it when its path is too long for a socket: a link in a folder that is ours alone,
+    """`run`, or a short link to it when its path is too long for a socket: the link is in a folder of mode 0700,
     recorded beside `run`."""
     run = state / "run"
     if len(os.fsencode(run / SOCKET)) <= SOCKET_PATH_MAX:
@@ -32,7 +32,8 @@ def socket_folder(state: Path) -> Path:
 
 
 def write_rules(state: Path, account: Account) -> dict[str, str]:
-    """Who may connect, in files that the server reads and cannot write: whom the kernel says to be one of ours."""
+    """Who may connect (pg_hba and pg_ident), in files that the server reads and cannot write: peers whom the kernel
+    identifies as one of the allowed accounts."""
     ours = [f'payagg "{name}" {role}' for name in sorted(allowed_accounts(state)) for role in (APPLICATION, SUPERUSER)]
     texts = {"hba_file": [f"local all {APPLICATION},{SUPERUSER} peer map=payagg"], "ident_file": ours}
     paths = {}

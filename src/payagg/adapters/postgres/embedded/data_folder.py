@@ -10,8 +10,8 @@ from payagg.adapters.postgres.embedded.access import APPLICATION, SUPERUSER
 from payagg.adapters.postgres.embedded.os_account import Account
 from payagg.adapters.postgres.embedded.programs import MAJOR
 
-# What the superuser does first; the application's role may do what an owner of a database may. The database is the one
-# that initdb made: a copy takes a second of a slow disk.
+# The superuser's first statements; the application's role owns its database. That database is the one initdb made: a
+# copy takes a second on a slow disk.
 FIRST_STATEMENTS = (
     f"CREATE ROLE {APPLICATION} LOGIN",
     f"ALTER DATABASE postgres RENAME TO {APPLICATION}",
@@ -20,7 +20,7 @@ FIRST_STATEMENTS = (
 
 
 def make_data_folder(data: Path, account: Account, binaries: Path) -> None:
-    """Builds it beside its place, unless it is there, then renames it: an interrupted start leaves nothing half made.
+    """Builds it under another name, unless it exists, then renames it: an interrupted start leaves nothing incomplete.
 
     Raises EmbeddedPostgresError, also for data of another major version.
     """
@@ -41,7 +41,7 @@ def make_data_folder(data: Path, account: Account, binaries: Path) -> None:
     if maker is not None:
         os.chown(fresh, maker, account.gid)
     seen = account.visible_path(fresh)
-    # The built-in C.UTF-8 behaves alike on every machine, whatever locales it has.
+    # The built-in C.UTF-8 behaves the same on every machine, whatever its locales.
     locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     login = [f"--username={SUPERUSER}", "--auth-local=peer", "--auth-host=reject"]
     done = account.run([str(binaries / "initdb"), f"--pgdata={seen}", *locale, *login], maker)
@@ -57,7 +57,7 @@ def make_data_folder(data: Path, account: Account, binaries: Path) -> None:
 
 
 def reason(output: str) -> str:
-    """The line of a Postgres program's output that says why."""
+    """The line of a Postgres program's output that gives the reason."""
     if "No space left on device" in output:
         return "no space is left on its disk."
     lines = [line.strip() for line in output.splitlines() if line.strip()]

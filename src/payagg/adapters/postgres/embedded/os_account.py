@@ -1,4 +1,4 @@
-"""The account of the embedded Postgres: our own, or one that is nobody's when we are root, which Postgres refuses."""
+"""The operating system account of the embedded Postgres: our own, or a spare one for root, which Postgres refuses."""
 
 import os
 import pwd
@@ -11,19 +11,19 @@ from typing import Any
 from payagg.adapters.postgres.embedded import EmbeddedPostgresError
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C", "TZ": "UTC"}
-# User ids that neither systemd (uids-gids) nor Debian's policy gives to anybody, within what a container maps.
+# User ids that neither systemd (uids-gids) nor Debian's policy assigns, within a container's usual map.
 SPARE = range(61_100, 61_184)
-# initdb asks for its account's name, which a spare id lacks.
+# initdb needs its account's name, which a spare id lacks.
 NAMED = ("nobody", "daemon", "bin")
 OPEN_FILES = Path("/proc/self/fd")
 
 
 @dataclass
 class Account:
-    """Who runs the Postgres programs; `uid` is None when that is ourselves.
+    """The account that runs the Postgres programs; `uid` None = our own.
 
-    Started by root under another account they get their files as open descriptors, and reach them whatever the modes
-    of the folders above are. `close` closes ours.
+    Started by root under another account they get their files as open descriptors, and reach them whatever the modes of
+    the folders above are. `close` closes ours.
     """
 
     uid: int | None = None
@@ -31,7 +31,7 @@ class Account:
     descriptors: list[int] = field(default_factory=list)
 
     def visible_path(self, path: Path, otherwise: str = "") -> str:
-        """What leads the programs to `path`, which is there; `otherwise` where they need no descriptor."""
+        """The path by which the programs reach `path`, which exists; `otherwise` when they need no descriptor."""
         if self.uid is None or not OPEN_FILES.exists():
             return otherwise or str(path)
         self.descriptors.append(os.open(path, os.O_RDONLY))
@@ -46,7 +46,7 @@ class Account:
             os.chown(path, self.uid, self.gid)
 
     def own_all(self, folder: Path) -> None:
-        """`folder` and all that is in it, following no link."""
+        """`folder` and its content, without following links."""
         if self.uid is not None:
             for _, folders, files, at in os.fwalk(folder):
                 os.chown(at, self.uid, self.gid)
@@ -54,14 +54,15 @@ class Account:
                     os.chown(name, self.uid, self.gid, dir_fd=at, follow_symlinks=False)
 
     def maker(self) -> int | None:
-        """Who makes the data folder: somebody who has a name. With our group, so that the kernel keeps the processes
-        of whoever else uses that account away from ours."""
+        """The account that creates the data folder: one with a name. With our group, so the kernel protects our
+        processes from others of that account."""
         return next(map(_uid, filter(_has, NAMED)), self.uid) if self.uid in SPARE else self.uid
 
     def process_options(self, uid: int | None = None) -> dict[str, Any]:
-        """What subprocess is told to start a program under this account, or under `uid` in this account's group.
+        """The arguments of subprocess to run a program under this account, or under `uid` in this account's group.
 
-        Giving up root empties the sets of capabilities."""
+        Leaving root clears the capabilities.
+        """
         plain = {"env": ENVIRONMENT, "cwd": "/"}
         if self.uid is None:
             return plain
@@ -69,7 +70,7 @@ class Account:
         return plain | identity | {"pass_fds": self.descriptors}
 
     def run(self, command: list[str], uid: int | None = None, said: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(  # noqa: S603 - programs of our own choice
+        return subprocess.run(  # noqa: S603 - our own programs
             command,
             check=False,
             capture_output=True,
@@ -81,7 +82,7 @@ class Account:
 
 
 def choose_account(state: Path, data: Path) -> Account:
-    """Ourselves; for root whoever the state folder belongs to, and a spare id in place of root itself.
+    """Our own account; for root the state folder's owner, and a spare id in place of root itself.
 
     Raises EmbeddedPostgresError.
     """
@@ -106,7 +107,7 @@ def allowed_accounts(state: Path) -> set[str]:
 
 
 def no_new_rights() -> tuple[str, ...]:
-    """What comes before the server's path, where the system has it: nothing that it starts gains rights by its file."""
+    """The prefix of the server's command, if the system has it: its child processes gain no rights by setuid files."""
     setpriv = shutil.which("setpriv")
     return (setpriv, "--no-new-privs") if setpriv and os.geteuid() == 0 else ()
 

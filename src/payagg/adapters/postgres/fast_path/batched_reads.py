@@ -1,5 +1,5 @@
-"""What businesses can offer their payers, and whose secrets sign events: every opening of a payer's page and every
-event asks for it, so callers of one moment share the reading. Gateways and health are the same for all of them."""
+"""What businesses can offer, and whose secrets sign events: every payer's page and every event reads it, so concurrent
+callers share one read. Gateways and health are the same for all."""
 
 from sqlalchemy import any_, bindparam, select
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -30,7 +30,7 @@ class BatchedChoices:
         self._settling: Batch[str, list[Gateway]] = Batch(self._read_settling, size=BATCH_MAX, concurrency=CONCURRENCY)
 
     async def of(self, business_id: str) -> GatewayChoices:
-        """As committed at the moment of the call or later."""
+        """As committed at the time of the call or later."""
         return await self._asked.ask(business_id)
 
     async def settling(self, slug: str) -> list[Gateway]:

@@ -1,5 +1,5 @@
-"""Notes about requests that were refused: a flood of them must cost little, so callers of one moment share a round trip
-and a commit."""
+"""Records of refused requests: a flood of them must cost little, so concurrent callers share a round trip and a
+commit."""
 
 from typing import Any, NamedTuple
 
@@ -11,8 +11,8 @@ BATCH_MAX = 64
 
 
 class Note(NamedTuple):
-    row: str  # names the row that is locked
-    statement: Statement  # may be done twice
+    row: str  # identifies the locked row
+    statement: Statement  # must be repeatable
     values: dict[str, Any]
 
 
@@ -22,14 +22,14 @@ class BatchedWrites:
         self._asked: Batch[Note, list[Any]] = Batch(self._keep, size=BATCH_MAX, concurrency=1)
 
     async def keep(self, row: str, statement: Statement, **values: Any) -> list[Any]:
-        """The statement's rows, once they are durable."""
+        """The statement's rows, once durable."""
         return await self._asked.ask(Note(row, statement, values))
 
     async def close(self) -> None:
         await self._asked.close()
 
     async def _keep(self, notes: list[Note]) -> list[list[Any]]:
-        # In one order, so that two processes that lock the same rows wait for each other and do not deadlock.
+        # In one order, so two processes that lock the same rows wait and do not deadlock.
         order = sorted(range(len(notes)), key=lambda place: notes[place].row)
         kept = await self._pool.all(*((notes[place].statement, notes[place].values) for place in order))
         answers = dict(zip(order, kept, strict=True))

@@ -1,4 +1,4 @@
-"""Callers that wait at the same moment share one piece of work."""
+"""Concurrent callers share one run of work."""
 
 import asyncio
 from collections import deque
@@ -13,12 +13,12 @@ A = TypeVar("A")
 
 
 class Batch(Generic[Q, A]):
-    """Runs `work` on the questions that have gathered, at most `concurrency` runs at once and `size` questions in each.
+    """Runs `work` on the gathered questions, at most `concurrency` runs at once and `size` questions in each.
 
-    A lone caller never waits for company: a run starts at once while fewer than `concurrency` are under way. A run
-    takes only questions that were asked before it began, so an answer is never older than its question. `work` returns
-    an answer or an exception for each question, in order; an exception it raises goes to all of them. A caller that
-    gives up leaves the others' run alone, and a request gives up at its own deadline, wherever its question is by then.
+    A lone caller never waits: a run starts at once while fewer than `concurrency` run. A run takes only questions asked
+    before it began, so an answer is never older than its question. `work` returns an answer or an exception for each
+    question, in order; an exception it raises goes to all. A caller that gives up does not disturb the others' run, and
+    a request gives up at its own deadline.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Batch(Generic[Q, A]):
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, answer))
         if self._busy < self._lanes:
-            # The task begins after the callers of this very moment have asked, so that they share it.
+            # The task begins after the callers of this loop turn have asked, so they share it.
             self._busy += 1
             task = asyncio.create_task(self._run(), context=shared_context())
             self._tasks.add(task)
@@ -59,7 +59,7 @@ class Batch(Generic[Q, A]):
             while taken := self._take():
                 await self._answer(taken)
         finally:
-            # Here and not in a callback: a question asked between the two would find no free run and wait for ever.
+            # Here and not in a callback: a question asked in between would find no free run and wait for ever.
             self._busy -= 1
 
     async def _answer(self, taken: list[tuple[Q, asyncio.Future[A]]]) -> None:

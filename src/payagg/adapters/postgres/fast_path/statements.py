@@ -1,4 +1,4 @@
-"""The few statements that nearly every request meets. Callers of one moment share a statement, and with it a commit.
+"""The few statements of nearly every request. Concurrent callers share a statement, and with it a commit.
 
 Each is a transaction of its own. Everything else goes through the repositories.
 """
@@ -27,11 +27,11 @@ from payagg.domain.payment import Payment
 from payagg.domain.values import REFERENCE_SHAPE, Environment
 
 BATCH_MAX = 64
-CONCURRENCY = 2  # one run's answer is read while the next one's commit is on its way
+CONCURRENCY = 2  # one run's answer is read while the next one commits
 
 _PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
-# One row for each question, by its place: how the cached key stands now, and what there is of the payment. LIMIT
-# keeps the lookup of a key a lookup, however few keys there are.
+# One row for each question, by position: the cached key's present state, and the payment if any. LIMIT keeps the key's
+# look-up by index, however few keys there are.
 _STANDING = """LEFT JOIN LATERAL (
     SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
     WHERE k.id = key_id LIMIT 1
@@ -72,7 +72,7 @@ FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = 
 """,
     reads=True,
 )
-# A key that somebody else holds is being written this very moment.
+# Another transaction is writing this key right now.
 TOUCH = Statement("""
 WITH stale AS (
     SELECT id FROM api_keys WHERE id = ANY(:ids) AND status = 'ACTIVE'
@@ -82,7 +82,7 @@ WITH stale AS (
 UPDATE api_keys SET last_used_at = :now WHERE id = ANY(ARRAY(SELECT id FROM stale))
 """)
 
-# What tells our own payment from another that drew the same reference, beside its date: it cannot be the older one.
+# What distinguishes our payment from another with the same reference, beside its date: ours cannot be the older one.
 OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint")
 
 
@@ -122,7 +122,7 @@ class FastPath:
         return await self._keys.ask(secret_hash)
 
     async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
-        # Text that the database cannot even read is nobody's reference; it must not fail those who ask beside it.
+        # Text that the database cannot read is no reference; it must not fail the others in its batch.
         asked = reference if REFERENCE_SHAPE.fullmatch(reference) else ""
         return await self._payments.ask((asked, cached))
 
@@ -149,7 +149,7 @@ class FastPath:
             {"reference": reference, "key_id": cached.key.id if cached is not None else None}
             for reference, cached in asked
         ]
-        # One JSON document: the driver takes a microsecond for each item of an array.
+        # One JSON document: the driver takes a microsecond per array item.
         rows = await self._pool.read(PAYMENTS, asked=msgspec.json.encode(questions).decode())
         return _check_proofs(rows, [cached for _, cached in asked])
 
@@ -186,13 +186,13 @@ class FastPath:
         return [None] * len(used)
 
     async def _add_batch(self, batch: list[_Row], repeat: bool = False) -> list[tuple[Payment, bool] | Exception]:
-        """`repeat`: an earlier try ended without an answer, so a payment may be there already, by our own hand."""
+        """`repeat`: an earlier attempt got no answer, so our own payment may exist already."""
         try:
             encoded = (b"[" + b",".join(row.encoded for row in batch) + b"]").decode()
             rows = await self._pool.run(ADD, rows=encoded, dates=self._dates_payments)
         except (Conflict, Refusal, RuleBroken) as error:
             if len(batch) > 1:
-                # One of them is at fault. Each half answers for itself, until the faulty one stands alone.
+                # One of them is at fault. Each half runs by itself, until the faulty one is alone.
                 half = len(batch) // 2
                 return [*await self._add_batch(batch[:half], repeat), *await self._add_batch(batch[half:], repeat)]
             if isinstance(error, Taken):
@@ -218,8 +218,8 @@ class FastPath:
         return [answers[row.payment.reference] for row in batch]
 
     async def _replays_of(self, losers: list[_Row], repeat: bool) -> dict[str, tuple[Payment, bool] | Exception]:
-        """By the loser's reference, the payment that holds its idempotency key. It is committed: the insert waited.
-        Who came with a key that no longer stands as cached learns nothing."""
+        """By the loser's reference, the payment that holds its idempotency key. It is committed: the insert waited. A
+        caller whose cached key state is outdated gets nothing."""
         if not losers:
             return {}
         asked = [
@@ -240,7 +240,7 @@ class FastPath:
         return answers
 
     async def _judge_collision(self, payment: Payment, repeat: bool) -> tuple[Payment, bool] | Exception:
-        """The reference exists: ours from a try whose answer was lost, or another's."""
+        """The reference exists: ours from an attempt whose answer was lost, or another's."""
         if repeat:
             try:
                 stored = (await self._payments_of([(payment.reference, None)]))[0]
@@ -255,14 +255,14 @@ class FastPath:
 
 
 def _storable(text: str) -> str:
-    """`text` itself; raises VALIDATION_ERROR for what would fail the statement, and with it those who ask beside it."""
+    """`text` itself; raises VALIDATION_ERROR for what would fail the whole batch's statement."""
     if "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE)
     return text
 
 
 def _check_proofs(rows: Sequence[Any], cached: Sequence[KeyHolder | None]) -> list[Payment | Exception | None]:
-    """The answer to each question, by its place; KeyStateChanged where the cached key stands otherwise now."""
+    """The answer to each question, by position; KeyStateChanged when the cached key's state differs now."""
     answers: list[Payment | Exception | None] = [None] * len(cached)
     for place, key, business, kyc, *row in rows:
         holder = cached[place - 1]

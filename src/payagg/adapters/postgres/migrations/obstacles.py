@@ -1,4 +1,4 @@
-"""Who stands in a migration's way, seen from a connection beside it."""
+"""The sessions that block a migration, seen from a second connection."""
 
 import threading
 from collections.abc import Callable
@@ -20,12 +20,12 @@ BUILDING = "SELECT phase, blocks_done, blocks_total FROM pg_stat_progress_create
 
 
 class MigrationBlocked(Exception):
-    """A migration got no lock, however often it was tried; it changed nothing. Its words are one line."""
+    """A migration got no lock in all its attempts; it changed nothing. The message is one line."""
 
 
 class ObstacleWatch:
-    """Looks at the session `pid` for as long as the block lasts. `found` is who was last seen in its way, in words, or
-    empty. What takes long is told now and then."""
+    """Watches the session `pid` while the block lasts. `found` is the last session seen blocking it, in words, or
+    empty. A long wait is reported at intervals."""
 
     def __init__(self, connect: Callable[[], "psycopg.Connection[Any]"], pid: int, tell: Callable[[str], None]) -> None:
         self.found = ""
@@ -46,7 +46,7 @@ class ObstacleWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        # Without it the migration goes on all the same.
+        # The migration continues without it.
         with suppress(psycopg.Error), self._connect() as connection:
             connection.autocommit = True
             looks = 0

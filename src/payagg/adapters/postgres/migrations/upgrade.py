@@ -1,4 +1,4 @@
-"""Bringing a database to this version's schema beside running servers, and saying beforehand what that would do."""
+"""Migrates a database to this version's schema beside running servers, and shows beforehand what that would do."""
 
 import io
 import time
@@ -19,7 +19,7 @@ from payagg.adapters.postgres.migrations import HEAD, IS_MIGRATED, VERSIONS
 from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked, ObstacleWatch
 from payagg.adapters.postgres.own_schema import OWN_SCHEMA
 
-# Any fixed number will do; it only has to be the same in every process that migrates the schema.
+# Any fixed number, the same in every process that migrates the schema.
 MIGRATION_LOCK = 7_242_001
 LOCK = text(f"SELECT pg_try_advisory_xact_lock(:lock, {OWN_SCHEMA})")
 LOCK_EVERY = 0.1  # seconds
@@ -35,7 +35,7 @@ REPEATABLE = {"55P03", "40P01"}  # no lock in time; a deadlock with a server's t
 
 
 def _silent(_: str) -> None:
-    """For those who ask for no progress."""
+    """The default progress: none."""
 
 
 def migrate(
@@ -88,11 +88,11 @@ def _config() -> Config:
 
 
 def _pending(engine: Engine, config: Config, to: str) -> Iterator[Script]:
-    """The migrations from the database's revision to `to`, first one first."""
+    """The migrations from the database's revision to `to`, in order."""
     with engine.connect() as connection:
         versions = connection.execute(VERSIONS).scalars().all() if connection.execute(IS_MIGRATED).scalar() else []
     current = max(versions, default=None)
-    # One that is ahead may not be known to this release.
+    # A revision ahead may be unknown to this release.
     if current is not None and current >= to:
         return iter(())
     return reversed(list(ScriptDirectory.from_config(config).iterate_revisions(to, current or "base")))
@@ -105,7 +105,7 @@ def _subject(step: Script) -> str:
 def _try_migration(
     database_url: str, engine: Engine, config: Config, revision: str, tell: Callable[[str], None]
 ) -> str | None:
-    """None when the migration is done; who was in the way when it got no lock and was rolled back."""
+    """None when the migration is done; the blocker when it got no lock and was rolled back."""
     with engine.connect() as connection:
         pid = connection.connection.driver_connection.info.backend_pid  # type: ignore[union-attr]
         event.listen(connection, "begin", _limit)
@@ -126,8 +126,8 @@ def _limit(begun: Connection) -> Any:
 
 @contextmanager
 def _alone(engine: Engine, tell: Callable[[str], None]) -> Iterator[None]:
-    """Keeps every other process that migrates away. One that waits asks again and again: inside a statement that waits
-    it would hold a snapshot, and an index that is built concurrently waits for every snapshot."""
+    """Excludes every other migrating process. A waiting one polls: a blocking statement would hold a snapshot, and an
+    index built concurrently waits for every snapshot."""
     with engine.connect() as connection:
         is_told = False
         while not connection.execute(LOCK, {"lock": MIGRATION_LOCK}).scalar():
@@ -136,6 +136,6 @@ def _alone(engine: Engine, tell: Callable[[str], None]) -> Iterator[None]:
                 tell("Another process migrates this schema: waiting until it is done.")
                 is_told = True
             time.sleep(LOCK_EVERY)
-        # However long it takes. This statement also ends the portal of the last one, and with it its snapshot.
+        # Without a timeout. This statement also closes the last one's portal, and with it its snapshot.
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         yield

@@ -1,6 +1,6 @@
-"""Adjustments by index, over many payments: which of the anomalies are the latest told fact of one, and their sums.
+"""Adjustments by index, over many payments: the anomalies that are the latest notified fact of one, and their sums.
 
-What `payagg.domain.adjustment` says of one payment's anomalies is said here of rows; the contract suite compares both.
+The rules of `payagg.domain.adjustment` for one payment's anomalies, as SQL over rows; the contract suite compares both.
 """
 # ruff: noqa: S608 - only our own words are put into the texts
 
@@ -17,7 +17,7 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 from payagg.domain.values import Environment
 
-# Of a dispute the latest fact stands for all, and of what does not fit only money that came.
+# A dispute counts by its latest fact, a mismatch only when money came.
 _IS_ADJUSTMENT = """
     a.event_sequence IS NOT NULL
     AND (a.kind IN ('LATE_REVERSAL', 'PARTIAL_REFUND', 'LATE_SUCCESS', 'SECOND_CHARGE')
@@ -28,7 +28,7 @@ _IS_ADJUSTMENT = """
              AND later.event_sequence IS NOT NULL AND later.details ->> 'disputeId' = a.details ->> 'disputeId'))))
 """
 _COLUMNS = ", ".join(f"a.{name}" for name in ANOMALY.names)
-# With the words of the partial index: only so does the planner use it.
+# The condition repeats the partial index's text: only then does the planner use it.
 _NEEDS_ATTENTION = f"""
     a.{MAY_NEED_ATTENTION}
     AND CASE WHEN a.kind = 'DISPUTE' THEN a.details ->> 'state' = 'opened' ELSE a.status <> 'CLOSED' END
@@ -63,7 +63,7 @@ def _page(needs_attention: bool, is_after: bool, columns: str) -> Statement:
 
 @cache
 def _totals(has_business: bool) -> Statement:
-    """By day, kind of anomaly and state. An id begins with its instant, so the days bound what is read."""
+    """By day, kind of anomaly and state. An id begins with its instant, so the days bound the read."""
     return Statement(
         f"""
         SELECT CAST(timezone('UTC', a.at) AS date), a.kind, coalesce(a.details ->> 'state', ''), count(*),
@@ -80,7 +80,7 @@ def _totals(has_business: bool) -> Statement:
 
 
 def _ids_within(wanted: PaymentFilter) -> dict[str, str]:
-    """The ends of a range of ids that holds every one of the time asked for: they begin with milliseconds."""
+    """A range of ids that covers the requested time: ids begin with milliseconds."""
     first = _milliseconds(wanted.since) if wanted.since is not None else 0
     last = _milliseconds(wanted.until) + 1 if wanted.until is not None else 16**12 - 1
     return {"first": f"anm_{max(first, 0):012x}", "last": f"anm_{max(last, 0):012x}"}

@@ -28,9 +28,9 @@ class _AnomalyMap(RowMap[Anomaly]):
 ANOMALY = _AnomalyMap(Anomaly, anomalies, kind=AnomalyKind, status=AnomalyStatus, environment=Environment)
 _NOTES = ANOMALY.names.index("notes")
 OF_PAYMENT_MAX = 1_000
-# The words of the partial index: only with them does the planner use it.
+# The partial index's text: only then does the planner use it.
 UNCLOSED = text("anomalies.status <> 'CLOSED'")
-# What people do about one; the rest is fixed, and the database says so too.
+# What people may change; the rest is fixed, by the database too.
 MOVING = ("status", "acknowledged_by", "acknowledged_at", "closed_by", "closed_at", "close_reason", "assignee", "notes")
 
 ADD = Statement(insert(anomalies).values(parameters(*ANOMALY.names)))

@@ -1,4 +1,4 @@
-"""Archived payments as rows, and what leaves the tables for the archive."""
+"""Archived payments as rows, and the rows that move to the archive."""
 
 # ruff: noqa: S608 - only our own column names and numbers are put into the texts
 

@@ -57,11 +57,11 @@ DUE_WINDOW = 1_000  # of what is due, the oldest, from which businesses take tur
 
 
 def _asks(due: str, conditions: str) -> Statement:
-    """Claims what is to be asked about until the instant `due`.
+    """Claims the checks due until the instant `due`.
 
-    Of the oldest, businesses take turns. What was chosen is looked at again under its lock, as another worker may have
-    taken it meanwhile. LIMIT keeps the look-up of a payment a look-up, and `coalesce` the lock one by key: asked for
-    what is due, the server could walk through all of that once for each. RETURNING comes in no order of its own.
+    Among the oldest, businesses take turns. Chosen rows are checked again under their lock, as another worker may have
+    taken them. LIMIT keeps the payment's look-up by index, and `coalesce` the lock by key: with the due condition the
+    server could walk all due rows once for each. RETURNING has no order.
     """
     return Statement(f"""
 WITH oldest AS (
@@ -88,7 +88,7 @@ SELECT * FROM held ORDER BY next_ask_at, reference
 
 
 DUE_CHECKS = _asks(":now", "(a.held_until IS NULL OR a.held_until <= :now OR a.held_until > :longest)")
-# Sent to a provider before `since`, and neither asked about nor held by a worker since.
+# Sent to a provider before `since`, and neither checked nor leased by a worker since.
 ASKS_IN_THE_AIR = _asks(
     ":due",
     "a.created_at < :since AND a.state <> 'CLAIMED' AND (a.last_ask_at IS NULL OR a.last_ask_at < :since) "
@@ -125,7 +125,7 @@ CROSS JOIN LATERAL (
 """,
     reads=True,
 )
-# In an order, though any one will do: it leads by the index, also where half of the table would match.
+# An arbitrary order: it forces the index, even when half of the table would match.
 _OPEN_ATTEMPTS = (
     select(attempts.c.reference)
     .where(attempts.c.gateway_id == bindparam("gateway_id"), text(IS_UNSETTLED))

@@ -28,8 +28,8 @@ def _list_statement(filters: tuple[str, ...], is_since: bool, is_until: bool) ->
     if not filters:
         query = query.where(own.id >= low, own.id < high).order_by(own.id.desc())
     else:
-        # As one range of the filter's own index: for "equal to" the server may prefer to walk the whole table by
-        # id, and does so for long where matches are rare.
+        # As one range of the filter's own index: for "equal to" the server may walk the whole table by id, which takes
+        # long when matches are rare.
         value, key = bindparam(filters[0], type_=Text), tuple_(own[filters[0]], own.id)
         query = query.where(key >= tuple_(value, low), key < tuple_(value, high))
         query = query.order_by(own[filters[0]].desc(), own.id.desc())

@@ -10,7 +10,7 @@ import json
 
 from payagg.adapters.postgres.statement import Statement
 
-# Found by `reference`; a payment's idempotency key is found by the payment's own columns.
+# Found by `reference`; a payment's idempotency key by the payment's own columns.
 OWNED = (
     *("transitions", "attempts", "provider_calls", "anomalies", "resolutions"),
     *("events", "event_metadata", "deliveries"),

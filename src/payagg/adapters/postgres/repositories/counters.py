@@ -1,4 +1,4 @@
-"""What all processes counted, as rows: totals for the metrics, and hits of rate limits."""
+"""Counters as rows: totals of all processes for the metrics, and hits of rate limits."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -33,8 +33,8 @@ def _add_counts() -> Statement:
 
 ADD_COUNTS = _add_counts()
 ALL_COUNTS = Statement(select(tallies.c.key, tallies.c.value).order_by(tallies.c.key).limit(in_text(COUNTS_MAX)))
-# The row's lock makes hits of one bucket follow each other, so that no two see the same last room. `oldest_hit` is as
-# of the statement's start, which for the time to wait is near enough.
+# The row's lock serialises the hits of one bucket, so no two take the same last slot. `oldest_hit` is as of the
+# statement's start, close enough for the time to wait.
 HIT = Statement("""
 WITH counted AS (
     INSERT INTO rate_hits AS kept (bucket, hits, ends_at)
@@ -70,7 +70,7 @@ SWEEP_HITS = Statement(
 async def add_counts(pool: StatementPool, counts: Mapping[tuple[str, ...], int]) -> None:
     if not counts:
         return
-    # In one order, so that two processes that add at once wait for each other and do not deadlock.
+    # In one order, so two processes that add at once wait and do not deadlock.
     ordered = sorted(counts)
     keys, values = [msgspec.json.encode(key).decode() for key in ordered], [counts[key] for key in ordered]
     async with pool.transaction() as connection:
@@ -83,7 +83,7 @@ async def all_counts(pool: StatementPool) -> dict[tuple[str, ...], int]:
 
 
 async def count_hit(notes: BatchedWrites, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
-    """One that is counted twice, as its first answer was lost, errs on the side of the limit."""
+    """A hit counted twice, after a lost answer, errs on the side of the limit."""
     mark = limit.mark(now)
     values = {"mark": str(mark), "oldest": limit.oldest(now), "most": limit.most, "ends_at": limit.end_of(mark)}
     [(is_counted, oldest_hit)] = await notes.keep(f"hit {bucket}", HIT, bucket=bucket, **values)
@@ -91,5 +91,5 @@ async def count_hit(notes: BatchedWrites, bucket: str, now: datetime, limit: Rat
 
 
 async def sweep_hits(pool: StatementPool, now: datetime) -> None:
-    """Removes buckets in which nothing counts any more."""
+    """Removes buckets without counted hits."""
     await pool.read(SWEEP_HITS, now=now)

@@ -41,7 +41,7 @@ class _EndpointMap(RowMap[WebhookEndpoint]):
 
 ENDPOINT = _EndpointMap(WebhookEndpoint, webhook_endpoints, environment=Environment)
 _EVENTS = ENDPOINT.names.index("events")
-# Moved by the queue alone.
+# Written by the queue alone.
 _COUNTERS = ("failing_since", "successful", "failed", "concurrency")
 _ENDPOINTS = select(*ENDPOINT.columns).where(
     webhook_endpoints.c.business_id == bindparam("business_id"), webhook_endpoints.c.removed_at.is_(None)

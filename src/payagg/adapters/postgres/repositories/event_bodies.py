@@ -1,6 +1,6 @@
-"""Bodies of events as rows: large metadata, which a payment's events share, is kept once and put back when one is read.
+"""Bodies of events as rows: large metadata, shared by a payment's events, is stored once and put back on reading.
 
-In its place stands a null, so that what is stored stays JSON.
+A null replaces it, so the stored body stays JSON.
 """
 
 from hashlib import sha256
@@ -52,8 +52,8 @@ def _digest(stored: bytes) -> bytes:
 
 
 def whole_body(event: str) -> str:
-    """SQL for the body as it was before `split`; `event` names a row of events. Should the metadata be lost, the null
-    stays: news of money must not fail for it."""
+    """SQL for the body as it was before `split`; `event` names a row of events. If the metadata is lost, the null
+    stays: an event must not fail for it."""
     return f"""CASE WHEN {event}.metadata_at IS NULL THEN {event}.body ELSE
     substring({event}.body FROM 1 FOR {event}.metadata_at)
     || coalesce((SELECT m.encoded FROM event_metadata m
@@ -73,7 +73,7 @@ LOCK_METADATA = Statement(
     .order_by(event_metadata.c.reference, event_metadata.c.digest)
     .with_for_update()
 )
-# Of what no event needs any more. After LOCK_METADATA, so that none which has come since is missed.
+# Metadata without events. After LOCK_METADATA, so an event added since is seen.
 PURGE_METADATA = Statement("""
 DELETE FROM event_metadata m WHERE m.reference = ANY(CAST(:references AS text[])) AND NOT EXISTS (
     SELECT FROM events v WHERE v.reference = m.reference AND v.metadata_digest = m.digest

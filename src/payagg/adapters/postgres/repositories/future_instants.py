@@ -1,4 +1,4 @@
-"""Instants that the database's clock left behind when it was ahead, as rows; the doctor looks for the same ones."""
+"""Due instants written while the database's clock was ahead, as rows; the doctor looks for the same ones."""
 
 # ruff: noqa: S608 - our own words
 

@@ -1,4 +1,4 @@
-"""How a payment lies in its table, and the one statement that adds payments, each with its idempotency key."""
+"""A payment as a row, and the one statement that adds payments, each with its idempotency key."""
 
 # ruff: noqa: S608 - only our own column names are put into the texts
 
@@ -18,7 +18,7 @@ PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)
 NOTED = ("sequence", "fee", "net_amount", "has_adjustments")
 
 _TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint", "is_test": "boolean"}
-# What a new payment says; the rest is learned later.
+# A new payment's columns; the rest is set later.
 _NEW = tuple(name for name in PAYMENT.names if name not in NOTED or name == "sequence")
 _GIVEN = ", ".join(f"{name} {'timestamptz' if name.endswith('_at') else _TYPES.get(name, 'text')}" for name in _NEW)
 _CACHED = ("key_id", "key_status", "business_status", "kyc_status")
@@ -37,7 +37,7 @@ AMOUNT_DIGEST = "substr(sha256(convert_to(reference || ' ' || amount, 'UTF8')), 
 #
 # `dates`: the clock of those who initiate is the database's, and the database has the last word: the payment is dated
 # as it is stored, after its transaction got a number, by which lists see that something earlier may still come (see
-# docs/decisions/lists.md). LIMIT keeps the look-up of a reference a look-up, however few payments there are.
+# docs/decisions/postgres.md). LIMIT keeps the look-up of a reference a look-up, however few payments there are.
 ADD = Statement(f"""
 WITH asked AS MATERIALIZED (
     SELECT *, CASE WHEN CAST(:dates AS boolean) THEN clock_timestamp() - created_at ELSE interval '0' END AS waited

@@ -1,4 +1,4 @@
-"""Payments searched by index: a page is merged from one range for each environment and status."""
+"""Searches payments by index: a page is merged from one range for each environment and status."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -41,7 +41,7 @@ from payagg.domain.payment_search import EARLIEST, LATEST, PaymentCursor, Paymen
 from payagg.domain.values import Environment
 
 # The instant before which every payment is visible: one that is being added is dated within its transaction, and after
-# that has a number (docs/decisions/lists.md). The transaction that asks began before it looks.
+# that has a number (docs/decisions/postgres.md). The transaction that asks began before it looks.
 HORIZON = Statement(
     """
     SELECT least(now(), min(xact_start)) FROM pg_stat_activity
@@ -62,7 +62,7 @@ Conditions = list[ColumnElement[bool] | TextClause]
 
 
 class _Shape(NamedTuple):
-    """What of a search is in the statement itself."""
+    """The part of a search that is in the statement itself."""
 
     has_business: bool
     has_email: bool
@@ -112,7 +112,7 @@ def _totals(has_business: bool, most: int) -> Statement:
 @cache
 def _page(shape: _Shape) -> Statement:
     own = payments.c
-    # The planner is told how few rows come, whoever asks.
+    # A literal tells the planner how few rows come.
     few = in_text(shape.size)
     place = tuple_(bindparam("below_at", type_=own.created_at.type), bindparam("below_reference", type_=Text))
     times = (own.created_at >= bindparam("since"), tuple_(own.created_at, own.reference) < place)
@@ -128,7 +128,7 @@ def _page(shape: _Shape) -> Statement:
         places = places.select_from(each.join(merged, true()))
     newest = places.order_by(merged.c.created_at.desc(), merged.c.reference.desc())
     page = newest.limit(bindparam("limit", type_=Integer)).subquery("page")
-    # Of a payment without metadata the text is NULL, and no row is looked at twice.
+    # Without metadata the text is NULL, and no row is read twice.
     bytes_ = func.coalesce(func.octet_length(cast(own.metadata, Text)), 0)
     before = func.sum(bytes_).over(order_by=_NEWEST_FIRST, rows=(None, -1))
     found = select(*PAYMENT.columns, before.label("before"), func.count().over().label("of"))
@@ -216,7 +216,7 @@ class PostgresPaymentSearch:
     async def _merge_pages(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
     ) -> tuple[list[Payment], bool]:
-        # First the horizon, then a younger snapshot: what is older than the horizon is visible in it.
+        # The horizon first, then a newer snapshot: everything older than the horizon is visible in it.
         [(horizon,)] = await self._connection.rows(HORIZON)
         until = horizon if wanted.until is None else min(horizon, wanted.until)
         # One lower and one upper end, so that a range is read from its end, whichever of the two upper ones is lower.
@@ -240,7 +240,7 @@ class PostgresPaymentSearch:
             below_reference=below.reference,
             limit=limit + 1,
         )
-        # Each row says how many stand on the page that was not cut.
+        # Each row has the number of rows before the page was cut.
         return PAYMENT.all(row[:-1] for row in rows[:limit]), bool(rows) and rows[0][-1] > min(limit, len(rows))
 
 

@@ -1,4 +1,4 @@
-"""What sweeps ask of payments: those to end, and those whose payer is to be forgotten."""
+"""What sweeps need of payments: those to expire, and those whose payer is to be erased."""
 
 from collections.abc import Sequence
 from datetime import datetime

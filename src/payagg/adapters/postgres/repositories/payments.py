@@ -44,7 +44,7 @@ _MOVED = (
     .returning(payments.c.reference)
     .cte("moved")
 )
-# The transition is written only where the payment stood as it was read.
+# The transition is written only if the payment is still as read.
 _NOTED = (
     insert(transitions)
     .from_select(
@@ -83,7 +83,7 @@ class PostgresPayments:
         return await self._aggregate(LOCK, reference)
 
     async def _aggregate(self, first: Statement, reference: str) -> PaymentAggregate | None:
-        # Statements of their own, so that what is read after a lock that was waited for is younger than it.
+        # Separate statements, so a read after a lock's wait sees a newer snapshot.
         own = {"reference": reference}
         found, numbered, owner = await self._connection.all((first, own), (ATTEMPTS, own), (BUSINESS_OF, own))
         if not found:
@@ -93,7 +93,7 @@ class PostgresPayments:
 
     async def lock_for_status(self, reference: str) -> LockedPayment | None:
         own = {"reference": reference}
-        # What the change will want is read in the same round trip.
+        # The rows that the change needs are read in the same round trip.
         asked = ((statement, own) for statement in (LOCK, ATTEMPTS, SUBSCRIBERS_TO, ANOMALIES_OF, LAST_EVENT_BESIDE))
         found, numbered, endpoints, anomalies, last = await self._connection.all(*asked)
         if not found:

@@ -1,4 +1,4 @@
-"""Rows and dataclasses share their names, so storing is taking fields and loading is giving them back."""
+"""Rows and dataclasses share their names: storing takes the fields, loading passes them back."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -13,9 +13,10 @@ T = TypeVar("T")
 
 
 class RowMap(Generic[T]):
-    """How `cls` lies in `table`: the columns in the order of its fields, `words` turning words into enumerations.
+    """Maps `cls` to `table`: the columns in the order of its fields, `words` converting texts to enumerations.
 
-    `renamed` names the column of a field that is called otherwise."""
+    `renamed` names the column of a field that is called otherwise.
+    """
 
     def __init__(
         self, cls: type[T], table: Table, renamed: Mapping[str, str] | None = None, **words: type[Enum]
@@ -44,7 +45,7 @@ class RowMap(Generic[T]):
         return [self.load(row) for row in rows]
 
     def values(self, item: T) -> dict[str, Any]:
-        """Column values; an enumeration becomes its word."""
+        """Column values; an enumeration becomes its value."""
         return {name: to_column(getattr(item, field)) for name, field in zip(self.names, self._fields, strict=True)}
 
 
@@ -58,6 +59,6 @@ def parameters(*names: str) -> dict[str, BindParameter[Any]]:
 
 
 def in_text(value: str | int) -> ColumnClause[Any]:
-    """A constant of ours, written into the statement: a plan for any parameters may then use a partial index, or
-    how few rows come."""
+    """A constant of ours, written into the statement: a generic plan may then use a partial index, or the number of
+    rows."""
     return literal_column(str(literal(value).compile(compile_kwargs={"literal_binds": True})), literal(value).type)

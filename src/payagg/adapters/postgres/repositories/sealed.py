@@ -1,4 +1,4 @@
-"""What lies sealed, as columns."""
+"""Sealed data, as columns."""
 
 from sqlalchemy import LargeBinary, bindparam, select, update
 

@@ -218,7 +218,7 @@ class PostgresWebhookEvents:
         self._connection.send(REDELIVER, of_reference=delivery.reference, delivery_id=delivery.id, now=now)
 
     async def page(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
-        # First the horizon, then a younger snapshot: what is older than the horizon is visible in it.
+        # The horizon first, then a newer snapshot: everything older than the horizon is visible in it.
         [(horizon,)] = await self._connection.rows(HORIZON)
         rows = await self._connection.rows(
             EVENTS,

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from payagg.adapters.providers.looks import GROUND, INK, LIGHT, Canvas, png
+from payagg.adapters.providers.branding import GROUND, INK, LIGHT, Canvas, png
 from payagg.adapters.providers.spec import Loaded, ProviderSpec
-from payagg.application.ports.providers import Look
+from payagg.application.ports.providers import Branding
 from payagg.domain.errors import ErrorCode
 
 
@@ -24,7 +24,7 @@ def _load() -> Loaded:
 PROVIDER_A = ProviderSpec(
     "provider_a",
     "provider_a",
-    Look("Paystack", "Card, bank transfer or USSD", partial(png, _card)),
+    Branding("Paystack", "Card, bank transfer or USSD", partial(png, _card)),
     _load,
     refuses_malformed=True,
     alias=ErrorCode.PROVIDER_NOT_CONFIGURED,

@@ -1,4 +1,4 @@
-"""What the product calls of Paystack: initialize a transaction, verify one by our reference."""
+"""The Paystack calls: initialize a transaction, verify one by our reference."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter, value
-from payagg.adapters.providers.payer import email_of
+from payagg.adapters.providers.payer_defaults import email_of
 from payagg.adapters.providers.provider_a.status_map import BASE_URL, PaystackTransaction, report_of
 from payagg.adapters.providers.provider_a.webhook import READ, is_signed, read_event
 from payagg.adapters.providers.references import ours
@@ -62,13 +62,13 @@ class Paystack(ProviderAdapter):
         if not _is_success(status, envelope):
             raise fault_of(status, envelope)
         page = decode_body(envelope.data, _Page)
-        # The payer's browser is sent there, so the address is held to the rules of any address we call ourselves.
+        # The payer's browser is sent there, so the address must meet the rules of an address that we call.
         if page.reference != charge.reference or not self._transport.is_page(page.authorization_url):
             raise ProviderFault(FaultKind.MALFORMED, "not the page of this charge")
         return HandOff(HandOffKind.REDIRECT, page.authorization_url)
 
     async def fetch_charge(self, charge: Charge) -> ProviderReport:
-        """What became of the charge; UNPAID when Paystack has no such reference."""
+        """The charge's status; UNPAID when Paystack has no such reference."""
         path = f"/transaction/verify/{quote(charge.reference, safe='')}"
         status, envelope = await self._send(charge, "GET", path)
         if not _is_success(status, envelope):
@@ -102,7 +102,7 @@ def _text(value: object) -> str:
 
 
 def _is_unknown_reference(status: int, envelope: PaystackEnvelope) -> bool:
-    """404 by the specification, 400 as integrators see it; the words count, as a wrong address is a 404 as well."""
+    """404 by the specification, 400 in practice; the message decides, as a wrong address is a 404 too."""
     said = _text(envelope.message)
     known = _text(envelope.code) == "transaction_not_found" or ("not found" in said and "reference" in said)
     return status in (400, 404) and known

@@ -1,4 +1,4 @@
-"""Paystack's words as data, and the one reading of a transaction that verify and webhooks share."""
+"""Paystack's statuses as data, and the one reading of a transaction that verify and webhooks share."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from payagg.domain.values import Environment
 BASE_URL = "https://api.paystack.co"
 UNIT = 1  # Paystack speaks kobo
 DOMAINS = {"test": Environment.SANDBOX, "live": Environment.LIVE}
-# Any other word leaves the payment in flight. `abandoned` only says that nobody has paid yet.
+# Any other status leaves the payment in flight. `abandoned` only means that nobody has paid yet.
 OUTCOMES = {
     "success": Outcome.SUCCEEDED,
     "failed": Outcome.FAILED,
     "reversed": Outcome.REVERSED,
     "abandoned": Outcome.UNPAID,
 }
-# Words for a payer who is still at it; any word in neither table is unknown.
+# Statuses of a payment in progress; a status in neither table is unknown.
 IN_FLIGHT = frozenset({"ongoing", "pending", "processing", "queued"})
 ABSENT = msgspec.Raw(b"")
 
@@ -44,7 +44,7 @@ class PaystackTransaction(msgspec.Struct):
 
 
 def report_of(transaction: PaystackTransaction, reference: str) -> ProviderReport:
-    """The report in a transaction. Money that does not say in which environment it moved proves nothing: PENDING."""
+    """The report in a transaction. Without its environment, a transaction proves nothing: PENDING."""
     said, domain = transaction.status, transaction.domain
     outcome = OUTCOMES.get(said, Outcome.PENDING) if isinstance(said, str) else Outcome.PENDING
     environment = DOMAINS.get(domain) if isinstance(domain, str) else None

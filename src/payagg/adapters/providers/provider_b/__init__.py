@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from payagg.adapters.providers.looks import INK, Canvas, png
+from payagg.adapters.providers.branding import INK, Canvas, png
 from payagg.adapters.providers.spec import Loaded, ProviderSpec
-from payagg.application.ports.providers import Look
+from payagg.application.ports.providers import Branding
 from payagg.domain.errors import ErrorCode
 
 
@@ -25,7 +25,7 @@ def _load() -> Loaded:
 PROVIDER_B = ProviderSpec(
     "provider_b",
     "provider_b",
-    Look("Payaza", "Card or bank transfer", partial(png, _transfer)),
+    Branding("Payaza", "Card or bank transfer", partial(png, _transfer)),
     _load,
     alias=ErrorCode.INVALID_WEBHOOK_SIGNATURE,
     sdk_url="https://checkout-v2.payaza.africa/js/v1/bundle.js",

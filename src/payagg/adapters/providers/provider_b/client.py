@@ -1,4 +1,4 @@
-"""What the product calls of Payaza: ask about a charge by our reference. Starting one needs no call."""
+"""The Payaza calls: look a charge up by our reference. Starting one needs no call."""
 
 import base64
 from typing import Any
@@ -68,7 +68,7 @@ class Payaza(ProviderAdapter):
         return HandOff(HandOffKind.SDK, launch_url(charge))
 
     async def fetch_charge(self, charge: Charge) -> ProviderReport:
-        """What became of the charge; UNPAID when Payaza has no such reference: the popup was never opened."""
+        """The charge's status; UNPAID when Payaza has no such reference: the popup was never opened."""
         path = f"{QUERY}?merchant_reference={quote(charge.reference, safe='')}"
         answer = await self.send(charge.credentials, charge.environment, "GET", path)
         status, envelope = answer.status, decode_body(answer.body, PayazaEnvelope)

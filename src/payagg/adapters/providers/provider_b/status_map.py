@@ -1,4 +1,4 @@
-"""Payaza's words as data, and which of its naira figures prove a payment in full."""
+"""Payaza's statuses as data, and which of its naira figures prove a payment in full."""
 
 import msgspec
 
@@ -9,9 +9,9 @@ from payagg.domain.report import Outcome
 
 BASE_URL = "https://api.payaza.africa/live"  # `/live` is part of the address for test keys as well
 UNIT = 100  # kobo in the naira Payaza speaks
-# Any other word leaves the payment in flight.
+# Any other status leaves the payment in flight.
 OUTCOMES = {"Completed": Outcome.SUCCEEDED, "Failed": Outcome.FAILED}
-# Words for a payer who is still at it, or gave up; any word in neither table is unknown.
+# Statuses of a payment in progress or given up; a status in neither table is unknown.
 IN_FLIGHT = frozenset({"Initialized", "Pending", "Processing", "Cancelled"})
 ABSENT = msgspec.Raw(b"")
 

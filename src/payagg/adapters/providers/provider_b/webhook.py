@@ -59,7 +59,7 @@ def read_event(body: bytes) -> ProviderReport | None:
         return None
     outcome = OUTCOMES.get(event.status, Outcome.PENDING) if isinstance(event.status, str) else Outcome.PENDING
     if outcome is Outcome.SUCCEEDED and said not in (RECEIVED, ""):
-        outcome = Outcome.PENDING  # two fields that disagree prove nothing; the reconciler will ask
+        outcome = Outcome.PENDING  # two fields that disagree prove nothing; a status check decides
     return ProviderReport(
         provider_reference=reference,
         outcome=outcome,

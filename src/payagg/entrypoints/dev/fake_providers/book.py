@@ -1,4 +1,4 @@
-"""What a fake provider remembers of its charges, how its payers act, and how a test or `dev` steers it."""
+"""A fake provider's state: its charges, how its payers act, and how a test or `dev` controls it."""
 
 import asyncio
 from collections import deque
@@ -16,11 +16,11 @@ OPENED_AT = datetime(2025, 1, 1, 10, tzinfo=UTC)
 
 
 class Fault(Enum):
-    """What happens to one API call. The ones marked *done* have done their work at the provider nevertheless."""
+    """What happens to one API call. Those marked *done* take effect at the provider."""
 
-    SLOW = "SLOW"  # done, a second late
-    HANG = "HANG"  # nothing happens and nothing comes back
-    LOST_REPLY = "LOST_REPLY"  # done, but no answer ever comes
+    SLOW = "SLOW"  # done, one second late
+    HANG = "HANG"  # not done, no answer
+    LOST_REPLY = "LOST_REPLY"  # done, no answer
     RESET = "RESET"  # done, the connection breaks in the middle of the answer
     SERVER_ERROR = "SERVER_ERROR"  # 500 with a page instead of JSON
     GARBAGE = "GARBAGE"  # 200 with something that is not JSON
@@ -89,11 +89,11 @@ class Book:
     webhooks: WebhookMode = WebhookMode.NOW
     late_seconds: float = 5.0
     faults: deque[Fault] = field(default_factory=deque)  # one per API call, in order
-    alter: dict[str, Any] = field(default_factory=dict)  # facts told wrong: amount (kobo), currency, reference, mode
+    alter: dict[str, Any] = field(default_factory=dict)  # wrong facts: amount (kobo), currency, reference, mode
     charges: dict[str, FakeCharge] = field(default_factory=dict)
     returns: list[FakeReturn] = field(default_factory=list)
-    # What its lists tell otherwise than it answers about one charge.
-    hidden: set[str] = field(default_factory=set)  # references that the lists lack
+    # How its lists differ from its answers about one charge.
+    hidden: set[str] = field(default_factory=set)  # references missing from the lists
     extra: list[FakeCharge] = field(default_factory=list)  # lines beside the charges, under any reference
     listed_amounts: dict[str, int] = field(default_factory=dict)  # kobo by reference
     now: Callable[[], datetime] = field(default=partial(datetime.now, UTC))
@@ -112,7 +112,7 @@ class Book:
         return sum(charge.paid for charge in self.charges.values() if charge.reference.partition(".")[0] == reference)
 
     def view_of(self, charge: FakeCharge) -> FakeCharge:
-        """The charge as the provider tells it, wrong facts included."""
+        """The charge as the provider reports it, wrong facts included."""
         known = {name: value for name, value in self.alter.items() if name in FakeCharge.__dataclass_fields__}
         return FakeCharge(**{**charge.__dict__, **known})
 
@@ -133,7 +133,7 @@ class Book:
     # --- events ----------------------------------------------------------------------------------------------------
 
     def emit(self, event: Outgoing) -> None:
-        """Sends the event as steered. Delivery never holds up the caller, as at the real provider."""
+        """Sends the event as controlled. Delivery never delays the caller, as at the real provider."""
         if self.webhooks is WebhookMode.NEVER:
             return
         if self.webhooks is WebhookMode.HELD:
@@ -146,14 +146,14 @@ class Book:
             task.add_done_callback(self.tasks.discard)
 
     async def release(self, *, backwards: bool = False, times: int = 1) -> None:
-        """Delivers what was held, one after the other, perhaps in the wrong order or several times."""
+        """Delivers held events one by one, perhaps in the wrong order or several times."""
         waiting, self.waiting = self.waiting, []
         for event in list(reversed(waiting)) if backwards else waiting:
             for _ in range(times):
                 await self._deliver(event, 0.0)
 
     async def wait_for_deliveries(self) -> None:
-        """Returns once no delivery is under way."""
+        """Returns when no delivery is running."""
         while self.tasks:
             await asyncio.gather(*self.tasks)
 

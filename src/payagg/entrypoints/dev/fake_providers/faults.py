@@ -14,14 +14,14 @@ SLOW_SECONDS = 1.0
 
 
 class BrokenOffError(Exception):
-    """Raised after part of an answer: the server then cuts the connection. It was asked for, so no log tells of it."""
+    """Raised after part of an answer: the server then cuts the connection. It is intended, so it is not logged."""
 
 
 logging.getLogger("uvicorn.error").addFilter(lambda line: not (line.exc_info and line.exc_info[0] is BrokenOffError))
 
 
 class Faulty:
-    """Applies one fault of the book to each API call; pages and steering are never disturbed."""
+    """Applies one fault of the book to each API call, never to pages and control."""
 
     def __init__(self, app: ASGIApp, book: Book, is_api: Callable[[str], bool], refused_key: tuple[int, bytes]) -> None:
         self._app = app

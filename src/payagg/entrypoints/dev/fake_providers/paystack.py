@@ -43,7 +43,7 @@ class FakePaystack:
             self.book.emit(self.event(charge))
 
     def decline(self, reference: str, reason: str = "Declined") -> None:
-        """The card is declined. Paystack sends no event for that: only verify tells."""
+        """The card is declined. Paystack sends no event for that; only verify shows it."""
         charge = self.book.charges[reference]
         charge.status, charge.reason = "failed", reason
 
@@ -51,8 +51,8 @@ class FakePaystack:
         self.book.charges[reference].status = "abandoned"
 
     def refund(self, reference: str, amount: int | None = None, *, silently: bool = False) -> None:
-        """A refund of `amount` kobo, all of it by default; only then does the transaction become `reversed`. It tells
-        nobody where `silently`."""
+        """A refund of `amount` kobo, all of it by default; only a full one makes the transaction `reversed`.
+        `silently`: without its event."""
         charge = self.book.charges[reference]
         part = charge.amount if amount is None else amount
         if part == charge.amount:
@@ -71,7 +71,7 @@ class FakePaystack:
             self.book.emit(self._sign("refund.processed", data, charge))
 
     def dispute(self, reference: str, *, silently: bool = False) -> None:
-        """The payer asks the bank for the money back; it tells nobody where `silently`."""
+        """The payer disputes the charge at the bank. `silently`: without its event."""
         charge = self.book.charges[reference]
         opened = FakeReturn(self.book.ids(), charge, charge.amount, "awaiting-merchant-feedback", True, self.book.now())
         self.book.returns.append(opened)
@@ -131,7 +131,7 @@ class FakePaystack:
         return hmac.new(key.encode(), body, hashlib.sha512).hexdigest()
 
     def event(self, charge: FakeCharge, name: str = "charge.success") -> Outgoing:
-        """A charge event as it goes out, about the charge as it stands."""
+        """A charge event as sent, about the charge's present state."""
         return self._sign(name, self.transaction(charge), charge)
 
     def _sign(self, event: str, data: dict[str, Any], charge: FakeCharge) -> Outgoing:

@@ -17,7 +17,7 @@ STOP_SECONDS = 1
 
 
 class _Server(uvicorn.Server):
-    """Without signal handlers: the loop belongs to whoever started us."""
+    """Without signal handlers: the loop is the caller's."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -66,7 +66,7 @@ async def serve_fakes(
     ports: tuple[int, int] = (0, 0),
     within: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> AsyncIterator[FakeServers]:
-    """Both fakes, running; their `base_url` says where. `within` puts something round each application."""
+    """Both fakes, running at their `base_url`. `within` wraps each application."""
     fakes = FakeServers(paystack or FakePaystack(), payaza or FakePayaza())
     async with (
         serve_asgi(within(fake_paystack(fakes.paystack)), ports[0]) as first,

@@ -1,4 +1,4 @@
-"""Anomalies for administrators: listed, assigned, noted on, acknowledged, closed."""
+"""Anomalies for administrators: list, assign, note, acknowledge, close."""
 
 import re
 from collections.abc import Mapping

@@ -48,7 +48,7 @@ async def generate_api_key(call: Call[Manager, GenerateApiKey]) -> GeneratedApiK
     "revokeApiKey",
     "Revoke a key",
     TAG,
-    guard=manager_reads,  # whatever the business's standing
+    guard=manager_reads,  # whatever the business's status
     returns=Message,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.API_KEY_ALREADY_REVOKED),
     description="Permanent: the next request with the key fails.",

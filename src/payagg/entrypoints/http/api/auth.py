@@ -1,4 +1,4 @@
-"""The guards: what each asks of the request's credential, and what it refuses with. The rules are Access's."""
+"""The guards: the credential each requires and its refusals. The rules are in `Access`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -8,21 +8,21 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.api_key import PresentedKey, parse_secret
 from payagg.domain.audit import Actor
 from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
-from payagg.domain.values import parse_reference
+from payagg.domain.values import Environment, parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.client_address import counted_as
 from payagg.entrypoints.http.server.rate_limits import client_ip, client_of, limits
 from payagg.entrypoints.http.server.request_id import REQUEST_ID
-from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Guard, services
+from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Guard
 
 T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
-SIGNED_IN = "signed_in"  # where the scope of a console's call has it: no client's request sets a scope
+SIGNED_IN = "signed_in"  # the scope's key in a console's call: no client's request can set it
 SCHEME = b"bearer "
 BODY_MAX = 64 * KB
 TOO_MANY_BYTES = "The bodies of this business have filled their share of the day. Retry-After says when there is room."
 REFUSED_BODY = (ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE)
-# What may be said of something that another cell has.
+# The refusal for what another cell has.
 ABSENT = (
     ErrorCode.INVALID_API_KEY,
     ErrorCode.FORBIDDEN,
@@ -34,15 +34,15 @@ NO_PAYMENT = (ErrorCode.INVALID_REFERENCE, ErrorCode.PAYMENT_NOT_FOUND, ErrorCod
 
 
 def by(call: Call[Acting, Any]) -> Actor:
-    """Who makes the change that `call` asks for, as the audit trail keeps it."""
+    """The actor of `call`, for the audit trail."""
     address = client_ip(call.request)
     scope: Any = call.request.scope
     return Actor(call.caller.realm, call.caller.subject, str(address) if address else None, scope[REQUEST_ID])
 
 
 def bearer(request: AnyRequest) -> str:
-    """The presented credential; raises UNAUTHORIZED when there is not exactly one `Authorization: Bearer`, whose
-    scheme may stand in any letter case (RFC 9110, 11.1)."""
+    """The presented credential; raises UNAUTHORIZED unless there is exactly one `Authorization: Bearer`, its scheme in
+    any letter case (RFC 9110, 11.1)."""
     values = [value for name, value in request.scope["headers"] if name == b"authorization"]
     if len(values) != 1 or values[0][: len(SCHEME)].lower() != SCHEME or len(values[0]) == len(SCHEME):
         raise Refusal(ErrorCode.UNAUTHORIZED)
@@ -50,32 +50,32 @@ def bearer(request: AnyRequest) -> str:
 
 
 def credential(request: AnyRequest) -> Credential:
-    """Whom the console's own call is for, or the presented bearer; raises UNAUTHORIZED."""
+    """The user of the console's own call, or the presented bearer; raises UNAUTHORIZED."""
     scope: Any = request.scope
     signed_in: SignedIn | None = scope.get(SIGNED_IN)
     return signed_in or bearer(request)
 
 
-def secret(request: AnyRequest) -> PresentedKey:
-    """The presented secret key, counted against its limit, whether or not it is a good one: by its digest, before the
-    database is asked. Where this process has seen whose it is, against the business's too: a key that stood within the
-    last minute, so that one that was revoked takes nothing of the others. Raises UNAUTHORIZED, INVALID_API_KEY or
-    RATE_LIMITED."""
-    presented, own, access = parse_secret(bearer(request)), limits(request), services(request).access
+def secret(request: AnyRequest, use_cases: Services) -> PresentedKey:
+    """The presented secret key, counted against its limit whether valid or not: by its digest, before any
+    statement. When this process has its business cached, it counts against the business's limit too: only a key
+    valid within the last minute, so a revoked key takes nothing from the others. Raises UNAUTHORIZED,
+    INVALID_API_KEY or RATE_LIMITED."""
+    presented, own, now = parse_secret(bearer(request)), limits(request), use_cases.clock.now()
     environment, digest = presented
-    own.keys.hit(request, digest)
-    known = access.cached.get(digest)
+    own.keys.hit(request, digest, now)
+    known = use_cases.access.cached.get(digest)
     owner: str | bytes = digest
-    if known is not None and not known.key.is_use_stale(access.clock.now()):
-        owner = f"{known.business.id} {known.key.environment.value}"
-        own.businesses.hit(request, owner)
+    if known is not None and not known.key.is_use_stale(now):
+        owner = f"{known.business.id} {environment is Environment.LIVE}"
+        own.businesses.hit(request, owner, now)
     if request.scope["method"] == "POST":
-        own.bytes_a_day[environment].spend(owner, declared_bytes(request), TOO_MANY_BYTES)
+        own.bytes_a_day[environment].spend(owner, declared_bytes(request), now, TOO_MANY_BYTES)
     return presented
 
 
 def declared_bytes(request: AnyRequest) -> int:
-    """Bytes of the body as its head has them; of one without a length as many as a body of these routes may have."""
+    """Bytes of the body by Content-Length; without it, the largest body of these routes."""
     for name, value in request.scope["headers"]:
         if name == b"content-length":
             return min(int(value), BODY_MAX)
@@ -146,7 +146,7 @@ async def _as_manager(
 
 
 async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    presented = secret(request)
+    presented = secret(request, use_cases)
     try:
         return await proceed(await use_cases.access.secret_key(presented))
     except Refusal as refusal:
@@ -155,7 +155,7 @@ async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callabl
 
 
 async def _cached_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    presented = secret(request)
+    presented = secret(request, use_cases)
     try:
         return await use_cases.access.with_key(presented, proceed)
     except Refusal as refusal:
@@ -164,7 +164,7 @@ async def _cached_key(request: AnyRequest, use_cases: Services, proceed: Callabl
 
 
 async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    presented = secret(request)
+    presented = secret(request, use_cases)
     try:
         return await proceed(await use_cases.access.sandbox_key(presented))
     except Refusal as refusal:
@@ -173,7 +173,7 @@ async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callab
 
 
 async def _look_for_key(use_cases: Services, presented: PresentedKey, refusal: Refusal) -> None:
-    """Raises for a key that moved to another cell. What was not found by a key that is here never was its own."""
+    """Raises for a key that moved to another cell. Something not found by a key that is here was never its own."""
     if refusal.code in ABSENT:
         await use_cases.forwarding_records.ensure_key_here(presented.secret_hash)
 
@@ -188,47 +188,47 @@ async def _look_elsewhere(request: AnyRequest, use_cases: Services, refusal: Ref
 
 
 async def _public_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
-    # The reference stands for a credential here: its form first. Only unknown ones count as guesses and are refused, as
+    # The reference acts as a credential here, so its form comes first. Only unknown references count as guesses, as
     # payers may share an address with somebody who guesses.
     own, reference = limits(request), request.path_params["reference"]
     parse_reference(reference)
-    own.references.hit(request, reference)
+    own.references.hit(request, reference, use_cases.clock.now())
     try:
         return await proceed(None)
     except Refusal as refusal:
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
             await use_cases.forwarding_records.ensure_payment_here(reference)
-            own.references.give_back(request, reference)  # guesses push no link out of the buckets that are kept
+            own.references.give_back(request, reference)  # a guess must not evict a real link's bucket
             await own.guesses.hit(client_of(request))
         raise
 
 
 async def _charging_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
     own, client = limits(request), client_of(request)
-    own.addresses.hit(request, client)
+    own.addresses.hit(request, client, use_cases.clock.now())
     try:
         return await _public_reference(request, use_cases, proceed)
     except Refusal as refusal:
-        _refused_body(request, refusal)
+        _refused_body(request, use_cases, refusal)
         if refusal.code in NO_PAYMENT:
-            # Guesses and full references have limits of their own and take nothing of the payers'.
+            # Guesses and references each have their own limit, apart from the payers'.
             own.addresses.give_back(request, client)
         raise
 
 
 async def _provider_signature(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
-    # Before the body is read and hashed: a flood must cost us less than it costs its sender.
+    # Before the body is read and hashed: a flood must cost less here than at its sender.
     address = client_ip(request)
     if address is None or not any(address in network for network in use_cases.settings.provider_networks):
         await limits(request).inbound.hit(counted_as(address))
     return await proceed(None)
 
 
-def _refused_body(request: AnyRequest, refusal: Refusal) -> None:
-    """Counts the refusal of a body against its sender; raises RATE_LIMITED in its place past the limit. A good body is
-    taken all the same, as payers share addresses with others."""
+def _refused_body(request: AnyRequest, use_cases: Services, refusal: Refusal) -> None:
+    """Counts a refused body against its sender; past the limit raises RATE_LIMITED in its place. A valid body is always
+    accepted, as payers share addresses."""
     if refusal.code in REFUSED_BODY:
-        limits(request).bodies.hit(request, client_of(request))
+        limits(request).bodies.hit(request, client_of(request), use_cases.clock.now())
 
 
 _MERCHANT = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.EMAIL_NOT_VERIFIED)
@@ -249,11 +249,11 @@ merchant = Guard(_merchant, "merchantBearer", _MERCHANT)
 manager_reads = Guard(_manager_reads, "merchantBearer", _MERCHANT)
 manager_changes = Guard(_manager_changes, "merchantBearer", (*_MERCHANT, ErrorCode.BUSINESS_RESTRICTED))
 secret_key = Guard(_secret_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
-# For calls whose every statement takes the caller: without that a key revoked a minute ago would still do.
+# Only for calls whose statements all check the key: otherwise a key revoked a minute ago would still work.
 cached_key = Guard(_cached_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
 sandbox_key = Guard(_sandbox_key, "secretKey", (*_KEY, ErrorCode.SANDBOX_ONLY))
 public_reference = Guard(_public_reference, None, _REFERENCE)
-# For what starts a charge or asks a provider: limited per reference and address, too.
+# For calls that start a charge or call a provider: also limited by reference and by address.
 charging_reference = Guard(_charging_reference, None, _REFERENCE)
 # The signature itself covers the raw body and needs the gateway's secrets, so the use case verifies it, first of all.
 provider_signature = Guard(_provider_signature, None, (ErrorCode.INVALID_WEBHOOK_SIGNATURE, ErrorCode.RATE_LIMITED))

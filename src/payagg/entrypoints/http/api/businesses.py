@@ -1,4 +1,4 @@
-"""Businesses, their KYC and their members, for administrators; the own one for its managers."""
+"""Businesses, their KYC and their members, for administrators; the own business for its managers."""
 
 from payagg.application.accounts.access import Administrator, Manager, MerchantUser
 from payagg.application.schemas.businesses import (

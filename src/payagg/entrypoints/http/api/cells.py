@@ -70,7 +70,7 @@ async def state_of(use_cases: Services, cells: Cells, version: str) -> CellState
 
 
 def key_fingerprints(settings: Settings) -> tuple[CellKey, ...]:
-    """Of 32 random bytes a digest gives nothing away."""
+    """A digest of 32 random bytes reveals nothing."""
     return tuple(
         CellKey(kid, hashlib.sha256(b"payagg encryption key " + key).hexdigest()[:FINGERPRINT_DIGITS])
         for kid, key in settings.encryption_keys

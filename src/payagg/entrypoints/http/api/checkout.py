@@ -1,4 +1,4 @@
-"""The hosted checkout's operations: no credential, so nothing but payer-safe fields and a limit on guessing."""
+"""The hosted checkout's operations: no credential, so only payer-safe fields and a limit on guessing."""
 
 from payagg.application.schemas.payments import (
     CheckoutGateways,

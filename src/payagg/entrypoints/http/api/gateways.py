@@ -32,12 +32,12 @@ BASE = "/admin/gateways"
 ONE = BASE + "/{gateway_id:str}"
 CREDENTIALS_BODY_MAX = 2_500_000  # fifty values of 4,000 characters, each at most twelve bytes as escaped JSON
 HEADER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")  # a credential's name that a header can carry
-# Far over the limit of a logo, so that a file that is too large is told so by name.
+# Far over a logo's limit, so a file that is too large gets a refusal that names the field.
 LOGO_BODY_MAX = 16 * 1024 * 1024
 # `nosniff` is on every answer of the application.
 LOGO_HEADERS = {
     "Cache-Control": "public, max-age=3600",
-    # A file that someone uploaded is never more than a picture, wherever it is opened.
+    # An uploaded file must never act as more than a picture.
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cross-Origin-Resource-Policy": "cross-origin",
 }

@@ -1,6 +1,6 @@
 """Which metrics there are: names, labels, and the label values that begin at zero.
 
-A counter that first appears with its first event hides that event from `rate`, so what can be known beforehand is told.
+A counter that first appears with its first event hides that event from `rate`, so known label values begin at zero.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -21,7 +21,7 @@ from payagg.entrypoints.http.api.auth import bearer
 from payagg.entrypoints.http.api.metric_families import counter_families, histogram_families
 from payagg.entrypoints.http.server.routing import services
 
-DEPTH_MAX = 100_000  # a queue that is longer is told as that long
+DEPTH_MAX = 100_000  # a longer queue is reported as this long
 INBOX_DEPTH_MAX = 1_000
 
 
@@ -63,7 +63,7 @@ class Snapshot:
 
 
 async def snapshot(use_cases: Services) -> Snapshot:
-    """With the database away: `payagg_database_up 0` and what this process counted and could not add yet."""
+    """With the database away: `payagg_database_up 0` and this process's unflushed counts."""
     try:
         await flush(use_cases.store)
         totals = await use_cases.store.counts()
@@ -108,7 +108,8 @@ def _age(now: datetime, since: datetime | None) -> float:
 
 @get("/metrics")
 async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
-    """For whoever presents the bearer that PAYAGG_METRICS_TOKEN names; where none is set, `dev` alone answers."""
+    """For the bearer PAYAGG_METRICS_TOKEN; without one only `dev` answers. Totals show how much is paid, on the port of
+    payers, and behind a proxy on the same machine every caller is loopback."""
     use_cases = services(request)
     token = use_cases.settings.metrics_token
     if token is None and not use_cases.settings.dev:

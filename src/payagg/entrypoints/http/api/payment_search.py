@@ -1,4 +1,4 @@
-"""Payments in numbers: lists, summaries and exports, for a merchant's server, its dashboard and administrators."""
+"""Lists, summaries and exports of payments, for a merchant's server, its dashboard and administrators."""
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -30,7 +30,7 @@ from payagg.entrypoints.http.server.routing import AnyRequest, Call, Guard, rout
 from payagg.entrypoints.http.server.wire import IS_HEAD, integer_query, text_query
 
 TAG = "Payment search"
-TEXT_MAX = 300  # of a parameter that is looked at more closely later
+TEXT_MAX = 300  # of a parameter that is checked later
 _BUSINESS_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INSTANT = {"type": "string", "format": "date-time", "maxLength": 40, "examples": ["2025-01-31T00:00:00Z"]}
 _STATUS = {"status": {"type": "string", "enum": [status.value for status in Status]}}
@@ -84,7 +84,7 @@ EXPORT += "has an apostrophe before it."
 
 @dataclass(frozen=True)
 class _Audience:
-    """Who asks where, and for whose payments. `chosen` takes a call and names of parameters: none, all of a list's."""
+    """The caller, the paths, and whose payments. `chosen` takes a call and parameter names; none = all of a list's."""
 
     path: str
     guard: Guard[Any]
@@ -100,7 +100,7 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
     """The list, the summary, the same as CSV, and the export."""
     list_id, summary_id, summary_csv_id, export_id = audience.ids
     path, guard, own, required = audience.path, audience.guard, audience.query, audience.required
-    # One merchant's reports must not add up to everybody's wait.
+    # One merchant's reports must not delay the others.
     busy = () if audience.sees_owners else (ErrorCode.RATE_LIMITED,)
     one_at_a_time = "" if audience.sees_owners else " One at a time for each business."
 
@@ -225,12 +225,12 @@ def _query(request: AnyRequest, names: tuple[str, ...]) -> PaymentQuery:
 
 
 async def _csv(request: AnyRequest, rows: AsyncGenerator[bytes, None]) -> Response[Any]:
-    """A stream of `rows`. The first page is read before the answer begins, so that what fails there has a status; what
-    fails later breaks the answer off, which a client can tell from its end."""
+    """A stream of `rows`. The first page is read before the answer begins, so its failure has a status; a later failure
+    breaks the answer off, which the client can detect."""
     begun = [await anext(rows), await anext(rows, b"")]
 
     async def whole() -> AsyncIterator[bytes]:
-        async with aclosing(rows):  # whoever stops reading ends his export at once
+        async with aclosing(rows):  # a client that stops reading ends its export at once
             for part in begun:
                 yield part
             if not request.scope.get(IS_HEAD):

@@ -1,4 +1,4 @@
-"""One payment's story, for managers of its business and for administrators."""
+"""One payment's timeline, for managers of its business and for administrators."""
 
 from payagg.application.accounts.access import Administrator, Manager
 from payagg.application.reports.timeline import admin_payment_story, payment_timeline

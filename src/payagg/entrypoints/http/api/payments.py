@@ -92,8 +92,8 @@ async def simulate_payment(call: Call[KeyHolder, SimulatePayment]) -> PaymentDet
 
 
 def initiate_response(request: AnyRequest, done: Initiation) -> Response[bytes]:
-    """201 for a new payment, 200 for a replay, which two headers make visible; a third warns of a webhookUrl to which
-    nothing can be sent."""
+    """201 for a new payment, 200 for a replay, shown by two headers; a third warns of a webhookUrl that nothing can be
+    sent to."""
     note_reference(request, done.payment.reference)
     headers = {"Webhook-Url-Warning": "no-active-endpoint"} if done.unsigned else {}
     if done.created:

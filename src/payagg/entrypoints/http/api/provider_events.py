@@ -20,7 +20,7 @@ SIGNATURE = {
 
 
 class Acknowledgement(Struct, frozen=True):
-    """The event is kept; what became of it is not the provider's concern."""
+    """The event is stored; its result is not the provider's concern."""
 
     received: bool
 

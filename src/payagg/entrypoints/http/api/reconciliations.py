@@ -1,4 +1,4 @@
-"""Reconciliations with providers' lists, for administrators: listed, shown, and their findings as CSV."""
+"""Reconciliations with providers' lists, for administrators: list, detail, and findings as CSV."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -79,7 +79,7 @@ async def get_reconciliation(call: Call[Administrator, None]) -> ReconciliationV
 )
 async def export_reconciliation_findings(call: Call[Administrator, None]) -> Response[Any]:
     runs, run_id = call.services.reconciliation_runs, call.path["reconciliation_id"]
-    first, begun = await runs.findings_csv(run_id, None)  # so that a reconciliation that is not there has its status
+    first, begun = await runs.findings_csv(run_id, None)  # so an unknown reconciliation is a 404
 
     async def whole() -> AsyncIterator[bytes]:
         yield first

@@ -1,7 +1,7 @@
-"""Ending a payment by hand: one administrator asks, another confirms.
+"""Ending a payment by hand: one administrator requests, another confirms.
 
-The confirmation is a path of its own: the same POST by a second administrator would be a request or a confirmation by
-what lay there, and who sends the second must know which of the two he does.
+The confirmation has its own path: with one path, the same POST would be a request or a confirmation depending on stored
+state, and the sender must choose which.
 """
 
 from payagg.application.accounts.access import Administrator

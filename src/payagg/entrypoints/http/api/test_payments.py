@@ -1,4 +1,4 @@
-"""Dashboard test payments: the very use case of initiate, without a key in the browser."""
+"""Dashboard test payments: the use case of initiate, without a key in the browser."""
 
 from litestar import Response
 

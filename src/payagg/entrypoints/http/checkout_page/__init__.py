@@ -1,4 +1,4 @@
-"""The hosted checkout page: HTML shells, their assets, and nothing a public endpoint would not say."""
+"""The hosted checkout page: HTML, assets, and only what a public endpoint would answer."""
 
 from payagg.entrypoints.http.checkout_page.routes import routes
 

@@ -45,7 +45,7 @@ TEST_MODE, NOTHING = fill("test_mode"), Markup("")
 
 
 class Mount:
-    """Where the deployment stands: the paths before its own, as its proxy adds them, and the policies of its pages."""
+    """The deployment's context: the path prefix its proxy adds, and the policies of its pages."""
 
     def __init__(self, base_url: str, sdk: str) -> None:
         self.base_url = base_url.rstrip("/")
@@ -83,7 +83,8 @@ def checkout(use_cases: Services, page: CheckoutPage, accepted: str) -> Response
 
 
 def launch(use_cases: Services, payment: PublicPaymentDetail, accepted: str) -> Response[bytes]:
-    """The page that runs the provider's own script; its address is the deployment's word, never the link's."""
+    """The page that runs the provider's own script; the script's address comes from the settings, never from
+    the link."""
     here = _here(use_cases)
     sdk = Markup('<script id="sdk" src="{}" async></script>\n').format(use_cases.settings.sdk_url)
     content = fill("launch", **_facts(use_cases, payment))
@@ -101,7 +102,8 @@ def refusal_page(use_cases: Services, refusal: Refusal, status: int) -> Response
 
 
 def asset(digest: str, name: str, accepted: str) -> Response[bytes]:
-    """A file of this generation for ever; of an older one the present file, uncached, so that an open page lives on."""
+    """A file of this generation, cached for ever; for an older one the present file, uncached, so an open page keeps
+    working."""
     body = ASSETS.get(name)
     if body is None:
         return Response(b"Not found", status_code=404, media_type="text/plain")
@@ -144,7 +146,7 @@ def _html(
 
 
 def _headers(provider: str) -> dict[str, str]:
-    """Beside those the edge adds to every answer. `provider` is the one foreign origin a launch page admits."""
+    """Headers beside those of every answer. `provider` is the one foreign origin a launch page allows."""
     foreign = f" {provider}" if provider else ""
     policy = [
         "default-src 'none'",

@@ -1,4 +1,4 @@
-"""Routes of the hosted page, mounted at the root; every refusal is a page as well, in the same design."""
+"""Routes of the hosted page, mounted at the root; every refusal is a page too."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ PAGES = errors.pages(_refusal_page)
 
 @get("/checkout/{reference:str}", include_in_schema=False, exception_handlers=PAGES)
 async def checkout(request: AnyRequest, reference: FromPath[str]) -> Response[bytes]:
-    """The payment as it stands; guesses count against the same limit as on the public endpoints."""
+    """The stored payment; guesses count against the same limit as on the public endpoints."""
     use_cases = services(request)
     page = await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.page(reference))
     return pages.checkout(use_cases, page, _accept_header(request))

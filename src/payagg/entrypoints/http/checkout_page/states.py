@@ -1,4 +1,4 @@
-"""The part of the page that depends on the payment's state: choosing, waiting or a result."""
+"""The part of the page that depends on the payment's state: choice, waiting or a result."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from payagg.entrypoints.http.checkout_page.markup import fill
 
 SHORT = 60  # characters: a longer description is no heading
 NOTHING = Markup("")
-# Without scripts nothing else asks again whether the payment has come.
+# Without scripts only this reload checks the payment again.
 CHECK_AGAIN = Markup('<noscript><meta http-equiv="refresh" content="15"></noscript>\n')
 CARDS = fill(
     "cards",
@@ -37,7 +37,7 @@ class Drawing(NamedTuple):
 
 
 def state(page: CheckoutPage, address: str, root: str) -> Drawing:
-    """`address` is the page's own, for a payer who must open it elsewhere; `root` the path before the API's."""
+    """`address` is the page's own, for a payer who must open it elsewhere; `root` is the path before the API's."""
     match page.payment.status:
         case Status.INITIATED:
             return Drawing("Pay", _choose(page, address, root))
@@ -68,9 +68,9 @@ def _choose(page: CheckoutPage, address: str, root: str) -> Markup:
     )
 
 
-@lru_cache(maxsize=1024)  # one payment after another shows the same few
+@lru_cache(maxsize=1024)  # payments show the same few
 def option(option: CheckoutGateway, is_chosen: bool, root: str) -> Markup:
-    """Headed by what the payer does, with who does it beside it; a long description stands below the name."""
+    """The heading is what the payer does, with the provider beside it; a long description is below the name."""
     does = (option.description or "").rstrip(".")
     what, by = (does, option.name) if 0 < len(does) <= SHORT else (option.name, does)
     reason = words.UNAVAILABLE[option.unavailable_reason] if option.unavailable_reason else ""
@@ -87,7 +87,7 @@ def option(option: CheckoutGateway, is_chosen: bool, root: str) -> Markup:
 
 
 def _label(option: CheckoutGateway) -> str:
-    """What the button says; nothing where the payer pays on this very page, as that depends on the amount."""
+    """The button's text; empty when the payer pays on this page, as that depends on the amount."""
     return "" if option.slug == SANDBOX_SLUG else f"Continue to {option.name}"
 
 

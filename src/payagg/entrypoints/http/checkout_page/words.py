@@ -1,4 +1,4 @@
-"""What the page says: amounts, dates and the payment's state, in plain English and without blame."""
+"""The page's texts: amounts, dates and the payment's state, in plain English and without blame."""
 
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
@@ -69,7 +69,7 @@ FAILURES = {
 
 
 def result(page: CheckoutPage) -> Result:
-    """What is said of a final payment, with amount and merchant filled in; plain text."""
+    """The text of a final payment, with amount and merchant filled in; plain text."""
     payment = page.payment
     found = {Status.SUCCESS: SUCCESS, Status.REVERSED: REVERSED}.get(payment.status)
     tone, sign, title, text, after = found or FAILURES[payment.failure_reason]

@@ -1,4 +1,4 @@
-"""The console for merchants and administrators: pages over our own API, as a signed-in browser sees it."""
+"""The console for merchants and administrators: pages over our own API."""
 
 from payagg.entrypoints.http.console import (
     adjustments,
@@ -16,7 +16,7 @@ from payagg.entrypoints.http.console import (
     team,
     webhooks,
 )
-from payagg.entrypoints.http.console.visit import refused_by_framework
+from payagg.entrypoints.http.console.page_request import refused_by_framework
 
 MERCHANT = (overview, payments, adjustments, keys, webhooks, checkout, team)
 ADMIN = (admin_gateways, admin_businesses, admin_watch, audit)

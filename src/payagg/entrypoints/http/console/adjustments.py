@@ -1,4 +1,4 @@
-"""A business's adjustments: what became of its money, and what of it waits for somebody."""
+"""A business's adjustments, and those that need attention."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,35 +7,35 @@ from urllib.parse import urlencode
 from litestar import Response
 
 from payagg.entrypoints.http.console.api import ApiRefused
-from payagg.entrypoints.http.console.place import BASE, business_context
-from payagg.entrypoints.http.console.visit import PageRequest, page
+from payagg.entrypoints.http.console.business_context import BASE, business_context
+from payagg.entrypoints.http.console.page_request import PageRequest, page
 
 LIMIT = 50
 
 
 @page(BASE + "/adjustments", "merchant")
-async def adjustments_page(visit: PageRequest) -> Response[bytes]:
-    place = await business_context(visit)
-    wanted = {"needsAttention": visit.query("needsAttention")}
-    after = visit.query("after")
+async def adjustments_page(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    wanted = {"needsAttention": request.query("needsAttention")}
+    after = request.query("after")
     shown: dict[str, Any] = {"adjustments": [], "nextCursor": None, "hasMore": False}
     try:
-        path = f"{place.api}/adjustments"
-        shown = await visit.api.get(path, environment=place.environment, **wanted, after=after, limit=LIMIT)
+        path = f"{context.api}/adjustments"
+        shown = await request.api.get(path, environment=context.environment, **wanted, after=after, limit=LIMIT)
     except ApiRefused as refused:
         if refused.status != 400:
             raise
-        visit = replace(visit, problem=refused)
+        request = replace(request, problem=refused)
     kept = {name: value for name, value in wanted.items() if value}
     facts = {
-        "place": place,
+        "context": context,
         "section": "/adjustments",
         "adjustments": shown["adjustments"],
         "only_open": wanted["needsAttention"] == "true",
         "first": f"?{urlencode(kept)}" if after else None,
         "next": f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None,
     }
-    return visit.page("adjustments", facts)
+    return request.page("adjustments", facts)
 
 
 routes = [adjustments_page]

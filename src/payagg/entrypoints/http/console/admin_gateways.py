@@ -7,7 +7,7 @@ from litestar import Response
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
 from payagg.entrypoints.http.api.gateways import LOGO_BODY_MAX
 from payagg.entrypoints.http.console.api import part
-from payagg.entrypoints.http.console.visit import PageRequest, form, page
+from payagg.entrypoints.http.console.page_request import PageRequest, form, page
 
 BASE = "/console/admin/gateways"
 ONE = BASE + "/{gateway_id:str}"
@@ -17,21 +17,21 @@ OTHERS = 2  # rows of a gateway without a processor, which has no names of its o
 PER_PAGE = 20
 
 
-async def _list_page(visit: PageRequest) -> Response[bytes]:
-    gateways = await visit.api.get(API)
-    readiness = {one["id"]: await visit.api.get(f"{API}/{part(one['id'])}/readiness") for one in gateways}
-    return visit.page("gateways", {"section": SECTION, "gateways": gateways, "readiness": readiness})
+async def _list_page(request: PageRequest) -> Response[bytes]:
+    gateways = await request.api.get(API)
+    readiness = {one["id"]: await request.api.get(f"{API}/{part(one['id'])}/readiness") for one in gateways}
+    return request.page("gateways", {"section": SECTION, "gateways": gateways, "readiness": readiness})
 
 
-async def _detail_page(visit: PageRequest, tested: dict[str, Any] | None = None) -> Response[bytes]:
-    """`tested`: what the provider has just said of the credentials."""
-    path, search = _path(visit), visit.query("search")
-    page_number = visit.query("page") or "1"  # which the API refuses by name
+async def _detail_page(request: PageRequest, tested: dict[str, Any] | None = None) -> Response[bytes]:
+    """`tested`: the result of a test of the credentials."""
+    path, search = _path(request), request.query("search")
+    page_number = request.query("page") or "1"  # the API refuses it by name
     query = {"page": page_number, "perPage": PER_PAGE, "search": search}
-    merchants = await visit.api.call("GET", f"{path}/merchants", query=query)
-    ready = await visit.api.get(f"{path}/readiness")
+    merchants = await request.api.call("GET", f"{path}/merchants", query=query)
+    ready = await request.api.get(f"{path}/readiness")
     facts = {
-        "gateway": await visit.api.get(path),
+        "gateway": await request.api.get(path),
         "ready": ready,
         "open_attempts_max": OPEN_ATTEMPTS_MAX,
         "merchants": merchants.data,
@@ -42,7 +42,7 @@ async def _detail_page(visit: PageRequest, tested: dict[str, Any] | None = None)
         "tested": tested,
         "others": OTHERS,
     }
-    return visit.page("gateway", {"section": SECTION, **facts})
+    return request.page("gateway", {"section": SECTION, **facts})
 
 
 listed = page(BASE, "admin")(_list_page)
@@ -50,84 +50,84 @@ shown = page(ONE, "admin")(_detail_page)
 
 
 @form(BASE, "admin", back=_list_page)
-async def create(visit: PageRequest) -> Response[bytes]:
-    body = {name: visit.form_value(name) for name in ("slug", "name", "description")}
-    made = await visit.api.post(API, {name: value for name, value in body.items() if value is not None})
-    return visit.see_other(f"{BASE}/{part(made['id'])}", "gateway-created")
+async def create(request: PageRequest) -> Response[bytes]:
+    body = {name: request.form_value(name) for name in ("slug", "name", "description")}
+    made = await request.api.post(API, {name: value for name, value in body.items() if value is not None})
+    return request.see_other(f"{BASE}/{part(made['id'])}", "gateway-created")
 
 
 @form(ONE, "admin", back=_detail_page)
-async def change(visit: PageRequest) -> Response[bytes]:
-    order = visit.form.get("display_order", "").strip()
-    # What is no number goes on as it is, and the API refuses it by name.
+async def change(request: PageRequest) -> Response[bytes]:
+    order = request.form.get("display_order", "").strip()
+    # A value that is no number is passed on, and the API refuses it by name.
     body: dict[str, Any] = {"displayOrder": int(order) if order.isdecimal() and len(order) < 18 else order}
-    if "name" in visit.form:
-        body |= {"name": visit.form["name"].strip(), "description": visit.form_value("description")}
-    await visit.api.patch(_path(visit), body)
-    return _led_back(visit, "gateway-changed")
+    if "name" in request.form:
+        body |= {"name": request.form["name"].strip(), "description": request.form_value("description")}
+    await request.api.patch(_path(request), body)
+    return _led_back(request, "gateway-changed")
 
 
 @form(ONE + "/enable", "admin", back=_detail_page)
-async def enable(visit: PageRequest) -> Response[bytes]:
-    await visit.api.post(f"{_path(visit)}/enable")
-    return _led_back(visit, "gateway-enabled")
+async def enable(request: PageRequest) -> Response[bytes]:
+    await request.api.post(f"{_path(request)}/enable")
+    return _led_back(request, "gateway-enabled")
 
 
 @form(ONE + "/disable", "admin", back=_detail_page)
-async def disable(visit: PageRequest) -> Response[bytes]:
-    await visit.api.post(f"{_path(visit)}/disable")
-    return _led_back(visit, "gateway-draining")
+async def disable(request: PageRequest) -> Response[bytes]:
+    await request.api.post(f"{_path(request)}/disable")
+    return _led_back(request, "gateway-draining")
 
 
 @form(ONE + "/delete", "admin", back=_detail_page)
-async def delete(visit: PageRequest) -> Response[bytes]:
-    await visit.api.delete(_path(visit))
-    return visit.see_other(BASE, "gateway-deleted")
+async def delete(request: PageRequest) -> Response[bytes]:
+    await request.api.delete(_path(request))
+    return request.see_other(BASE, "gateway-deleted")
 
 
 @form(ONE + "/credentials", "admin", back=_detail_page)
-async def credentials(visit: PageRequest) -> Response[bytes]:
-    """An empty field keeps what is on file. What the API says of a value that it refuses never repeats it."""
-    sent = {visit.form.get(f"name-{row}", "").strip(): visit.form.get(f"value-{row}", "") for row in range(OTHERS)}
-    for field, value in visit.form.items():
+async def credentials(request: PageRequest) -> Response[bytes]:
+    """An empty field keeps what is on file. The API's refusal never repeats the value."""
+    sent = {request.form.get(f"name-{row}", "").strip(): request.form.get(f"value-{row}", "") for row in range(OTHERS)}
+    for field, value in request.form.items():
         what, _, name = field.partition(".")
         if what == "remove":
             sent[name] = ""
         elif what == "credentials" and value:
             sent[name] = value
-        elif what == "was" and (is_on := str(f"switch.{name}" in visit.form).lower()) != value:
+        elif what == "was" and (is_on := str(f"switch.{name}" in request.form).lower()) != value:
             sent[name] = is_on
     sent.pop("", None)
-    await visit.api.patch(f"{_path(visit)}/credentials", {"credentials": sent, "keepOthers": True})
-    return _led_back(visit, "credentials-saved")
+    await request.api.patch(f"{_path(request)}/credentials", {"credentials": sent, "keepOthers": True})
+    return _led_back(request, "credentials-saved")
 
 
 @form(ONE + "/credentials/test", "admin", back=_detail_page)
-async def test(visit: PageRequest) -> Response[bytes]:
-    body = {"environment": visit.form.get("environment", "")}
-    return await _detail_page(visit.at(), await visit.api.post(f"{_path(visit)}/credentials/test", body))
+async def test(request: PageRequest) -> Response[bytes]:
+    body = {"environment": request.form.get("environment", "")}
+    return await _detail_page(request.at(), await request.api.post(f"{_path(request)}/credentials/test", body))
 
 
 @form(ONE + "/end-overlap", "admin", back=_detail_page)
-async def end_overlap(visit: PageRequest) -> Response[bytes]:
-    await visit.api.post(f"{_path(visit)}/credentials/end-overlap")
-    return _led_back(visit, "overlap-ended")
+async def end_overlap(request: PageRequest) -> Response[bytes]:
+    await request.api.post(f"{_path(request)}/credentials/end-overlap")
+    return _led_back(request, "overlap-ended")
 
 
 @form(ONE + "/logo", "admin", back=_detail_page, body_max=LOGO_BODY_MAX)
-async def logo(visit: PageRequest) -> Response[bytes]:
-    """The form as it came: the API takes the file out of it."""
-    media_type = visit.request.headers["content-type"]
-    await visit.api.call("POST", f"{_path(visit)}/logo", visit.body, media_type=media_type)
-    return _led_back(visit, "logo-saved")
+async def logo(request: PageRequest) -> Response[bytes]:
+    """The raw form: the API reads the file from it."""
+    media_type = request.request.headers["content-type"]
+    await request.api.call("POST", f"{_path(request)}/logo", request.body, media_type=media_type)
+    return _led_back(request, "logo-saved")
 
 
-def _path(visit: PageRequest) -> str:
-    return f"{API}/{part(visit.path['gateway_id'])}"
+def _path(request: PageRequest) -> str:
+    return f"{API}/{part(request.path['gateway_id'])}"
 
 
-def _led_back(visit: PageRequest, done: str) -> Response[bytes]:
-    return visit.see_other(f"{BASE}/{part(visit.path['gateway_id'])}", done)
+def _led_back(request: PageRequest, done: str) -> Response[bytes]:
+    return request.see_other(f"{BASE}/{part(request.path['gateway_id'])}", done)
 
 
 routes = [listed, shown, create, change, enable, disable, delete, credentials, test, end_overlap, logo]

@@ -1,8 +1,8 @@
-"""The console's calls of our own API, in this process: the routes, guards, limits, log lines and audit entries are
-those that any client of the API meets, so the console can do nothing that the API cannot.
+"""The console's calls of our own API, in this process: with the routes, guards, limits, log lines and audit entries of
+any client, so the console can do nothing that the API cannot.
 
-httpx.ASGITransport would be the library for it; it keeps the whole answer before it gives any of it, and an export has
-no bound."""
+httpx.ASGITransport buffers the whole answer, and an export has no bound, so it is not used.
+"""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ PASSED_ON = frozenset({b"content-type", b"content-disposition"})
 
 
 class ApiRefused(Exception):
-    """The API's refusal, with the words of its envelope."""
+    """The API's refusal, with its envelope's message."""
 
     def __init__(self, status: int, error: Mapping[str, Any], retry_after: str | None) -> None:
         super().__init__(error["code"])
@@ -41,7 +41,7 @@ class ApiRefused(Exception):
 
 @dataclass(frozen=True)
 class ApiAnswer:
-    """What the API answered: the envelope's `data` and `meta`, and the headers by their names in lower case."""
+    """The API's answer: the envelope's `data` and `meta`, and the headers by lower-case name."""
 
     data: Any
     meta: Any
@@ -50,7 +50,7 @@ class ApiAnswer:
 
 @dataclass(frozen=True)
 class OwnApi:
-    """Calls with the session's `credential` in the name of the client that sent `request`. Each raises ApiRefused."""
+    """Calls with the session's `credential` on behalf of the client of `request`. Each raises ApiRefused."""
 
     request: AnyRequest
     credential: Credential
@@ -98,7 +98,7 @@ class OwnApi:
         return ApiAnswer(envelope.get("data"), envelope.get("meta"), headers)
 
     def stream(self, path: str, **query: str | None) -> Response[bytes]:
-        """The answer of a GET as it comes, for downloads; a refusal comes as the API's envelope."""
+        """The answer of a GET as a stream, for downloads; a refusal is the API's envelope."""
         return _Passed(self, path, query)
 
     async def _send(
@@ -111,8 +111,8 @@ class OwnApi:
         send: Any,
         end: Callable[[], Awaitable[Any]],
     ) -> None:
-        """`end` returns once the answer has ended or nobody reads it any more: until then a route that streams waits
-        for the client's disconnect, which must not come before."""
+        """`end` returns when the answer has ended or its reader has gone: a streaming route waits for the client's
+        disconnect, which must not come earlier."""
         outer: Any = self.request.scope
         target = API_PATH + path
         given = {name: value for name, value in (query or {}).items() if value not in (None, "")}
@@ -155,7 +155,7 @@ class OwnApi:
 
 
 class _Passed(Response[bytes]):
-    """An answer of the API that becomes ours part by part."""
+    """An answer of the API, streamed as ours."""
 
     def __init__(self, api: OwnApi, path: str, query: Mapping[str, str | None]) -> None:
         super().__init__(b"")

@@ -11,26 +11,26 @@ from payagg.domain.gateway import simulator_allowed
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.checkout_page.states import option
 from payagg.entrypoints.http.console.api import part
+from payagg.entrypoints.http.console.business_context import BASE, BusinessContext, business_context
+from payagg.entrypoints.http.console.page_request import PageRequest, form, page
 from payagg.entrypoints.http.console.pages import root_of
-from payagg.entrypoints.http.console.place import BASE, BusinessContext, business_context
-from payagg.entrypoints.http.console.visit import PageRequest, form, page
 
 
-async def _checkout_page(visit: PageRequest) -> Response[bytes]:
-    place = await business_context(visit)
-    path = f"{place.api}/payments"
-    found = (await visit.api.get(path, environment=place.environment, status="INITIATED", limit=1))["payments"]
-    gateways = await visit.api.get(f"{place.api}/gateways")
+async def _checkout_page(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    path = f"{context.api}/payments"
+    found = (await request.api.get(path, environment=context.environment, status="INITIATED", limit=1))["payments"]
+    gateways = await request.api.get(f"{context.api}/gateways")
     facts = {
         "gateways": gateways,
-        "options": _options(gateways, Environment(place.environment), root_of(visit.services)),
-        "open_url": f"{visit.services.settings.base_url}/checkout/{found[0]['reference']}" if found else None,
+        "options": _options(gateways, Environment(context.environment), root_of(request.services)),
+        "open_url": f"{request.services.settings.base_url}/checkout/{found[0]['reference']}" if found else None,
     }
-    return visit.page("checkout", {"place": place, "section": "/checkout", **facts})
+    return request.page("checkout", {"context": context, "section": "/checkout", **facts})
 
 
 def _options(gateways: list[dict[str, Any]], environment: Environment, root: str) -> list[Markup]:
-    """What the checkout page shows of those that are on, by its own template."""
+    """The checkout page's own template with the enabled options."""
     options = [
         CheckoutGateway(
             slug=one["slug"],
@@ -53,36 +53,36 @@ shown = page(BASE + "/checkout", "merchant")(_checkout_page)
 
 
 @form(BASE + "/checkout/{gateway_id:str}", "merchant", back=_checkout_page)
-async def change(visit: PageRequest) -> Response[bytes]:
-    place = await business_context(visit)
-    gateways = await visit.api.get(f"{place.api}/gateways")
-    if "move" in visit.form:
-        await _move(visit, place, gateways)
+async def change(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    gateways = await request.api.get(f"{context.api}/gateways")
+    if "move" in request.form:
+        await _move(request, context, gateways)
     else:
-        own: dict[str, Any] = next((one for one in gateways if one["id"] == visit.path["gateway_id"]), {})
+        own: dict[str, Any] = next((one for one in gateways if one["id"] == request.path["gateway_id"]), {})
         body: dict[str, Any] = {
-            "displayName": visit.form_value("display_name"),
-            "isDefault": "is_default" in visit.form,
+            "displayName": request.form_value("display_name"),
+            "isDefault": "is_default" in request.form,
         }
         if not own.get("isBuiltIn"):
-            body["isEnabled"] = "is_enabled" in visit.form
-            # An option that is off cannot be the default one; switching it off ends that by itself.
+            body["isEnabled"] = "is_enabled" in request.form
+            # A disabled option cannot be the default; disabling it clears the default.
             body |= {} if body["isEnabled"] else {"isDefault": False}
-        await visit.api.patch(f"{place.api}/gateways/{part(visit.path['gateway_id'])}", body)
-    return visit.see_other(f"{place.url}/checkout", "checkout-changed")
+        await request.api.patch(f"{context.api}/gateways/{part(request.path['gateway_id'])}", body)
+    return request.see_other(f"{context.url}/checkout", "checkout-changed")
 
 
-async def _move(visit: PageRequest, place: BusinessContext, gateways: list[dict[str, Any]]) -> None:
-    """One place up or down among those that have an order of their own; at an end nothing changes."""
+async def _move(request: PageRequest, context: BusinessContext, gateways: list[dict[str, Any]]) -> None:
+    """One place up or down among the ordered options; at an end nothing changes."""
     ids = [one["id"] for one in gateways if not one["isBuiltIn"]]
-    if visit.path["gateway_id"] not in ids:
+    if request.path["gateway_id"] not in ids:
         return
-    here = ids.index(visit.path["gateway_id"])
-    there = here + (-1 if visit.form["move"] == "up" else 1)
+    here = ids.index(request.path["gateway_id"])
+    there = here + (-1 if request.form["move"] == "up" else 1)
     if 0 <= there < len(ids):
         ids[here], ids[there] = ids[there], ids[here]
         order = [{"gatewayId": one, "displayOrder": number} for number, one in enumerate(ids)]
-        await visit.api.post(f"{place.api}/gateways/reorder", {"order": order})
+        await request.api.post(f"{context.api}/gateways/reorder", {"order": order})
 
 
 routes = [shown, change]

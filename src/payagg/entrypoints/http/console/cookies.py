@@ -32,12 +32,12 @@ def seal_cookie(
 
 
 def forgotten(use_cases: Services, name: str) -> Cookie:
-    """Which makes the browser forget it."""
+    """The cookie that makes the browser delete it."""
     return _cookie(use_cases, name, "", 0, "strict")
 
 
 def open_cookie(request: AnyRequest, name: str) -> dict[str, Any] | None:
-    """What the browser's cookie holds, None where there is none or it is not ours. Raises VALIDATION_ERROR for two."""
+    """The content of the browser's cookie, None without one or when it is not ours. Raises VALIDATION_ERROR for two."""
     use_cases = services(request)
     try:
         value = base64.urlsafe_b64decode(_cookie_value(request, _with_prefix(use_cases, name)))
@@ -48,7 +48,7 @@ def open_cookie(request: AnyRequest, name: str) -> dict[str, Any] | None:
 
 
 def are_secure(use_cases: Services) -> bool:
-    """Everywhere but on this machine itself without TLS."""
+    """Everywhere except on this machine without TLS."""
     parts = urlsplit(use_cases.settings.base_url)
     if parts.scheme == "https":
         return True
@@ -60,9 +60,9 @@ def are_secure(use_cases: Services) -> bool:
 
 
 def _cookie_value(request: AnyRequest, name: str) -> bytes:
-    """What the browser sent under this name, empty where it sent nothing. Ours is base64, in quotes where it is padded,
-    so nothing is unquoted: the standard library's way takes quadratic time in older Pythons (CVE-2024-7592), and
-    `request.cookies` goes it. Of two, one was set by somebody else, at another path or for a domain above ours."""
+    """The browser's value under this name, empty without one. Ours is base64, quoted when padded, so nothing is
+    unquoted: the standard library's unquoting, which `request.cookies` uses, is quadratic in older Pythons
+    (CVE-2024-7592). Of two, somebody else set one, at another path or for a parent domain."""
     pairs = [pair for field, value in request.scope["headers"] if field == b"cookie" for pair in value.split(b";")]
     found = [value for key, _, value in (pair.partition(b"=") for pair in pairs) if key.strip() == name.encode()]
     if len(found) > 1:
@@ -83,11 +83,11 @@ def _cookie(use_cases: Services, name: str, value: str, seconds: int, same_site:
 
 
 def _with_prefix(use_cases: Services, name: str) -> str:
-    """With the prefix that lets neither a page without TLS nor another host of the domain set it (RFC 6265bis,
+    """With the `__Host-` prefix: neither a page without TLS nor another host of the domain can set it (RFC 6265bis,
     4.1.3)."""
     return f"__Host-{name}" if are_secure(use_cases) else name
 
 
 def _context(name: str) -> str:
-    """What is sealed as one cookie opens as no other."""
+    """Bound to the cookie's name: a sealed value opens under that name alone."""
     return f"console:{name}"

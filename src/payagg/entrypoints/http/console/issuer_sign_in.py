@@ -1,4 +1,4 @@
-"""Signing in by way of an OpenID Connect issuer: the browser goes there, and comes back with a code."""
+"""Sign-in at an OpenID Connect issuer: the browser goes there and returns with a code."""
 
 import hmac
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.console import cookies
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused
+from payagg.entrypoints.http.console.page_request import PAGES
 from payagg.entrypoints.http.console.pages import render_page
 from payagg.entrypoints.http.console.session import HOME, NAMES, Realm
 from payagg.entrypoints.http.console.sign_in import let_in, sign_in_form
-from payagg.entrypoints.http.console.visit import PAGES
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 
 FLOW_SECONDS = 600  # to sign in at the issuer
@@ -71,8 +71,8 @@ async def _back(request: AnyRequest, realm: Realm) -> Response[bytes]:
         return await sign_in_form(request, realm, NO_PLACE[realm], 403)
     except Refusal:
         return await sign_in_form(request, realm, NO_PLACE[realm], 403)
-    # A redirect would still be the issuer's doing, and come without the session's cookie (SameSite=Strict): a page of
-    # ours leads on.
+    # A redirect would count as the issuer's navigation and lack the session's cookie (SameSite=Strict), so a page of
+    # ours links on.
     response = render_page(use_cases, "signed_in", {"home": HOME[realm]})
     response.set_cookie(cookie)
     response.set_cookie(cookies.forgotten(use_cases, _name(realm)))
@@ -92,13 +92,13 @@ def _issuer(use_cases: Services) -> SignInIssuer:
 
 
 def _flow(request: AnyRequest, realm: Realm) -> SignInFlow | None:
-    """What this browser began, None where that is too long ago."""
+    """The sign-in this browser began, None when it is too old."""
     content = cookies.open_cookie(request, _name(realm)) or {"expires": 0}
     return SignInFlow(**content) if content.pop("expires") > _now(services(request)) else None
 
 
 def _role(use_cases: Services, said: Mapping[str, Any]) -> str | None:
-    """The highest that a value of the claim stands for; None is a role that the API has not."""
+    """The highest role mapped from the claim's values; None without one."""
     claim, roles = use_cases.settings.oidc_roles or ("", ())
     values = said.get(claim)
     held = values if isinstance(values, list) else [values]

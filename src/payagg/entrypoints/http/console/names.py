@@ -1,4 +1,4 @@
-"""What people call a thing: the names behind the ids and slugs of the API, and an audit entry in words."""
+"""Names for people: of the API's ids and slugs, and an audit entry in words."""
 
 import re
 from collections.abc import Mapping
@@ -6,31 +6,31 @@ from typing import Any
 
 from payagg.application.gateways.payment_options import SIMULATOR_OPTION
 from payagg.entrypoints.http.console.api import ApiRefused
-from payagg.entrypoints.http.console.place import BusinessContext
-from payagg.entrypoints.http.console.visit import PageRequest
+from payagg.entrypoints.http.console.business_context import BusinessContext
+from payagg.entrypoints.http.console.page_request import PageRequest
 
 Names = Mapping[str, str]
 KINDS = {"api_key": "API key", "webhook": "webhook endpoint"}
 
 
-async def names_of(visit: PageRequest, place: BusinessContext | None) -> Names:
-    """By id, gateways by slug too; of a business's keys and endpoints where there is a `place`. What the API does not
-    show to this reader has no name here."""
-    names = {spec.slug: spec.look.name for spec in visit.services.settings.providers}
+async def names_of(request: PageRequest, context: BusinessContext | None) -> Names:
+    """By id, gateways by slug too; with a `context` also the business's keys and endpoints. What the API does not show
+    to this user has no name here."""
+    names = {spec.slug: spec.branding.name for spec in request.services.settings.providers}
     names[SIMULATOR_OPTION.slug] = SIMULATOR_OPTION.name
-    for one in await _fetch_list(visit, f"{place.api}/gateways" if place else "/admin/gateways"):
+    for one in await _fetch_list(request, f"{context.api}/gateways" if context else "/admin/gateways"):
         names |= {one["slug"]: one["name"], one["id"]: one["name"]}
-    if place:
-        names[place.business["id"]] = place.business["name"]
-        for keys in (await _fetch_list(visit, f"{place.api}/api-keys")).values():
+    if context:
+        names[context.business["id"]] = context.business["name"]
+        for keys in (await _fetch_list(request, f"{context.api}/api-keys")).values():
             names |= {one["id"]: one["name"] for one in keys}
-        names |= {one["id"]: one["url"] for one in await _fetch_list(visit, f"{place.api}/webhooks")}
+        names |= {one["id"]: one["url"] for one in await _fetch_list(request, f"{context.api}/webhooks")}
     return names
 
 
-async def _fetch_list(visit: PageRequest, path: str) -> Any:
+async def _fetch_list(request: PageRequest, path: str) -> Any:
     try:
-        return await visit.api.get(path)
+        return await request.api.get(path)
     except ApiRefused as refused:
         if refused.status != 403:
             raise
@@ -54,7 +54,7 @@ def action(word: str) -> str:
 
 
 def change(field: str, before: Any, after: Any, names: Names) -> str:
-    """`isEnabled`, False, True is "is enabled: no → yes"; of what is new or gone the one value that there is."""
+    """`isEnabled`, False, True is "is enabled: no → yes"; a new or removed field shows its one value."""
     shown = [_value(value, names) for value in (before, after) if value is not None]
     gone = " (removed)" if after is None and before is not None else ""
     name = _words(re.sub("([A-Z])", r"_\1", field))

@@ -14,13 +14,13 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Status
 from payagg.domain.payment_search import PAGE_MAX
 from payagg.domain.values import Environment
+from payagg.entrypoints.http.console.business_context import BASE, BusinessContext, business_context
 from payagg.entrypoints.http.console.names import names_of
-from payagg.entrypoints.http.console.place import BASE, BusinessContext, business_context
+from payagg.entrypoints.http.console.page_request import PageRequest, page
 from payagg.entrypoints.http.console.plot import plot
-from payagg.entrypoints.http.console.visit import PageRequest, page
 
 DAYS = (7, 14, 30)
-# What went well at the bottom of each bar.
+# Successes at the bottom of each bar.
 STATUSES = ["SUCCESS", "PENDING", "INITIATED", "FAILED", "REVERSED"]
 ENDED = {status.value for status in Status} - {"PENDING", "INITIATED"}
 
@@ -46,7 +46,7 @@ class Period:
 
     @property
     def totals(self) -> dict[str, tuple[int, int]]:
-        """By status, in the order of STATUSES, without those that no payment has."""
+        """By status, in the order of STATUSES, without empty ones."""
         added = {one: [(day.counts[one], day.amounts[one]) for day in self.days] for one in STATUSES}
         return {
             status: (sum(count for count, _ in each), sum(amount for _, amount in each))
@@ -64,26 +64,26 @@ class Period:
 
     @property
     def rate(self) -> float | None:
-        """Per cent of what ended."""
+        """Per cent of ended payments."""
         ended = sum(count for status, (count, _) in self.totals.items() if status in ENDED)
         return 100 * self.totals.get("SUCCESS", (0, 0))[0] / ended if ended else None
 
     def fold_days(self) -> Iterator[list[DayTotals]]:
-        """Newest first, each day with payments alone, days in a row without any together."""
+        """Newest first: each day with payments by itself, consecutive days without any together."""
         for _, days in groupby(reversed(self.days), key=lambda day: day.count and day.day):
             yield list(days)
 
 
 @page(BASE, "merchant")
-async def overview(visit: PageRequest) -> Response[bytes]:
-    place = await business_context(visit)
-    asked = visit.query("days")
+async def overview(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    asked = request.query("days")
     days = int(asked) if asked in {str(number) for number in DAYS} else DAYS[1]
-    today = visit.services.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    today = request.services.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=days - 1)
-    shown = await _period(visit, place, first, days)
-    before = await _period(visit, place, first - timedelta(days=days), days)
-    is_empty_live = not shown.count and place.environment == Environment.LIVE.value
+    shown = await _period(request, context, first, days)
+    before = await _period(request, context, first - timedelta(days=days), days)
+    is_empty_live = not shown.count and context.environment == Environment.LIVE.value
     facts = {
         "shown": shown,
         "before": before,
@@ -92,19 +92,19 @@ async def overview(visit: PageRequest) -> Response[bytes]:
             [(one.day, {"SUCCESS": one.amounts["SUCCESS"]}) for one in shown.days],
             [one.amounts["SUCCESS"] for one in before.days],
         ),
-        "gateways": await _gateways(visit, place, first, days) if shown.paid else None,
-        "checklist": await _checklist(visit, place) if is_empty_live else None,
+        "gateways": await _gateways(request, context, first, days) if shown.paid else None,
+        "checklist": await _checklist(request, context) if is_empty_live else None,
     }
-    return visit.page("overview", {"place": place, "section": "", "days": days, "choices": DAYS, **facts})
+    return request.page("overview", {"context": context, "section": "", "days": days, "choices": DAYS, **facts})
 
 
-def _range_query(place: BusinessContext, first: datetime, days: int) -> dict[str, str]:
+def _range_query(context: BusinessContext, first: datetime, days: int) -> dict[str, str]:
     until = first + timedelta(days=days)
-    return {"environment": place.environment, "from": first.isoformat(), "to": until.isoformat()}
+    return {"environment": context.environment, "from": first.isoformat(), "to": until.isoformat()}
 
 
-async def _period(visit: PageRequest, place: BusinessContext, first: datetime, days: int) -> Period:
-    summary = await visit.api.get(f"{place.api}/payments/summary", **_range_query(place, first, days))
+async def _period(request: PageRequest, context: BusinessContext, first: datetime, days: int) -> Period:
+    summary = await request.api.get(f"{context.api}/payments/summary", **_range_query(context, first, days))
     found = {(day["date"], one["status"]): one for day in summary["days"] for one in day["totals"]}
 
     def of(day: date, name: str) -> dict[str, int]:
@@ -114,11 +114,11 @@ async def _period(visit: PageRequest, place: BusinessContext, first: datetime, d
     return Period([DayTotals(day, of(day, "count"), of(day, "amount")) for day in each])
 
 
-async def _gateways(visit: PageRequest, place: BusinessContext, first: datetime, days: int) -> dict[str, Any]:
-    """What was paid through which, of the newest payments alone: those that one answer of the API's list holds."""
-    asked = _range_query(place, first, days)
-    found = await visit.api.get(f"{place.api}/payments", **asked, status="SUCCESS", limit=PAGE_MAX)
-    names, counts, amounts = await names_of(visit, place), Counter[str](), Counter[str]()
+async def _gateways(request: PageRequest, context: BusinessContext, first: datetime, days: int) -> dict[str, Any]:
+    """What was paid by gateway, over the newest payments: those in one answer of the API's list."""
+    asked = _range_query(context, first, days)
+    found = await request.api.get(f"{context.api}/payments", **asked, status="SUCCESS", limit=PAGE_MAX)
+    names, counts, amounts = await names_of(request, context), Counter[str](), Counter[str]()
     for one in found["payments"]:
         name = names.get(one["gateway"], one["gateway"]) or "none chosen"
         counts[name] += 1
@@ -128,25 +128,25 @@ async def _gateways(visit: PageRequest, place: BusinessContext, first: datetime,
     return {"rows": rows, "newest": counts.total() if found["hasMore"] else None}
 
 
-async def _checklist(visit: PageRequest, place: BusinessContext) -> dict[str, bool | None]:
-    """What LIVE needs, and whether it is there; None where the API does not say, as of the keys of a business that is
-    not active."""
+async def _checklist(request: PageRequest, context: BusinessContext) -> dict[str, bool | None]:
+    """What LIVE needs, and whether it is there; None when the API does not show it, such as the keys of an inactive
+    business."""
     live = Environment.LIVE
-    is_active = place.business["status"] == BusinessStatus.ACTIVE.value
-    keys = (await visit.api.get(f"{place.api}/api-keys"))["live"] if is_active else None
-    endpoints = await visit.api.get(f"{place.api}/webhooks")
+    is_active = context.business["status"] == BusinessStatus.ACTIVE.value
+    keys = (await request.api.get(f"{context.api}/api-keys"))["live"] if is_active else None
+    endpoints = await request.api.get(f"{context.api}/webhooks")
     return {
-        "kyc": place.business["kycStatus"] == KycStatus.APPROVED.value,
-        "gateway": await _has_gateway(visit, place),
+        "kyc": context.business["kycStatus"] == KycStatus.APPROVED.value,
+        "gateway": await _has_gateway(request, context),
         "key": None if keys is None else any(one["status"] == "ACTIVE" for one in keys),
         "webhook": any(one["environment"] == live.value and one["isActive"] for one in endpoints),
     }
 
 
-async def _has_gateway(visit: PageRequest, place: BusinessContext) -> bool:
-    """Whether initiate would find one. No operation tells a merchant so before there is a LIVE key."""
+async def _has_gateway(request: PageRequest, context: BusinessContext) -> bool:
+    """Whether initiate would find a LIVE gateway. No operation shows this before there is a LIVE key."""
     try:
-        await visit.services.payment_options.ensure_can_initiate(place.business["id"], Environment.LIVE, None)
+        await request.services.payment_options.ensure_can_initiate(context.business["id"], Environment.LIVE, None)
     except Refusal as refusal:
         if refusal.code is not ErrorCode.NO_GATEWAY_AVAILABLE:
             raise

@@ -1,4 +1,4 @@
-"""Rendering: templates that escape by themselves, the headers of every page, and the files that pages load."""
+"""Rendering: auto-escaped templates, the headers of every page, and assets."""
 
 import gzip
 import hashlib
@@ -52,7 +52,7 @@ def of(message: str, label: str | None) -> str:
 
 
 def words(name: str) -> str:
-    """A word of the API's for people: `UNDER_REVIEW` is "under review"."""
+    """An API value for people: `UNDER_REVIEW` is "under review"."""
     return name.replace("_", " ").lower()
 
 
@@ -72,7 +72,7 @@ def age(seconds: int) -> str:
 
 def label_cells(rows: Markup, headings: Sequence[str]) -> Markup:
     """The rows of a table, each cell with its column's heading, which a narrow screen shows above it. Text is escaped,
-    so what looks like a cell here is one."""
+    so every `<td` here is a cell's."""
     column = -1
 
     def cell(found: re.Match[str]) -> str:
@@ -80,10 +80,10 @@ def label_cells(rows: Markup, headings: Sequence[str]) -> Markup:
         column = -1 if found[1] == "r" else column + 1
         return f'{found[0]} data-label="{escape(headings[column])}"' if found[1] == "d" else found[0]
 
-    return Markup(re.sub(r"<t([rdh])\b", cell, rows))  # noqa: S704 - a template's own outcome
+    return Markup(re.sub(r"<t([rdh])\b", cell, rows))  # noqa: S704 - a template's own output
 
 
-# Each is compiled, in some milliseconds, when it is first shown: all of them were a ninth of a process's start.
+# Each compiles in milliseconds when first shown; all of them took a ninth of a process's start.
 TEMPLATES = Environment(
     loader=FileSystemLoader(HERE / "templates"),
     autoescape=True,
@@ -105,12 +105,12 @@ TEMPLATES.filters |= {
 
 
 def root_of(use_cases: Services) -> str:
-    """The path under which the deployment stands behind its proxy; empty for most."""
+    """The deployment's path prefix behind its proxy; empty for most."""
     return urlsplit(use_cases.settings.base_url).path.rstrip("/")
 
 
 def render_page(use_cases: Services, template: str, facts: Mapping[str, Any], status: int = 200) -> Response[bytes]:
-    """The page `template`. What it shows is escaped, whatever it holds."""
+    """The page `template`, with every value escaped."""
     root = root_of(use_cases)
     shown = {"root": root, "assets": f"{root}/console/assets/{DIGEST}", "problem": None, "done": None, **facts}
     body = TEMPLATES.get_template(f"{template}.html").render(shown)
@@ -118,13 +118,14 @@ def render_page(use_cases: Services, template: str, facts: Mapping[str, Any], st
 
 
 def see_other(use_cases: Services, path: str) -> Response[bytes]:
-    """The browser goes on with a GET of `path` (RFC 9110, 15.4.4), so that a reload repeats nothing."""
+    """The browser continues with a GET of `path` (RFC 9110, 15.4.4), so a reload repeats nothing."""
     headers = {"Location": root_of(use_cases) + path, "Cache-Control": "no-store"}
     return Response(b"", status_code=303, media_type="text/plain", headers=headers)
 
 
 def asset(digest: str, name: str, accepted: str) -> Response[bytes]:
-    """A file of this generation for ever; of another one the present file, uncached, so that an open page lives on."""
+    """A file of this generation, cached for ever; for another one the present file, uncached, so an open page keeps
+    working."""
     body = ASSETS.get(name)
     if body is None:
         return Response(b"Not found", status_code=404, media_type="text/plain")

@@ -12,40 +12,40 @@ from litestar import Response
 from payagg.domain.payment import Status
 from payagg.domain.values import REFERENCE_SHAPE
 from payagg.entrypoints.http.console.api import ApiRefused
+from payagg.entrypoints.http.console.business_context import BusinessContext
 from payagg.entrypoints.http.console.names import names_of, who
-from payagg.entrypoints.http.console.place import BusinessContext
-from payagg.entrypoints.http.console.visit import PageRequest
+from payagg.entrypoints.http.console.page_request import PageRequest
 
 FILTERS = ("status", "from", "to", "search")
 EXPORTED = ("status", "from", "to")
 OPEN = ("INITIATED", "PENDING")
 LIMIT = 50
-SCANNED = 10  # pages of SCAN payments that one search by name, amount or last six looks at; the next goes on from there
+SCANNED = 10  # pages of SCAN payments that one search by name, amount or last six reads; the next continues from there
 SCAN = 100
 LAST = 6  # characters of a reference that a payer reads out
 NAIRA = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,2}))?")
 
 
 async def list_page(
-    visit: PageRequest, path: str, fixed: Mapping[str, str], names: tuple[str, ...], facts: Mapping[str, Any]
+    request: PageRequest, path: str, fixed: Mapping[str, str], names: tuple[str, ...], facts: Mapping[str, Any]
 ) -> Response[bytes]:
     """A page of the list at `path` of the API, filtered by the page's own parameters `names`; `fixed` are the API's
-    alone. What the API refuses of a filter is said above the list."""
-    wanted = query_values(visit, names)
-    after = visit.query("after")
+    alone. A refused filter is shown above the list."""
+    wanted = query_values(request, names)
+    after = request.query("after")
     shown: dict[str, Any] = {"payments": [], "nextCursor": None, "hasMore": False}
     try:
-        shown = await _find_page(visit, path, {**fixed, **instants(wanted)}, after)
+        shown = await _find_page(request, path, {**fixed, **instants(wanted)}, after)
     except ApiRefused as refused:
         if refused.status != 400:
             raise
-        visit = replace(visit, problem=refused)
+        request = replace(request, problem=refused)
     kept = {name: value for name, value in wanted.items() if value}
-    return visit.page(
+    return request.page(
         "payments",
         {
             "payments": shown["payments"],
-            "names": await names_of(visit, facts.get("place")),
+            "names": await names_of(request, facts.get("context")),
             "wanted": wanted,
             "statuses": [status.value for status in Status],
             "first": f"?{urlencode(kept)}" if after else None,
@@ -56,24 +56,24 @@ async def list_page(
     )
 
 
-async def _find_page(visit: PageRequest, path: str, query: dict[str, str], after: str) -> dict[str, Any]:
-    """A page of the API's list. It finds a whole reference and an email by itself; for a name, an amount or the last
-    of a reference its newest SCANNED pages are read, and the answer's cursor goes on from there."""
+async def _find_page(request: PageRequest, path: str, query: dict[str, str], after: str) -> dict[str, Any]:
+    """A page of the API's list. The API finds a whole reference and an email; for a name, an amount or the end of a
+    reference the newest SCANNED pages are read, and the answer's cursor continues from there."""
     term = query.pop("search")
     if REFERENCE_SHAPE.fullmatch(term.upper()):
         query["reference"] = term.upper()
     elif "@" in term:
         query["email"] = term
     elif term:
-        return await _scan(visit, path, query, term, after)
-    found: dict[str, Any] = await visit.api.get(path, **query, after=after, limit=LIMIT)
+        return await _scan(request, path, query, term, after)
+    found: dict[str, Any] = await request.api.get(path, **query, after=after, limit=LIMIT)
     return found
 
 
-async def _scan(visit: PageRequest, path: str, query: dict[str, str], term: str, after: str) -> dict[str, Any]:
+async def _scan(request: PageRequest, path: str, query: dict[str, str], term: str, after: str) -> dict[str, Any]:
     found: list[Any] = []
     for _ in range(SCANNED):
-        page = await visit.api.get(path, **query, after=after, limit=SCAN)
+        page = await request.api.get(path, **query, after=after, limit=SCAN)
         found += [one for one in page["payments"] if _is_found(one.get("payment", one), term)]
         after = page["nextCursor"]
         if not page["hasMore"] or len(found) >= LIMIT:
@@ -87,14 +87,14 @@ def _is_found(payment: Mapping[str, Any], term: str) -> bool:
 
 
 def kobo(naira: str) -> int | None:
-    """None for what is no amount of naira."""
+    """None when it is no amount of naira."""
     found = NAIRA.fullmatch(naira.strip().removeprefix("₦").replace(",", ""))
     return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0")) if found else None
 
 
-def query_values(visit: PageRequest, names: tuple[str, ...]) -> dict[str, str]:
-    """The parameters of the page's address by their names, empty where they are not given."""
-    return {name: visit.query(name).strip() for name in names}
+def query_values(request: PageRequest, names: tuple[str, ...]) -> dict[str, str]:
+    """The parameters of the page's address by name, empty when absent."""
+    return {name: request.query(name).strip() for name in names}
 
 
 def instants(wanted: Mapping[str, str]) -> dict[str, str]:
@@ -106,35 +106,35 @@ def _day(text: str, later: int) -> str:
     try:
         return f"{date.fromisoformat(text) + timedelta(days=later)}T00:00:00+01:00" if text else ""
     except (ValueError, OverflowError):
-        return text  # which the API refuses by name
+        return text  # the API refuses it by name
 
 
 async def found_of(
-    visit: PageRequest, path: str, wanted: Mapping[str, str], name: str
+    request: PageRequest, path: str, wanted: Mapping[str, str], name: str
 ) -> tuple[PageRequest, dict[str, Any]]:
-    """What a list shows, called `name`; what the API refuses of a filter is said above it."""
+    """A list's content, under `name`; a refused filter is shown above it."""
     shown: dict[str, Any] = {name: [], "nextCursor": None, "hasMore": False}
     try:
-        shown = await visit.api.get(path, **wanted, after=visit.query("after"))
+        shown = await request.api.get(path, **wanted, after=request.query("after"))
     except ApiRefused as refused:
-        if refused.status != 400 or visit.problem is not None:
+        if refused.status != 400 or request.problem is not None:
             raise
-        visit = replace(visit, problem=refused)
+        request = replace(request, problem=refused)
     kept = {key: value for key, value in wanted.items() if value}
     older = f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None
-    return visit, {name: shown[name], "wanted": wanted, "next": older}
+    return request, {name: shown[name], "wanted": wanted, "next": older}
 
 
 async def timeline_facts(
-    visit: PageRequest, story: Mapping[str, Any], place: BusinessContext | None = None
+    request: PageRequest, story: Mapping[str, Any], context: BusinessContext | None = None
 ) -> dict[str, Any]:
-    """What the page of one payment shows beside the story itself. It renews itself while something may still happen."""
+    """What a payment's page shows beside its timeline. It reloads while the payment may still change."""
     payment = story["payment"]
     is_open = payment["status"] in OPEN
     waits = any(one["status"] == "PENDING" for one in story["deliveries"])
-    checkout = f"{visit.services.settings.base_url}/checkout/{payment['reference']}"
+    checkout = f"{request.services.settings.base_url}/checkout/{payment['reference']}"
     return {
-        "names": await names_of(visit, place),
+        "names": await names_of(request, context),
         "who": who,
         "story": story,
         "is_live": is_open or waits,

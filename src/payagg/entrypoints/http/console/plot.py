@@ -1,4 +1,4 @@
-"""The geometry of a plot over days, in per cent of its box; a template draws it as SVG at whatever width there is.
+"""The geometry of a plot over days, in per cent of its box; a template draws it as SVG of any width.
 
 A library that draws in the browser would be the page's heaviest part, and the table below it says the same.
 """
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-TOP, BOTTOM = 12, 88  # below are the days' names, above is what the highest bar stands for
+TOP, BOTTOM = 12, 88  # the days' names are below, the scale is above
 GAP = 0.2  # of a day's width
 TICKS = 4
 
 
 def plot(days: Sequence[tuple[date, Mapping[str, int]]], before: Sequence[int]) -> dict[str, Any]:
-    """Each day a bar of its values by status, oldest day and lowest status first, and a line through the days `before`,
-    as many as there are days; no line where all of them are zero."""
+    """A bar for each day with its values by status, oldest day and lowest status first, and a line through as many days
+    `before`; no line when all of those are zero."""
     most = max(*(sum(values.values()) for _, values in days), *before) or 1
     step = 100 / len(days)
     return {
@@ -47,7 +47,7 @@ def _height(value: int, most: int) -> float:
 
 
 def _ticks(days: Sequence[date], step: float) -> list[tuple[float, str, date]]:
-    """Where which of the days has its name, and which way from there: the first and the last one stay in the box."""
+    """Which days are labelled, where, and how aligned: the first and last label stay in the box."""
     every = -(-len(days) // TICKS)
     middle = [
         (_short((number + 0.5) * step), "middle", days[number]) for number in range(every, len(days) - every, every)

@@ -1,5 +1,4 @@
-"""Signed-in browsers: what a session may do, sealed in a cookie, and the proof that a form was sent from a page of
-ours."""
+"""Sessions of signed-in browsers, sealed in a cookie, and the proof that one of our pages sent a form."""
 
 import hmac
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from payagg.entrypoints.http.server.routing import AnyRequest, services
 Realm = Literal["merchant", "admin"]
 HOME = {"merchant": "/console", "admin": "/console/admin"}
 NAMES = {"merchant": "payagg_console", "admin": "payagg_console_admin"}
-VISITOR_SECONDS = 3600  # for who has not signed in yet
+VISITOR_SECONDS = 3600  # before sign-in
 FORM_TOKEN_BYTES = 16
 
 
@@ -47,13 +46,13 @@ class Session:
 
 
 def visitor(use_cases: Services, realm: Realm) -> Session:
-    """A new session of somebody who has not signed in."""
+    """A new session before sign-in."""
     return Session(realm, _now(use_cases) + VISITOR_SECONDS, use_cases.payments.entropy.hex(FORM_TOKEN_BYTES))
 
 
 def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
     """A new session that ends with the token, and after twelve hours; raises UNAUTHORIZED or, for a token of the other
-    realm, FORBIDDEN. One that is good for its leeway alone would sign nobody in for long."""
+    realm, FORBIDDEN. A token valid only by its leeway is refused."""
     claims, now = use_cases.tokens.read(token), _now(use_cases)
     if claims["exp"] <= now:
         raise Refusal(ErrorCode.UNAUTHORIZED)
@@ -65,7 +64,7 @@ def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
 
 
 def signed_in_by_issuer(use_cases: Services, realm: Realm, subject: str, **claims: Any) -> Session:
-    """A new session of twelve hours. `iat` is what a revocation of the subject's tokens goes by."""
+    """A new session of twelve hours. A revocation of the subject's tokens compares its `iat`."""
     now, form_token = _now(use_cases), use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
     claims |= {"sub": subject, "type": realm, "iat": now}
     return Session(realm, now + int(SESSION_MAX.total_seconds()), form_token, subject, claims=claims)
@@ -80,18 +79,18 @@ async def begin_session(request: AnyRequest, session: Session) -> Cookie:
     return sealed
 
 
-async def find_session(request: AnyRequest, realm: Realm, *, visits: bool = False) -> Session | None:
-    """The browser's session, or with `visits` that of its sign-in form; None where there is none, it is over, was ended
-    anywhere, or is not ours. Raises VALIDATION_ERROR for two of them."""
+async def find_session(request: AnyRequest, realm: Realm, *, is_sign_in: bool = False) -> Session | None:
+    """The browser's session, or with `visits` that of its sign-in form; None without one, or when it is expired, ended
+    or not ours. Raises VALIDATION_ERROR for two of them."""
     use_cases = services(request)
     try:
-        session = Session(**(cookies.open_cookie(request, _name(realm, visits=visits)) or {}))
-    except TypeError:  # none, or one of another release
+        session = Session(**(cookies.open_cookie(request, _name(realm, is_sign_in=is_sign_in)) or {}))
+    except TypeError:  # no session, or another release's
         return None
-    is_right = session.realm == realm and session.is_signed_in is not visits
+    is_right = session.realm == realm and session.is_signed_in is not is_sign_in
     if not is_right or _now(use_cases) >= session.expires:
         return None
-    if visits or await use_cases.console_sessions.see(session.form_token, _address(request)):
+    if is_sign_in or await use_cases.console_sessions.see(session.form_token, _address(request)):
         return session
     return None
 
@@ -99,22 +98,22 @@ async def find_session(request: AnyRequest, realm: Realm, *, visits: bool = Fals
 def cookie(use_cases: Services, session: Session) -> Cookie:
     """Raises VALIDATION_ERROR on `token` for one that no browser would keep."""
     content = {name: getattr(session, name) for name in Session.__dataclass_fields__}
-    name = _name(session.realm, visits=not session.is_signed_in)
+    name = _name(session.realm, is_sign_in=not session.is_signed_in)
     return cookies.seal_cookie(use_cases, name, content, session.expires - _now(use_cases))
 
 
 def no_cookie(use_cases: Services, realm: Realm) -> Cookie:
-    """Which makes the browser forget its session."""
-    return cookies.forgotten(use_cases, _name(realm, visits=False))
+    """The cookie that makes the browser delete its session."""
+    return cookies.forgotten(use_cases, _name(realm, is_sign_in=False))
 
 
 def needs_tls(use_cases: Services) -> bool:
-    """Whether browsers would throw the cookie away: the deployment's address is http, and not on this machine."""
+    """Whether browsers would drop the cookie: the deployment's address is http, and not on this machine."""
     return cookies.are_secure(use_cases) and not use_cases.settings.base_url.startswith("https://")
 
 
 def ensure_from_our_page(request: AnyRequest, session: Session | None, form_token: str) -> None:
-    """Raises FORBIDDEN for a form that a page of another origin sent, or that carries another session's token."""
+    """Raises FORBIDDEN for a form from another origin, or with another session's token."""
     use_cases = services(request)
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     # Our own pages send no referrer, and with it browsers without Sec-Fetch-Site call the origin `null`.
@@ -128,10 +127,10 @@ def _address(request: AnyRequest) -> str | None:
     return str(address) if address else None
 
 
-def _name(realm: Realm, *, visits: bool) -> str:
-    """The sign-in form has a cookie of its own: a link from another site comes without the session's (SameSite), and
-    must not end it."""
-    return f"{NAMES[realm]}_visit" if visits else NAMES[realm]
+def _name(realm: Realm, *, is_sign_in: bool) -> str:
+    """The sign-in form has its own cookie: a link from another site arrives without the session's (SameSite), and must
+    not end the session."""
+    return f"{NAMES[realm]}_visit" if is_sign_in else NAMES[realm]
 
 
 def _origin(use_cases: Services) -> str:

@@ -13,9 +13,9 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.console import session as sessions
 from payagg.entrypoints.http.console.api import ApiRefused, OwnApi, part
+from payagg.entrypoints.http.console.page_request import PAGES, PageRequest, fields_of, notice, page
 from payagg.entrypoints.http.console.pages import asset, render_page, see_other
 from payagg.entrypoints.http.console.session import HOME, Realm, Session
-from payagg.entrypoints.http.console.visit import PAGES, PageRequest, fields_of, notice, page
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import envelope, whole_body
 
@@ -40,7 +40,7 @@ async def sign_in_form(
     use_cases = services(request)
     if sessions.needs_tls(use_cases):
         return notice(request, 400, NO_TLS)
-    session = await sessions.find_session(request, realm, visits=True) or sessions.visitor(use_cases, realm)
+    session = await sessions.find_session(request, realm, is_sign_in=True) or sessions.visitor(use_cases, realm)
     facts = {
         "realm": realm,
         "home": HOME[realm],
@@ -55,12 +55,12 @@ async def sign_in_form(
 
 
 def _takes_tokens(use_cases: Services) -> bool:
-    """Where an issuer signs people in, a token that somebody copied must not."""
+    """When an issuer signs people in, a copied token must not."""
     return use_cases.issuer is None or use_cases.settings.dev
 
 
 async def let_in(request: AnyRequest, session: Session) -> Cookie:
-    """The cookie of a session that the API lets in: it is tried before it is kept. Raises Refusal or ApiRefused."""
+    """The cookie of a session that the API accepts: it is tried before it is set. Raises Refusal or ApiRefused."""
     found = await ensure_accepted(OwnApi(request, session.credential), session.realm)
     if session.realm == "merchant" and not found["businesses"]:
         raise Refusal(ErrorCode.FORBIDDEN)
@@ -68,7 +68,7 @@ async def let_in(request: AnyRequest, session: Session) -> Cookie:
 
 
 async def ensure_accepted(api: OwnApi, realm: Realm) -> Any:
-    """What the API says first to somebody signed in; raises ApiRefused for who was revoked."""
+    """The first call of a signed-in user; raises ApiRefused for a revoked one."""
     return await api.get(MANAGED if realm == "merchant" else "/admin/gateways")
 
 
@@ -76,7 +76,7 @@ async def _sign_in(request: AnyRequest, realm: Realm) -> Response[bytes]:
     use_cases = services(request)
     sent = fields_of(request, await whole_body(request))
     sessions.ensure_from_our_page(
-        request, await sessions.find_session(request, realm, visits=True), sent.get("form_token", "")
+        request, await sessions.find_session(request, realm, is_sign_in=True), sent.get("form_token", "")
     )
     if not _takes_tokens(use_cases):
         return await sign_in_form(request, realm, NO_TOKENS, 403)
@@ -127,16 +127,16 @@ def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
 
 
 @page("/console", "merchant")
-async def console(visit: PageRequest) -> Response[bytes]:
-    """Leads who has one business to it; others choose."""
-    found = (await visit.api.get(MANAGED))["businesses"]
+async def console(request: PageRequest) -> Response[bytes]:
+    """Redirects a user with one business to it; others choose."""
+    found = (await request.api.get(MANAGED))["businesses"]
     only = len(found) == 1
-    return visit.see_other(f"/console/business/{part(found[0]['id'])}/sandbox" if only else "/console/businesses")
+    return request.see_other(f"/console/business/{part(found[0]['id'])}/sandbox" if only else "/console/businesses")
 
 
 @page("/console/businesses", "merchant")
-async def businesses(visit: PageRequest) -> Response[bytes]:
-    return visit.page("choose", await visit.api.get(MANAGED))
+async def businesses(request: PageRequest) -> Response[bytes]:
+    return request.page("choose", await request.api.get(MANAGED))
 
 
 @get("/console/assets/{digest:str}/{name:str}", include_in_schema=False)
@@ -146,7 +146,7 @@ async def file(request: AnyRequest, digest: FromPath[str], name: FromPath[str]) 
 
 @get("/", include_in_schema=False)
 async def root(request: AnyRequest) -> Response[Any]:
-    """People are led to the console, programs get the addresses that they may want."""
+    """Browsers are redirected to the console; programs get a list of addresses."""
     use_cases = services(request)
     if "text/html" in request.headers.get("accept", ""):
         return see_other(use_cases, "/console")

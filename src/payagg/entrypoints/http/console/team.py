@@ -2,15 +2,15 @@
 
 from litestar import Response
 
-from payagg.entrypoints.http.console.place import BASE, business_context
-from payagg.entrypoints.http.console.visit import PageRequest, page
+from payagg.entrypoints.http.console.business_context import BASE, business_context
+from payagg.entrypoints.http.console.page_request import PageRequest, page
 
 
 @page(BASE + "/team", "merchant")
-async def team_page(visit: PageRequest) -> Response[bytes]:
-    place = await business_context(visit)
-    members = await visit.api.get(f"{place.api}/members")
-    return visit.page("team", {"place": place, "section": "/team", "members": members})
+async def team_page(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    members = await request.api.get(f"{context.api}/members")
+    return request.page("team", {"context": context, "section": "/team", "members": members})
 
 
 routes = [team_page]

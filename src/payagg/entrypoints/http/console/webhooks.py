@@ -7,8 +7,8 @@ from litestar import Response
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.webhook import EventType
 from payagg.entrypoints.http.console.api import part
-from payagg.entrypoints.http.console.place import BASE, BusinessContext, business_context
-from payagg.entrypoints.http.console.visit import PageRequest, form, page
+from payagg.entrypoints.http.console.business_context import BASE, BusinessContext, business_context
+from payagg.entrypoints.http.console.page_request import PageRequest, form, page
 
 ONE = BASE + "/webhooks/{endpoint_id:str}"
 SECTION = "/webhooks"
@@ -16,21 +16,25 @@ PER_PAGE = 20
 EVENT_NAMES = [kind.value for kind in EventType]
 
 
-async def _list_page(visit: PageRequest) -> Response[bytes]:
-    place = await business_context(visit)
-    facts = {"endpoints": await _endpoints(visit, place), "endpoint": None, "event_names": EVENT_NAMES}
-    return visit.page("webhooks", {"place": place, "section": SECTION, **facts})
+async def _list_page(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    facts = {"endpoints": await _endpoints(request, context), "endpoint": None, "event_names": EVENT_NAMES}
+    return request.page("webhooks", {"context": context, "section": SECTION, **facts})
 
 
 async def _detail_page(
-    visit: PageRequest, *, secret: str | None = None, is_rotated: bool = False, tested: dict[str, Any] | None = None
+    request: PageRequest,
+    *,
+    secret: str | None = None,
+    is_rotated: bool = False,
+    tested: dict[str, Any] | None = None,
 ) -> Response[bytes]:
-    """`secret` and `tested` are shown by the answer to their form alone."""
-    place = await business_context(visit)
-    endpoint = await _endpoint(visit, place, visit.path["endpoint_id"])
-    page_number = visit.query("page") or "1"  # which the API refuses by name
+    """`secret` and `tested` are shown only by the answer to their form."""
+    context = await business_context(request)
+    endpoint = await _endpoint(request, context, request.path["endpoint_id"])
+    page_number = request.query("page") or "1"  # the API refuses it by name
     query = {"page": page_number, "perPage": PER_PAGE}
-    answer = await visit.api.call("GET", f"{_path(place, endpoint['id'])}/deliveries", query=query)
+    answer = await request.api.call("GET", f"{_path(context, endpoint['id'])}/deliveries", query=query)
     facts = {
         "endpoint": endpoint,
         "deliveries": answer.data,
@@ -42,7 +46,7 @@ async def _detail_page(
         "tested": tested,
         "event_names": EVENT_NAMES,
     }
-    return visit.page("webhook", {"place": place, "section": SECTION, **facts})
+    return request.page("webhook", {"context": context, "section": SECTION, **facts})
 
 
 listed = page(BASE + "/webhooks", "merchant")(_list_page)
@@ -50,86 +54,90 @@ shown = page(ONE, "merchant")(_detail_page)
 
 
 @form(BASE + "/webhooks", "merchant", back=_list_page)
-async def create(visit: PageRequest) -> Response[bytes]:
-    place = await business_context(visit)
-    body = {**_fields(visit), "environment": place.environment}
-    made = await visit.api.post(f"{place.api}/webhooks", body)
-    visit = visit.at(endpoint_id=made["id"])
-    return await _detail_page(visit, secret=made["signingSecret"])
+async def create(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    body = {**_fields(request), "environment": context.environment}
+    made = await request.api.post(f"{context.api}/webhooks", body)
+    request = request.at(endpoint_id=made["id"])
+    return await _detail_page(request, secret=made["signingSecret"])
 
 
 @form(ONE, "merchant", back=_detail_page)
-async def change(visit: PageRequest) -> Response[bytes]:
-    place, path = await _own(visit)
-    await visit.api.patch(path, _fields(visit))
-    return _led_back(visit, place, "webhook-changed")
+async def change(request: PageRequest) -> Response[bytes]:
+    context, path = await _own(request)
+    await request.api.patch(path, _fields(request))
+    return _led_back(request, context, "webhook-changed")
 
 
 @form(ONE + "/test", "merchant", back=_detail_page)
-async def test(visit: PageRequest) -> Response[bytes]:
-    _, path = await _own(visit)
-    return await _detail_page(visit, tested=await visit.api.post(f"{path}/test"))
+async def test(request: PageRequest) -> Response[bytes]:
+    _, path = await _own(request)
+    return await _detail_page(request, tested=await request.api.post(f"{path}/test"))
 
 
 @form(ONE + "/rotate", "merchant", back=_detail_page)
-async def rotate(visit: PageRequest) -> Response[bytes]:
-    _, path = await _own(visit)
-    made = await visit.api.post(f"{path}/rotate-secret")
-    return await _detail_page(visit, secret=made["signingSecret"], is_rotated=True)
+async def rotate(request: PageRequest) -> Response[bytes]:
+    _, path = await _own(request)
+    made = await request.api.post(f"{path}/rotate-secret")
+    return await _detail_page(request, secret=made["signingSecret"], is_rotated=True)
 
 
 @form(ONE + "/deactivate", "merchant", back=_detail_page)
-async def deactivate(visit: PageRequest) -> Response[bytes]:
-    place, path = await _own(visit)
-    await visit.api.delete(path)
-    return _led_back(visit, place, "webhook-off")
+async def deactivate(request: PageRequest) -> Response[bytes]:
+    context, path = await _own(request)
+    await request.api.delete(path)
+    return _led_back(request, context, "webhook-off")
 
 
 @form(ONE + "/activate", "merchant", back=_detail_page)
-async def activate(visit: PageRequest) -> Response[bytes]:
-    place, path = await _own(visit)
-    await visit.api.patch(path, {"isActive": True})
-    return _led_back(visit, place, "webhook-on")
+async def activate(request: PageRequest) -> Response[bytes]:
+    context, path = await _own(request)
+    await request.api.patch(path, {"isActive": True})
+    return _led_back(request, context, "webhook-on")
 
 
 @form(ONE + "/deliveries/{delivery_id:str}/redeliver", "merchant", back=_detail_page)
-async def redeliver(visit: PageRequest) -> Response[bytes]:
-    place, path = await _own(visit)
-    await visit.api.post(f"{path}/deliveries/{part(visit.path['delivery_id'])}/redeliver")
-    return _led_back(visit, place, "redelivered")
+async def redeliver(request: PageRequest) -> Response[bytes]:
+    context, path = await _own(request)
+    await request.api.post(f"{path}/deliveries/{part(request.path['delivery_id'])}/redeliver")
+    return _led_back(request, context, "redelivered")
 
 
-async def _endpoints(visit: PageRequest, place: BusinessContext) -> list[dict[str, Any]]:
-    found = await visit.api.get(f"{place.api}/webhooks")
-    return [one for one in found if one["environment"] == place.environment]
+async def _endpoints(request: PageRequest, context: BusinessContext) -> list[dict[str, Any]]:
+    found = await request.api.get(f"{context.api}/webhooks")
+    return [one for one in found if one["environment"] == context.environment]
 
 
-async def _endpoint(visit: PageRequest, place: BusinessContext, endpoint_id: str) -> dict[str, Any]:
-    """Of this environment alone; raises NOT_FOUND."""
-    for one in await _endpoints(visit, place):
+async def _endpoint(request: PageRequest, context: BusinessContext, endpoint_id: str) -> dict[str, Any]:
+    """Only of this environment; raises NOT_FOUND."""
+    for one in await _endpoints(request, context):
         if one["id"] == endpoint_id:
             return one
     raise Refusal(ErrorCode.NOT_FOUND)
 
 
-async def _own(visit: PageRequest) -> tuple[BusinessContext, str]:
-    """The place, and the API's path of the endpoint that the address names; raises NOT_FOUND for one of the other
+async def _own(request: PageRequest) -> tuple[BusinessContext, str]:
+    """The context, and the API's path of the endpoint that the address names; raises NOT_FOUND for one of the other
     environment."""
-    place = await business_context(visit)
-    return place, _path(place, (await _endpoint(visit, place, visit.path["endpoint_id"]))["id"])
+    context = await business_context(request)
+    return context, _path(context, (await _endpoint(request, context, request.path["endpoint_id"]))["id"])
 
 
-def _path(place: BusinessContext, endpoint_id: str) -> str:
-    return f"{place.api}/webhooks/{part(endpoint_id)}"
+def _path(context: BusinessContext, endpoint_id: str) -> str:
+    return f"{context.api}/webhooks/{part(endpoint_id)}"
 
 
-def _fields(visit: PageRequest) -> dict[str, Any]:
-    chosen = [name for name in EVENT_NAMES if f"event:{name}" in visit.form]
-    return {"url": visit.form.get("url", "").strip(), "description": visit.form_value("description"), "events": chosen}
+def _fields(request: PageRequest) -> dict[str, Any]:
+    chosen = [name for name in EVENT_NAMES if f"event:{name}" in request.form]
+    return {
+        "url": request.form.get("url", "").strip(),
+        "description": request.form_value("description"),
+        "events": chosen,
+    }
 
 
-def _led_back(visit: PageRequest, place: BusinessContext, done: str) -> Response[bytes]:
-    return visit.see_other(f"{place.url}/webhooks/{part(visit.path['endpoint_id'])}", done)
+def _led_back(request: PageRequest, context: BusinessContext, done: str) -> Response[bytes]:
+    return request.see_other(f"{context.url}/webhooks/{part(request.path['endpoint_id'])}", done)
 
 
 routes = [listed, shown, create, change, test, rotate, deactivate, activate, redeliver]

@@ -22,10 +22,12 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "guide/reconciling.md",
         "guide/going-live.md",
     ),
-    "Webhooks": ("guide/webhooks.md", "events.md", "guide/webhook-recipes.md", "verifying-webhooks.md"),
+    "Webhooks": ("guide/webhooks.md", "events.md", "verifying-webhooks.md"),
     "Concepts": ("states.md", "glossary.md"),
     "Tools": ("guide/clients.md", "guide/internal-tools.md", "guide/harness.md"),
 }
+# The files of the site that moved: by the name of each, its present name.
+REDIRECTS: Final = {"webhook-recipes": "verifying-webhooks", "webhook-recipes.md": "verifying-webhooks.md"}
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def counted_as(address: Address | None) -> Counted:
     return (str(subnet), 1), (str(site), SITE_TIMES)
 
 
+@lru_cache(4096)  # a client asks again, and to read one takes as long as three limits
 def parse_address(text: str) -> Address | None:
     """The address, None where `text` is none; IPv4 within IPv6 (::ffff:192.0.2.1) is IPv4."""
     try:

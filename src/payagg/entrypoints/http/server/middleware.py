@@ -154,11 +154,11 @@ class Edge:
             if message["type"] == "http.response.start":
                 body.is_answered = True
                 status = message["status"]
-                present = {name.lower() for name, _ in message["headers"]}
+                present = dict(message["headers"])
                 headers = [*message["headers"], *added]
                 if scope.get(RATES):
                     if b"ratelimit" in present:  # of a refusal, which has nothing of the limit but its time
-                        headers = [header for header in headers if header[0].lower() != b"ratelimit"]
+                        headers = [header for header in headers if header[0] != b"ratelimit"]
                     headers += rate_headers(scope[RATES])
                 headers += [header for header in defaults if header[0] not in present]
                 if body.is_begun and not body.is_done:

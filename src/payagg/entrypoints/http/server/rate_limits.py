@@ -74,7 +74,6 @@ class LocalLimit:
     """A bucket of tokens for each caller, counted by this process alone: N processes let N times as many through. Of
     the buckets used last, REMEMBERED_MAX are kept."""
 
-    clock: Clock
     name: str
     limit: RateLimit
     buckets: dict[str | bytes, TokenBucket] = field(default_factory=dict)
@@ -83,13 +82,9 @@ class LocalLimit:
     def policy(self) -> bytes:
         return f'"{self.name}";q={self.limit.most};w={WINDOW_SECONDS}'.encode()
 
-    def header_value(self, left: float) -> str:
-        """What is left, and in how many seconds all of it is."""
-        return f'"{self.name}";r={int(left)};t={ceil((self.limit.most - left) / self.limit.rate)}'
-
-    def hit(self, request: AnyRequest, key: str | bytes) -> None:
+    def hit(self, request: AnyRequest, key: str | bytes, now: datetime) -> None:
         """Takes a token, of which the answer's headers tell; raises RATE_LIMITED where there is none."""
-        bucket, wait = self._take(key, 1)
+        bucket, wait = self._take(key, 1, now)
         scope: Any = request.scope
         if RATES in scope:
             scope[RATES].append((self, bucket.left))
@@ -98,15 +93,15 @@ class LocalLimit:
         if wait:
             raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, ceil(wait)))
 
-    def spend(self, key: str | bytes, tokens: int, what: str) -> None:
+    def spend(self, key: str | bytes, tokens: int, now: datetime, what: str) -> None:
         """Takes so many tokens, of which no header tells; raises RATE_LIMITED with the words `what`."""
-        _, wait = self._take(key, tokens)
+        _, wait = self._take(key, tokens, now)
         if wait:
             raise Refusal(ErrorCode.RATE_LIMITED, what, retry_after=max(1, ceil(wait)))
 
-    def _take(self, key: str | bytes, tokens: int) -> tuple[TokenBucket, float]:
+    def _take(self, key: str | bytes, tokens: int, now: datetime) -> tuple[TokenBucket, float]:
         """The bucket, and in how many seconds it has enough; 0 where they were taken."""
-        now, buckets = self.clock.now(), self.buckets
+        buckets = self.buckets
         bucket = buckets.pop(key, None) or TokenBucket(self.limit, now)
         buckets[key] = bucket  # at the end: the one used last
         if len(buckets) > REMEMBERED_MAX:
@@ -132,13 +127,12 @@ class AddressLimit:
     sites: LocalLimit
 
     @classmethod
-    def of(cls, clock: Clock, name: str, most: int) -> "AddressLimit":
-        sites = LocalLimit(clock, f"{name}-48", RateLimit(most * SITE_TIMES))
-        return cls(LocalLimit(clock, name, RateLimit(most)), sites)
+    def of(cls, name: str, most: int) -> "AddressLimit":
+        return cls(LocalLimit(name, RateLimit(most)), LocalLimit(f"{name}-48", RateLimit(most * SITE_TIMES)))
 
-    def hit(self, request: AnyRequest, client: Counted) -> None:
+    def hit(self, request: AnyRequest, client: Counted, now: datetime) -> None:
         for name, times in client:
-            self._of(times).hit(request, name)
+            self._of(times).hit(request, name, now)
 
     def give_back(self, request: AnyRequest, client: Counted) -> None:
         for name, times in client:
@@ -166,30 +160,34 @@ class Limits:
         return cls(
             inbound=SharedLimit(store, clock, "inbound", RateLimit(settings.webhook_rate_limit)),
             guesses=SharedLimit(store, clock, "unknown-reference", RateLimit(settings.unknown_reference_limit)),
-            keys=LocalLimit(clock, "key", RateLimit(settings.key_rate_limit)),
-            businesses=LocalLimit(clock, "business", RateLimit(settings.business_rate_limit)),
+            keys=LocalLimit("key", RateLimit(settings.key_rate_limit)),
+            businesses=LocalLimit("business", RateLimit(settings.business_rate_limit)),
             bytes_a_day={
-                environment: LocalLimit(clock, "bytes", RateLimit(most, timedelta(days=1)))
+                environment: LocalLimit("bytes", RateLimit(most, timedelta(days=1)))
                 for environment, most in (
                     (Environment.SANDBOX, settings.sandbox_bytes_a_day),
                     (Environment.LIVE, settings.live_bytes_a_day),
                 )
             },
-            bodies=AddressLimit.of(clock, "body", settings.refused_body_limit),
-            references=LocalLimit(clock, "reference", RateLimit(settings.reference_rate_limit)),
-            addresses=AddressLimit.of(clock, "address", settings.address_rate_limit),
+            bodies=AddressLimit.of("body", settings.refused_body_limit),
+            references=LocalLimit("reference", RateLimit(settings.reference_rate_limit)),
+            addresses=AddressLimit.of("address", settings.address_rate_limit),
         )
 
 
 def limits(request: AnyRequest) -> Limits:
-    found: Limits = request.app.state.limits
+    found: Limits = request.scope["litestar_app"].state.limits
     return found
 
 
 def rate_headers(rates: Sequence[Rate]) -> list[tuple[bytes, bytes]]:
     """What a caller may still send, as draft-ietf-httpapi-ratelimit-headers-11 has it; times in seconds."""
-    left = ", ".join([own.header_value(room) for own, room in rates])
-    return [(b"ratelimit-policy", b", ".join([own.policy for own, _ in rates])), (b"ratelimit", left.encode())]
+    # What is left, and in how many seconds all of it is.
+    told = [f'"{own.name}";r={int(left)};t={ceil((own.limit.most - left) / own.limit.rate)}' for own, left in rates]
+    return [
+        (b"ratelimit-policy", b", ".join([own.policy for own, _ in rates])),
+        (b"ratelimit", ", ".join(told).encode()),
+    ]
 
 
 def _refusal(until: datetime, now: datetime) -> Refusal:

@@ -2,6 +2,7 @@
 on its way."""
 
 import asyncio
+import re
 from http import HTTPStatus
 
 import httptools
@@ -17,6 +18,7 @@ from payagg.entrypoints.http.server.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.server.wire import error_envelope
 
 HEAD_MAX = 64 * 1024  # bytes of a request line with headers
+_HOST = re.compile(rb"[0-9A-Za-z!$&'()*+,;=._~:\[\]@%-]*")  # all that RFC 3986, 3.2 lets stand there
 LINE_BYTES = 4  # of a field's line beyond its name and value: a colon, a space and the line's end
 FIELDS_MAX = 100  # each costs the framework a microsecond or more, however short it is
 COOKIE_MAX = 8 * 1024  # bytes of what the fields `Cookie` hold; our own two need 3.8 KB each at most
@@ -24,7 +26,7 @@ BAD_REQUEST, HEAD_TOO_LARGE = HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_HEADER_
 HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
 PIPELINED_MAX = 8  # requests that wait for the answer to the one before them
 WHOLE = "payagg.whole"  # in a scope's state once the whole request has come, so that nothing need wait for its body
-LINGER_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
+IDLE_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
 LINGER_SECONDS = 5.0  # for a client that still sends when its answer is complete, so that it gets to read it
 _log = structlog.get_logger("payagg.http")
 
@@ -39,7 +41,6 @@ class ServerProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _in_message = False
     _head: int | None = None  # bytes that came of a head that is not whole yet
-    _head_bytes: int = 0  # of its line and fields, however they came
     _refused: tuple[HTTPStatus, str, str | None] | None = None  # what came is: with a status, words and a field
     _discards_input = False  # nothing that still comes is read
     _lingers_since: float | None = None  # our side was closed then
@@ -55,7 +56,7 @@ class ServerProtocol(HttpToolsProtocol):
         self._address = address
         super().connection_made(transport)
         self.transport = AnswerTransport(transport, self.loop, self._hang_up)
-        self._close_in(LINGER_SECONDS if self.server_state.is_closing else self.header_seconds)
+        self._close_in(IDLE_SECONDS if self.server_state.is_closing else self.header_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._address is None:
@@ -87,12 +88,8 @@ class ServerProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= PIPELINED_MAX:
             self._refuse(f"At most {PIPELINED_MAX} requests may wait for an answer.")
-        self._in_message, self._head, self._head_bytes = True, 0, 0
+        self._in_message, self._head = True, 0
         super().on_message_begin()
-
-    def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._head is None:
@@ -100,7 +97,6 @@ class ServerProtocol(HttpToolsProtocol):
             self._refuse("Fields behind a body are not read.")
         if len(self.headers) >= FIELDS_MAX:
             self._refuse(f"At most {FIELDS_MAX} header fields are read.", status=HEAD_TOO_LARGE)
-        self._count(len(name) + len(value) + LINE_BYTES)
         # Space behind a value is none of it (RFC 9110, 5.5); a client that passes it on would refuse to send it.
         super().on_header(name, value.rstrip(b" \t"))
 
@@ -175,19 +171,21 @@ class ServerProtocol(HttpToolsProtocol):
         address = address_of(self._address or "", self.headers or (), self.server_state.proxies)
         return str(address) if address else "unknown"
 
-    def _count(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > HEAD_MAX:
-            self._refuse(f"The request line and headers must fit {HEAD_MAX} bytes.")
-
     def _look_at_fields(self) -> None:
-        """Host as RFC 9112, 3.2 has it: what stands behind us may read another one of two, or need one."""
+        """Their size, which counts where they came in one piece, too; and Host as RFC 9112, 3.2 has it: what stands
+        behind us may read another one of two, or need one."""
         hosts = cookies = 0
+        size = len(self.url)
         for name, value in self.headers:
+            size += len(name) + len(value) + LINE_BYTES
             if name == b"host":
                 hosts += 1
+                if not _HOST.fullmatch(value):
+                    self._refuse("Is not the name of a host.", "Host")
             elif name == b"cookie":
                 cookies += len(value)
+        if size > HEAD_MAX:
+            self._refuse(f"The request line and headers must fit {HEAD_MAX} bytes.")
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
             self._refuse("A request has one field `Host`.", "Host")
         if cookies > COOKIE_MAX:
@@ -199,7 +197,7 @@ class ServerProtocol(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         if self._is_idle():
-            self._close_in(LINGER_SECONDS)
+            self._close_in(IDLE_SECONDS)
         else:
             self.cycle.keep_alive = False
 

@@ -60,18 +60,16 @@ def error_envelope(
 
 
 class ReadyAnswer(Response[bytes]):
-    """A response whose bytes are final. Litestar's own way to send one merges the headers, cookies and encoders of
-    each layer, of which this service has none, and took 5 µs more of CPU, 2 % of a read."""
+    """A response whose bytes are final. Litestar's own asks of what types its headers and cookies are, and merges those
+    of each layer, of which this service has none: 6 % of a read."""
 
     def __init__(
         self, body: bytes, status: int, headers: Mapping[str, str] | None, content_type: str = "application/json"
     ) -> None:
-        super().__init__(body, status_code=status, headers=headers, media_type=content_type)
-        self.sent_headers = [
-            (b"content-type", content_type.encode()),
-            (b"content-length", b"%d" % len(body)),
-            *[(name.lower().encode(), value.encode()) for name, value in self.headers.items()],
-        ]
+        self.content, self.status_code, self.headers = body, status, dict(headers or ())
+        self.sent_headers = [(b"content-type", content_type.encode()), (b"content-length", b"%d" % len(body))]
+        if headers:
+            self.sent_headers += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     def to_asgi_response(self, *_: Any, **__: Any) -> Any:
         return self._send

@@ -1,7 +1,7 @@
 """A third provider, whose folder is all that the product needs of it: docs/adding-a-provider.md shows its files."""
 
 from payagg.adapters.providers.spec import Loaded, ProviderSpec
-from payagg.application.ports.providers import Look
+from payagg.application.ports.providers import Branding
 
 
 def _load() -> Loaded:
@@ -10,4 +10,4 @@ def _load() -> Loaded:
     return Acme, None
 
 
-ACME = ProviderSpec("acme", "acme", Look("Acme Pay", "Card"), _load)
+ACME = ProviderSpec("acme", "acme", Branding("Acme Pay", "Card"), _load)

@@ -1,4 +1,4 @@
-"""What operations answer: the envelopes, the errors and their codes, as components that every operation shares."""
+"""The answers of operations: envelopes, errors and codes, as shared components."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -87,7 +87,7 @@ def _failures(route: Route) -> dict[str, Any]:
 
 
 def errors(route: Route) -> list[ErrorCode]:
-    """What the route declares and what its guard, path, body and query bring by themselves, by precedence."""
+    """The refusals of the route, its guard, path, body and query, by precedence."""
     operation = route.operation
     codes = {*operation.errors, *operation.guard.errors, *EVERYWHERE}
     if "reference" in route.parameters:
@@ -116,7 +116,7 @@ def envelopes(routes: Iterable[Route], schemas: dict[Any, Any]) -> dict[str, Any
 
 
 def _name(operation: Operation) -> str:
-    """`PaymentDetailEnvelope`, `ApiKeyRecordListEnvelope`; `DoneEnvelope` holds nothing but the success."""
+    """`PaymentDetailEnvelope`, `ApiKeyRecordListEnvelope`; `DoneEnvelope` has no data."""
     kind = operation.returns
     if kind is None:
         return "DoneEnvelope"

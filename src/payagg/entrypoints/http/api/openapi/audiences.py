@@ -1,4 +1,4 @@
-"""The description as one audience needs it: the operations that it calls, and what those refer to."""
+"""The description for one audience: the operations it calls, and their components."""
 
 import copy
 import re
@@ -24,7 +24,7 @@ class Audience(Enum):
 
 
 def described_for(audience: Audience, whole: dict[str, Any]) -> dict[str, Any]:
-    """`whole` without what the audience does not call. The events are a merchant's."""
+    """`whole` reduced to the audience's operations. Events are the merchant's."""
     kept = copy.deepcopy(whole)
     kept["info"]["title"] += f", for the {audience.word}"
     kept["paths"] = {path: item for path, item in kept["paths"].items() if path.startswith(audience.prefixes)}
@@ -44,7 +44,7 @@ def described_for(audience: Audience, whole: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prune(kept: dict[str, Any], schemes: set[str]) -> None:
-    """Leaves the components that something refers to."""
+    """Keeps only the referenced components."""
     components = kept.pop("components")
     used: set[tuple[str, str]] = {("securitySchemes", scheme) for scheme in schemes}
     waiting: list[Any] = [kept]

@@ -1,4 +1,4 @@
-"""The components that no route decides: credentials, headers, and what each tag stands for."""
+"""The components outside routes: credentials, headers and tags."""
 
 from typing import Any, Final
 

@@ -67,7 +67,7 @@ def document(handlers: Iterable[HTTPRouteHandler], settings: Settings) -> dict[s
             "examples": error_examples(recordings, {code for route in routes for code in errors(route)}),
         },
     }
-    # Components and parameters that stand in several places are bounded once for each.
+    # Shared components and parameters are bounded once.
     whole = copy.deepcopy(whole)
     add_bounds(whole)
     set_prefix(whole, settings.reference_prefix)

@@ -1,4 +1,4 @@
-"""The `webhooks` section: what merchants are sent, with its headers and an example of each event."""
+"""The `webhooks` section: the events sent to merchants, their headers and an example of each."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Examples of requests, answers, refusals and events: recorded, never made up.
+"""Examples of requests, answers, refusals and events, recorded from a run.
 
 `examples.json` holds what a merchant, a payer, an administrator and a provider sent and were answered in
 `tests/support/answers/story.py`; `python -m payagg.entrypoints.cli.docs` writes it and `--check` compares it.
@@ -29,7 +29,7 @@ def load_examples(settings: Settings) -> dict[str, Any]:
 
 
 def error_examples(recordings: dict[str, Any], codes: set[ErrorCode]) -> dict[str, Any]:
-    """The component of each of these codes: what was recorded, else the words that the code brings by itself."""
+    """The component of each of these codes: the recorded answer, else the code's default message."""
     return {
         code.name: {
             "summary": code.message,

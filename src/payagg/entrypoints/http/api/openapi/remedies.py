@@ -1,4 +1,4 @@
-"""What a caller does about each refusal, in one sentence: for docs/errors.md and whoever reads it at night."""
+"""What a caller does about each refusal, in one sentence, for docs/errors.md."""
 
 from typing import Final
 

@@ -77,8 +77,8 @@ def add_bounds(node: Any) -> None:
 
 
 def set_prefix(node: Any, prefix: str) -> None:
-    """Shows, in place, the deployment's own three letters in every example of a reference. Its pattern takes any: what
-    was made under another prefix keeps working."""
+    """Puts the deployment's prefix, in place, into every example of a reference. The pattern accepts any prefix:
+    references under an older one keep working."""
     if isinstance(node, dict) and node.get("pattern") == REFERENCE_PATTERN:
         node["examples"] = [prefix + example[3:] for example in node["examples"]]
     for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
