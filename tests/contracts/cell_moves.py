@@ -22,6 +22,7 @@ from payagg_testing.builders import (
 )
 
 from payagg.application.payments.forwarding_records import ForwardingRecords
+from payagg.application.ports.cells import KEY_DIGITS, CellNames
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.store import Store, Transaction
@@ -84,10 +85,12 @@ class CellMoveContract:
         self, store: Store, other: Store
     ) -> None:
         await open_cells(store, other)
-        before = await everything(store, "gw_here")
+        before, names = await everything(store, "gw_here"), await _names(store)
+        assert names == CellNames([a_key().secret_hash.hex()[:KEY_DIGITS]], [SHOP])  # key_2 is revoked
         done = await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
         assert done.payments == len(REFERENCES)
         assert await everything(other, "gw_there") == before
+        assert [await _names(place) for place in (store, other)] == [CellNames([], []), names]
         assert await originals(other) == list(REFERENCES)
         assert (await Removal(store, other).command().run(SHOP, by=AN_ADMIN)).payments == 0
         assert await everything(other, "gw_there") == before
@@ -282,6 +285,11 @@ class CellMoveContract:
 
 def _moves() -> AuditFilter:
     return AuditFilter(business_id=SHOP, action="business.move")
+
+
+async def _names(store: Store) -> CellNames:
+    async with store.begin() as tx:
+        return await tx.moves.names()
 
 
 async def _assert_in_one_place(source: Store, target: Store) -> None:

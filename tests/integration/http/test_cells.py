@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.ports.cells import KEY_DIGITS
 from payagg.domain.api_key import hash_secret
 from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer
@@ -41,7 +42,7 @@ async def test_what_is_between_cells_needs_their_secret_and_metrics_tell_which_i
         assert f'payagg_cell_info{{cell="PBX",gateways="{version}"}} 1.0' in told.text
         shop = await api.open_shop()
         key, place = hash_secret(shop.sandbox).hex(), api.origin + "/internal/cell"
-        paths = ("", "/gateways", f"/keys/{key}", f"/businesses/{shop.business.id}")
+        paths = ("", "/gateways", "/names", f"/keys/{key}", f"/businesses/{shop.business.id}")
         for path in paths:
             assert_refused(await api.client.get(place + path), 401, "UNAUTHORIZED")
             wrong = bearer("s" * 39 + "t")
@@ -49,9 +50,18 @@ async def test_what_is_between_cells_needs_their_secret_and_metrics_tell_which_i
             assert (await api.client.get(place + path, headers=PROVEN)).status_code == 200
         for path in ("/keys/" + "0" * 64, "/keys/x", "/businesses/biz_x"):
             assert_refused(await api.client.get(place + path, headers=PROVEN), 404, "NOT_FOUND")
+        names = await api.client.get(place + "/names", headers=PROVEN)
+        assert names.json()["businesses"] == [shop.business.id]
+        assert key[:KEY_DIGITS] in names.json()["keys"]
+        assert key not in names.text
+        same = {**PROVEN, "If-None-Match": names.headers["etag"]}
+        unchanged = await api.client.get(place + "/names", headers=same)
+        assert (unchanged.status_code, unchanged.content) == (304, b"")
+        await api.open_shop()
+        assert (await api.client.get(place + "/names", headers=same)).status_code == 200
         state = (await api.client.get(place, headers=PROVEN)).json()
         assert (state["name"], state["home"], state["fits"]) == ("PBX", "PAY", True)
-        assert (state["businesses"], state["activeBusinesses"]) == (1, 1)
+        assert (state["businesses"], state["activeBusinesses"]) == (2, 2)
         # Which keys seal is told by a digest; a key itself never is.
         assert [key["kid"] for key in state["keys"]] == ["k1"]
         assert base64.b64encode(KEYS[0][1]).decode() not in str(state)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from payagg.adapters.memory.state import State
-from payagg.application.ports.cells import MovingPayment
+from payagg.application.ports.cells import KEY_DIGITS, CellNames, MovingPayment
 from payagg.domain.api_key import ApiKeyStatus
 from payagg.domain.archived import ArchivePart
 from payagg.domain.attempt import AttemptState
@@ -37,6 +37,13 @@ class MemoryCellMoves:
 
     async def forwarding_record_of_key(self, secret_hash: bytes) -> ForwardingRecord | None:
         return self.state.moved_keys.get(secret_hash, (None, None))[0]
+
+    async def names(self) -> CellNames:
+        active = [key for key in self.state.api_keys.values() if key.status is ApiKeyStatus.ACTIVE]
+        keys = sorted(key.secret_hash.hex()[:KEY_DIGITS] for key in active)
+        moved = self.state.moved_businesses.items()
+        arriving = {id for id, (move, _) in moved if move.state is MoveState.ARRIVING}
+        return CellNames(keys, sorted(self.state.businesses.keys() - arriving))
 
     async def schema(self) -> str:
         return "memory"

@@ -10,6 +10,16 @@ from payagg.domain.cell_move import BusinessMove, ForwardingRecord
 from payagg.domain.gateway import Gateway
 from payagg.domain.values import Environment
 
+KEY_DIGITS = 32  # enough to tell keys apart: no whole hash leaves a cell
+
+
+@dataclass(frozen=True)
+class CellNames:
+    """What a cell has: of each active key how its SHA-256 in hex begins, and its businesses."""
+
+    keys: list[str]
+    businesses: list[str]
+
 
 @dataclass(frozen=True)
 class EventAnswer:
@@ -58,6 +68,9 @@ class CellMoveRepository(Protocol):
     async def forwarding_record_of_payment(self, reference: str) -> ForwardingRecord | None: ...
 
     async def forwarding_record_of_key(self, secret_hash: bytes) -> ForwardingRecord | None: ...
+
+    async def names(self) -> CellNames:
+        """In order. A business that is still arriving is where it comes from."""
 
     async def schema(self) -> str:
         """The name of the schema; `rows` go between equal ones alone."""

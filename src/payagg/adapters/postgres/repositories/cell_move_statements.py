@@ -9,6 +9,7 @@ of the schema holds: what may only begin in a first state is added in that, and 
 import json
 
 from payagg.adapters.postgres.statement import Statement
+from payagg.application.ports.cells import KEY_DIGITS
 
 # Found by `reference`; a payment's idempotency key by the payment's own columns.
 OWNED = (
@@ -32,6 +33,14 @@ OF_PAYMENT = Statement(
 )
 OF_KEY = Statement(
     "SELECT business_id, cell, rows IS NOT NULL FROM moved_keys WHERE secret_hash = :secret_hash", reads=True
+)
+ACTIVE_KEYS = Statement(
+    f"SELECT left(encode(secret_hash, 'hex'), {KEY_DIGITS}) FROM api_keys WHERE status = 'ACTIVE' ORDER BY 1",
+    reads=True,
+)
+BUSINESSES_HERE = Statement(
+    "SELECT id FROM businesses EXCEPT SELECT business_id FROM moved_businesses WHERE state = 'ARRIVING' ORDER BY 1",
+    reads=True,
 )
 SCHEMA = Statement("SELECT string_agg(version_num, ' ') FROM alembic_version", reads=True)
 # Two servers may be copies of one, so what they were made as tells nothing. A database may have several cells.

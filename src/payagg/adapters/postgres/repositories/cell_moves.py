@@ -13,7 +13,7 @@ from payagg.adapters.postgres.repositories.audit import ENTRY
 from payagg.adapters.postgres.repositories.rows import parameters
 from payagg.adapters.postgres.schema.tables import audit
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports.cells import MovingPayment
+from payagg.application.ports.cells import CellNames, MovingPayment
 from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
 from payagg.domain.values import Environment
@@ -37,6 +37,10 @@ class PostgresCellMoves:
     async def forwarding_record_of_key(self, secret_hash: bytes) -> ForwardingRecord | None:
         row = await self._connection.row(sql.OF_KEY, secret_hash=secret_hash)
         return None if row is None else ForwardingRecord(*row)
+
+    async def names(self) -> CellNames:
+        keys, businesses = await self._connection.all((sql.ACTIVE_KEYS, {}), (sql.BUSINESSES_HERE, {}))
+        return CellNames([row[0] for row in keys], [row[0] for row in businesses])
 
     async def schema(self) -> str:
         return str(await self._connection.value(sql.SCHEMA))

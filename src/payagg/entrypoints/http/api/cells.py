@@ -32,7 +32,7 @@ Answer = Callable[[AnyRequest, Services, AmongCells], Awaitable[Response[bytes]]
 
 def router_for(settings: Settings) -> Router:
     """Every route between cells."""
-    handlers = [_state, _gateways, _key, _business]
+    handlers = [_state, _gateways, _names, _key, _business]
     return Router(PATH, route_handlers=[*handlers, *map(_receiver, settings.event_routes)])
 
 
@@ -85,6 +85,16 @@ async def _state(_: AnyRequest, use_cases: Services, among: AmongCells) -> Respo
 @_internal("GET", "/gateways")
 async def _gateways(_: AnyRequest, __: Services, among: AmongCells) -> Response[bytes]:
     return _plain(await among.gateways.gateways_to_send())
+
+
+@_internal("GET", "/names")
+async def _names(request: AnyRequest, use_cases: Services, _: AmongCells) -> Response[bytes]:
+    """Of every active key and business; 304 where who asks has just these."""
+    async with use_cases.store.begin() as tx:
+        names = msgspec.json.encode(await tx.moves.names())
+    digest = f'"{hashlib.sha256(names).hexdigest()}"'
+    is_known = request.headers.get("if-none-match") == digest
+    return ReadyAnswer(b"" if is_known else names, 304 if is_known else 200, {"ETag": digest})
 
 
 @_internal("GET", "/keys/{digest:str}")
