@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from payagg.application.ports.cells import CellAnswer, EventAnswer
+from payagg.application.ports.cells import CellAnswer, CellNames, EventAnswer
 from payagg.application.ports.outside import Unavailable
 from payagg.application.schemas.cells import CellState
 from payagg.domain.cells import Cells
@@ -65,6 +65,15 @@ class HttpCells:
     async def state(self, cell: str) -> CellState:
         """What a cell says of itself."""
         return _decode(await self._get(cell, INTERNAL), CellState)
+
+    async def names(self, cell: str, digest: str) -> tuple[CellNames, str] | None:
+        """What a cell has, and the digest of that; None where it is what `digest` is of."""
+        answer = await self._send("GET", cell, f"{INTERNAL}/names", None, {"If-None-Match": digest})
+        if answer.status_code == httpx.codes.NOT_MODIFIED:
+            return None
+        if answer.status_code != httpx.codes.OK:
+            raise Unavailable(f"the cell {cell} answered {answer.status_code}")
+        return _decode(answer, CellNames), answer.headers.get("etag", "")
 
     async def hand_on(self, cell: str, path: str, body: bytes, headers: Mapping[str, str]) -> EventAnswer:
         # The provider's own headers alone: the signature is one of them.

@@ -84,6 +84,12 @@ def parser() -> argparse.ArgumentParser:
     listed_cells.add_argument("--json", action="store_true", help="one array instead of a table")
     added_cell = cells.add_parser("add", help="check a cell that runs and print the PAYAGG_CELLS that makes it known")
     added_cell.add_argument("cell", metavar="CELL", help="its prefix and origin, for example PBX=http://10.0.0.2:8000")
+    maps = cells.add_parser("map", help="write HAProxy's maps of every cell's keys, businesses and references")
+    maps.add_argument(
+        "--out", type=Path, required=True, metavar="FOLDER", help="where the maps are, as haproxy.cfg says"
+    )
+    maps.add_argument("--haproxy", type=Path, metavar="SOCKET", help="bring this running HAProxy up to date as well")
+    maps.add_argument("--follow", action="store_true", help="again every 2 seconds, until SIGTERM")
     move = cells.add_parser(
         "move",
         help="move a business to another cell, whose database PAYAGG_TARGET_DATABASE_URL names; stopped, run it again",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.cells import Cells
+from payagg.entrypoints.cli.cell_maps import write_maps
 from payagg.entrypoints.cli.cell_move import move
 from payagg.entrypoints.cli.operators import say
 from payagg.entrypoints.setting_kinds import CELLS
@@ -20,7 +21,7 @@ COLUMNS = ("CELL", "ORIGIN", "RELEASE", "SCHEMA", "BUSINESSES", "ACTIVE", "GATEW
 
 
 def cell(options: argparse.Namespace, settings: Settings) -> int:
-    return {"list": _list, "add": _add, "move": move}[options.action](options, settings)
+    return {"list": _list, "add": _add, "map": write_maps, "move": move}[options.action](options, settings)
 
 
 def _list(options: argparse.Namespace, settings: Settings) -> int:
