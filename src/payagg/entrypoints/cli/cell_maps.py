@@ -1,4 +1,4 @@
-"""`payagg cell map`: the maps by which HAProxy knows the cell of a key, a business or a reference."""
+"""`payagg cell map`: the maps that lead HAProxy from a key, a business or a reference to its cell."""
 
 import argparse
 import asyncio
