@@ -30,6 +30,7 @@ EVENTS = 30  # of each cell
 ROUNDS, READS = 15, 200  # of both ways in turn
 SECRET_KEY = "sk_test_" + "c" * 40
 COPY_SECONDS = 40
+AWAY = ("503", "502", "RemoteProtocolError")
 
 
 @dataclass
@@ -116,11 +117,11 @@ async def phase(site: CellSite, shops: list[CellShop], name: str, seconds: float
 
 
 def judged(tally: RunSummary, phases: dict[str, Phase], *, is_whole: bool) -> int:
-    """Other cells' businesses lose nothing, and the killed cell's are told 503 and nothing else, 502 where
-    HAProxy had sent it a request; how often."""
+    """Other cells' businesses lose nothing, and the killed cell's are told 503 and nothing else, but for a request that
+    HAProxy had sent it already: 502, or a connection that ends. How often."""
     unavailable = 0
     for cell, found in phases.items():
-        away = sum(count for what, count in found.failed.items() if what.startswith(("502", "503")))
+        away = sum(count for what, count in found.failed.items() if what.startswith(AWAY))
         allowed = away if cell == KILLED and not is_whole else 0
         wrong = [f"{found.failed.total() - allowed} requests failed"] if found.failed.total() > allowed else []
         tally.line(str(found), wrong + ["nothing was answered"] * (not found.good))
