@@ -1,4 +1,4 @@
-"""Clients that keep the router's connections to a cell: each costs them one of their own and a few bytes."""
+"""Clients that keep the connections of HAProxy to a server: each costs them one of their own and a few bytes."""
 
 import socket
 import time
@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from lab.attack.connections import READ
 from lab.attack.target import AttackResult, Target
 
-CLIENTS = 300  # each with an address of its own; a router has 200 connections to a cell
-LONG = 66_000  # bytes: more than a router keeps of a body
+CLIENTS = 300  # each with an address of its own
+LONG = 66_000  # bytes: more than HAProxy keeps of a body
 OTHERS = 5
 PAUSE = 1.0  # the attackers' own, until what they sent has arrived
 
@@ -26,15 +26,14 @@ def _others(front: Target) -> Counter[str]:
 
 def attack_bodies_that_stop(target: Target) -> AttackResult:
     """Sends a third of a body on each of many connections, and nothing more."""
-    front = target.router
     head = b"POST /api/v1/public/payments/PAY-20250131-7K2M9X/process HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n"
-    return _tried(front, f"{CLIENTS} bodies that stop", head + b"x" * LONG)
+    return _tried(target.front, f"{CLIENTS} bodies that stop", head + b"x" * LONG)
 
 
 def attack_long_answers_that_nobody_reads(target: Target) -> AttackResult:
-    """Asks for more than a router keeps on each of many connections, and reads nothing."""
+    """Asks for more than HAProxy keeps on each of many connections, and reads nothing."""
     asked = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
-    return _tried(target.router, f"{CLIENTS} long answers that nobody reads", asked)
+    return _tried(target.front, f"{CLIENTS} long answers that nobody reads", asked)
 
 
 def _tried(front: Target, what: str, sent: bytes) -> AttackResult:
@@ -50,4 +49,4 @@ def _tried(front: Target, what: str, sent: bytes) -> AttackResult:
                 continue
         told = _others(front)
     happened = ", ".join(f"{count} x {status}" for status, count in told.items())
-    return AttackResult(what, f"others through the router: {happened}", set(told) != {"200"})
+    return AttackResult(what, f"others through HAProxy: {happened}", set(told) != {"200"})

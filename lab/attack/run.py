@@ -1,5 +1,5 @@
 """Every attack of this folder against a started product: `payagg dev` for its data, and on the same database `payagg
-serve` as in production, but for the few files that it may open, and a cell with its router."""
+serve` as in production, but for the few files that it may open, and one more behind HAProxy."""
 
 import argparse
 import contextlib
@@ -10,7 +10,8 @@ from lab.attack.target import AttackResult, Target
 from lab.kit.dev import dev, environ_in
 from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
-from lab.kit.processes import PAYAGG, Processes, until
+from lab.kit.processes import PAYAGG, Processes, until, with_addresses
+from tests.support.machine import ROOT, program
 from tests.support.ports import free_port
 from tests.support.processes import is_ready
 
@@ -30,16 +31,13 @@ def the_product() -> Iterator[Target]:
             }
             limited = ("sh", "-c", f'ulimit -n {FILES} && exec "$@"', "sh", *PAYAGG)
             processes.start("serve", [*limited, "serve", "--port", str(port), "--no-worker"], environ | as_dev)
-            cell, router = free_port(), free_port()
-            as_cell = {
-                "PAYAGG_CELLS": f"PAY=http://127.0.0.1:{cell}",
-                "PAYAGG_CELL_SECRET": "a-secret-between-the-cells-of-this-run",
-                "PAYAGG_TRUSTED_PROXIES": "127.0.0.1",
-            }
-            of_cell = environ | as_dev | as_cell
-            processes.start("cell", [*limited, "serve", "--port", str(cell), "--no-worker"], of_cell)
-            processes.start("router", [*limited, "route", "--port", str(router)], environ | as_cell)
-            until(lambda: all(map(is_ready, (port, cell, router))), "payagg serve and route ready")
+            behind, front, file = free_port(), free_port(), folder / "haproxy.cfg"
+            as_dev["PAYAGG_TRUSTED_PROXIES"] = "127.0.0.1"
+            processes.start("behind", [*limited, "serve", "--port", str(behind), "--no-worker"], environ | as_dev)
+            text = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
+            file.write_text(with_addresses(text, f"127.0.0.1:{front}", [f"127.0.0.1:{behind}"] * 3))
+            processes.start("haproxy", [program("haproxy"), "-db", "-f", str(file)])
+            until(lambda: all(map(is_ready, (port, behind, front))), "payagg serve and HAProxy ready")
             yield Target(
                 origin=f"http://127.0.0.1:{port}",
                 pid=processes.running["serve"].pid,
@@ -47,9 +45,9 @@ def the_product() -> Iterator[Target]:
                 merchant_token=told["merchantToken"],
                 business_id=told["businessId"],
                 dev_origin=f"http://127.0.0.1:{told['port']}",
-                router_origin=f"http://127.0.0.1:{router}",
+                front_origin=f"http://127.0.0.1:{front}",
             )
-            for name in ("router", "cell", "serve"):
+            for name in ("haproxy", "behind", "serve"):
                 processes.kill(name)
 
 

@@ -28,8 +28,8 @@ class AttackResult:
 
 @dataclass(frozen=True)
 class Target:
-    """A running `payagg serve` and, where they were started too, a `payagg dev` and a router with a cell on the same
-    data."""
+    """A running `payagg serve` and, where they were started too, a `payagg dev` on the same data, and HAProxy before
+    another `payagg serve`."""
 
     origin: str
     pid: int  # of the process that answers at `origin`
@@ -37,12 +37,12 @@ class Target:
     merchant_token: str
     business_id: str
     dev_origin: str
-    router_origin: str
+    front_origin: str
 
     @property
-    def router(self) -> "Target":
-        """The same through the router."""
-        return replace(self, origin=self.router_origin)
+    def front(self) -> "Target":
+        """The one behind HAProxy."""
+        return replace(self, origin=self.front_origin)
 
     @property
     def address(self) -> tuple[str, int]:

@@ -16,8 +16,8 @@ BEGIN, END = "<!-- figures: written by `make lab` from lab/figures.json -->", "<
 # What a run of that name is told as.
 WORDS = {
     "attack": "{holds} of {all} hold",
-    "cells": "{journeys:,} journeys, {unavailable} answers 503, all of the killed cell; {events} of 90 misdirected events "
-    "kept once; the router makes a read {slower} times as long, by {router_ms} ms of its CPU",
+    "cells": "{journeys:,} journeys, {unavailable} requests refused, all of the killed cell; {events} of 90 misdirected events "
+    "kept once; HAProxy makes a read {slower} times as long, by {front_ms} ms of its CPU",
     "coverage": "{share} % of the lines and branches of {modules} modules",
     "crashes": "{holds} of {all} hold",
     "defects": "{holds} of {all} caught",

@@ -1,4 +1,4 @@
-"""Three cells and their router on loopback, each cell with a database of its own on the tests' server."""
+"""Three cells on loopback, each cell with a database of its own on the tests' server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -13,8 +13,6 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.audit import Actor, ActorRealm
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import http_server, listen
-from payagg.entrypoints.route.app import RouterApp
-from payagg.entrypoints.route.process import upstreams
 from payagg.entrypoints.settings import Settings
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop
@@ -40,9 +38,6 @@ class Cell:
 @dataclass
 class CellWorld:
     cells: Mapping[str, Cell]
-    origin: str
-    client: httpx.AsyncClient  # of the router, with paths below /api/v1
-    router: RouterApp
     settings: Settings = field(repr=False)
 
     async def shops(self) -> dict[str, Shop]:
@@ -96,13 +91,4 @@ async def three_cells(databases: Sequence[str], **changed: Any) -> AsyncIterator
             )
             client = await stack.enter_async_context(httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=30))
             cells[name] = Cell(Api(services, origin, client), stop)
-        settings = replace(shared, metrics_token="m" * 32)
-        ways = upstreams(settings)
-        router = RouterApp(settings, ways, cells["PAY"].api.services.payments.entropy.hex)
-        listener = listen("127.0.0.1", 0)
-        origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        await stack.enter_async_context(served_app(router, listener, cells["PAY"].api.services.payments.entropy.hex))
-        for way in ways.values():
-            stack.push_async_callback(way.close)
-        client = await stack.enter_async_context(httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=30))
-        yield CellWorld(cells, origin, client, router, settings)
+        yield CellWorld(cells, shared)

@@ -79,7 +79,7 @@ def serving(
 def running(
     command: str, port: int, *arguments: str, **settings: str
 ) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
-    """`payagg serve` or `payagg route`, ready; leaving stops it and expects a clean end."""
+    """`payagg serve`, ready; leaving stops it and expects a clean end."""
     with (
         ERROR_LOG.new_file().open("ab") as log,
         started(command, "--port", str(port), *arguments, stderr=log, **settings) as process,

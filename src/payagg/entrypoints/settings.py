@@ -182,7 +182,7 @@ class Settings:
         unset="none: one installation",
     )
     cell_secret: str | None = setting(
-        None, kinds.CELL_SECRET, "what cells and the router prove themselves to each other with", secret=True
+        None, kinds.CELL_SECRET, "what cells prove themselves to each other with", secret=True
     )
     otel: bool = setting("false", kinds.YES_OR_NO, "`true` traces through OpenTelemetry (`pip install payagg[otel]`)")
     dev: bool = False
@@ -214,7 +214,7 @@ class Settings:
     @property
     def known_cells(self) -> Cells | None:
         """The cells as one of them sees them, None for one installation; raises SettingsError where it is not among
-        them. The router, which is no cell, reads `cells`."""
+        them."""
         if not self.cells:
             return None
         try:

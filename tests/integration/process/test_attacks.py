@@ -29,7 +29,7 @@ def vulnerable() -> Iterator[Target]:
         try:
             origin = f"http://127.0.0.1:{port}"
             wait_until(lambda: _answers(origin))
-            yield Target(origin, process.pid, "ssk_sand_0", "a.b.c", "biz_0", dev_origin=origin, router_origin=origin)
+            yield Target(origin, process.pid, "ssk_sand_0", "a.b.c", "biz_0", dev_origin=origin, front_origin=origin)
         finally:
             process.kill()
 

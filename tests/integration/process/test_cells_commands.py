@@ -7,11 +7,10 @@ CELL_SECRET = {"PAYAGG_CELL_SECRET": "a-secret-between-the-cells-of-a-test"}
 OTHER_KEY = "k1:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 
 
-def test_a_router_needs_to_know_the_cells() -> None:
-    for workers in ("1", "2"):
-        assert "PAYAGG_CELLS is required" in one_line(payagg("route", "--workers", workers))
+def test_the_commands_need_to_know_the_cells_and_their_secret() -> None:
     assert "PAYAGG_CELLS is not set" in one_line(payagg("cell", "list"))
     assert "PAYAGG_CELLS is not set" in one_line(payagg("cell", "add", "PBX=http://127.0.0.1:9"))
+    assert "PAYAGG_CELL_SECRET is required" in one_line(payagg("cell", "list", PAYAGG_CELLS="PAY=http://h:9"))
 
 
 def test_a_cell_is_added_and_listed(database_urls: list[str]) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -72,24 +71,6 @@ def test_each_wrong_setting_is_a_line() -> None:
 def test_a_server_for_others_needs_its_own_address() -> None:
     for host in ("0.0.0.0", "::", "192.0.2.1"):
         assert "PAYAGG_BASE_URL is required to serve on" in one_line(payagg("serve", "--host", host, **SECRETS))
-
-
-def test_a_router_starts_with_the_cells_and_their_secret_alone(tmp_path: Path) -> None:
-    secret = tmp_path / "cell_secret"
-    secret.write_text("a-secret-between-the-cells-of-a-test\n")
-    port = free_port()
-    given = environment(PAYAGG_CELLS="PAY=http://127.0.0.1:9", PAYAGG_CELL_SECRET_FILE=str(secret))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "payagg", "route", "--port", str(port)], env=given, stderr=subprocess.DEVNULL
-    )
-    try:
-        wait_until(lambda: is_ready(port))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait()
-    assert "PAYAGG_CELL_SECRET is required with PAYAGG_CELLS" in payagg("route", PAYAGG_CELLS="PAY=http://h:9").stderr
 
 
 @contextmanager

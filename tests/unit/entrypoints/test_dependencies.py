@@ -31,9 +31,6 @@ INSIDES = {
     "uvicorn.server.ServerState": "connections tasks",
     # entrypoints/process/http_server.py, entrypoints/dev/fake_providers/serve.py
     "uvicorn.Server": "serve shutdown capture_signals started should_exit server_state",
-    # entrypoints/route/messages.py
-    "httpx.AsyncByteStream": "__aiter__ aclose",
-    "httpx.AsyncHTTPTransport": "handle_async_request",
     # entrypoints/http/server/routing.py
     "litestar.Litestar": "asgi_router",
     "litestar._asgi.asgi_router.ASGIRouter": "handle_routing",

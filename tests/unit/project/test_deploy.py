@@ -19,7 +19,6 @@ from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
 from payagg.entrypoints.http.docs.markdown import anchor
 from payagg.entrypoints.http.docs.pages import written_pages
-from payagg.entrypoints.route.metrics import COUNTERS as ROUTER_COUNTERS
 from payagg.entrypoints.settings import read_settings, variables
 from tests.support.machine import ROOT, program
 
@@ -28,9 +27,8 @@ MONITORING = DEPLOY / "monitoring"
 RUNBOOK = ROOT / "docs" / "operating" / "runbook.md"
 UNITS = sorted(path for path in (DEPLOY / "systemd").iterdir() if path.is_file())
 DROP_IN = DEPLOY / "systemd" / "payagg-.service.d" / "cell.conf"
-BASES = (DEPLOY / "kubernetes", DEPLOY / "kubernetes" / "router")
-MANIFESTS = sorted(path for base in BASES for path in base.glob("*.yaml") if path.name != "kustomization.yaml")
-COMPOSES = {"compose.yaml": 3, "compose.cells.yaml": 7}  # services of ours in each
+BASE = DEPLOY / "kubernetes"
+MANIFESTS = sorted(path for path in BASE.glob("*.yaml") if path.name != "kustomization.yaml")
 TEXTS = sorted(path for path in DEPLOY.rglob("*") if path.is_file())
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
 IMPORT_ALL = """
@@ -75,23 +73,23 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
             yield one["metadata"]["name"], spec["template"]["spec"]
 
 
-def composed() -> Iterator[tuple[str, dict[str, Any]]]:
-    for file in COMPOSES:
-        [compose] = loaded(DEPLOY / file)
-        for name, service in compose["services"].items():
-            yield f"{file} {name}", service
+def composed() -> dict[str, Any]:
+    """The services by their names."""
+    [compose] = loaded(DEPLOY / "compose.yaml")
+    services: dict[str, Any] = compose["services"]
+    return services
 
 
 def test_every_command_is_one_that_the_program_takes() -> None:
     commands = [json.loads(re.findall(r"^CMD (\[.*\])$", CONTAINERFILE, re.MULTILINE)[0])]
-    commands += [service["command"] for _, service in composed() if "command" in service]
+    commands += [service["command"] for service in composed().values() if "command" in service]
     for unit in UNITS:
         started = re.findall(r"^ExecStart=/opt/payagg/bin/payagg (.+)$", unit.read_text(), re.MULTILINE)
         commands += [line.split() for line in started]
     commands += [pod["containers"][0]["args"] for _, pod in pods()]
     # An argument that is none ends the program.
     parsed = {parser().parse_args(command).command for command in commands}
-    assert parsed >= {"serve", "worker", "migrate", "retention", "route"}
+    assert parsed >= {"serve", "worker", "migrate", "retention"}
 
 
 def test_every_variable_in_a_file_is_a_setting() -> None:
@@ -147,21 +145,20 @@ def test_the_image_is_built_from_what_the_build_is_given(tmp_path: Path) -> None
 
 def test_each_base_image_can_be_named_by_its_digest() -> None:
     froms = re.findall(r"^FROM (\S+)", CONTAINERFILE, re.MULTILINE)
-    images = {service["image"] for _, service in composed()} - {"payagg"}
+    images = {service["image"] for service in composed().values()} - {"payagg"}
     assert set(froms) == {"${BASE}"}
     assert {re.fullmatch(r"\$\{POSTGRES_IMAGE:-.+\}", image) is not None for image in images} == {True}
 
 
-@pytest.mark.parametrize("file", COMPOSES)
-def test_every_service_has_a_read_only_root_and_ours_have_no_capability(file: str) -> None:
-    [compose] = loaded(DEPLOY / file)
+def test_every_service_has_a_read_only_root_and_ours_have_no_capability() -> None:
+    [compose] = loaded(DEPLOY / "compose.yaml")
     for service in compose["services"].values():
         assert "no-new-privileges:true" in service["security_opt"]
         assert service["read_only"] is True
         database = [] if service["image"] == "payagg" else ["/var/run/postgresql"]
         assert service["tmpfs"] == ["/tmp", *database]
     ours = [service for service in compose["services"].values() if service["image"] == "payagg"]
-    assert len(ours) == COMPOSES[file]
+    assert len(ours) == 3
     for service in ours:
         assert service["cap_drop"] == ["ALL"]
     assert {name: secret["file"] for name, secret in compose["secrets"].items()} == {
@@ -171,15 +168,10 @@ def test_every_service_has_a_read_only_root_and_ours_have_no_capability(file: st
     assert published.startswith("127.0.0.1:")
 
 
-ENVIRONMENTS = {
-    **{one["metadata"]["name"]: one["data"] for one in manifests() if one["kind"] == "ConfigMap"},
-    **{
-        name: service["environment"] for name, service in composed() if "PAYAGG_CELLS" in service.get("environment", {})
-    },
-}
+CONFIG_MAPS = {one["metadata"]["name"]: one["data"] for one in manifests() if one["kind"] == "ConfigMap"}
 
 
-@pytest.mark.parametrize("environ", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
+@pytest.mark.parametrize("environ", CONFIG_MAPS.values(), ids=CONFIG_MAPS)
 def test_what_a_container_is_given_is_accepted(environ: dict[str, str], tmp_path: Path) -> None:
     secrets = {
         "PAYAGG_ENCRYPTION_KEYS_FILE": "k1:QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=",
@@ -189,21 +181,7 @@ def test_what_a_container_is_given_is_accepted(environ: dict[str, str], tmp_path
     for name in given.keys() & {name for name in variables() if name.endswith("_FILE")}:
         (tmp_path / name).write_text(secrets.get(name, "a-secret-of-forty-characters-or-so-for-it"))
         given[name] = str(tmp_path / name)
-    settings = read_settings(given)
-    if settings.cells and settings.database_url:
-        assert settings.known_cells is not None  # raises where this cell is not among them
-
-
-def test_a_router_is_given_no_secret_of_a_cell() -> None:
-    [compose] = loaded(DEPLOY / "compose.cells.yaml")
-    router = compose["services"]["router"]
-    assert router["secrets"] == ["cell_secret"]
-    assert "env_file" not in router
-    unit = (DEPLOY / "systemd" / "payagg-route.service").read_text(encoding="utf-8")
-    [config] = loaded(DEPLOY / "kubernetes" / "router" / "config.yaml")
-    for names in (router["environment"], config["data"], re.findall(r"^Environment=(\w+)=", unit, re.MULTILINE)):
-        secret = {name for name in names if variables()[name].metadata["secret"]}
-        assert {name.removesuffix("_FILE") for name in secret} == {"PAYAGG_CELL_SECRET", "PAYAGG_METRICS_TOKEN"}
+    read_settings(given)
 
 
 def test_every_pod_is_confined() -> None:
@@ -217,40 +195,24 @@ def test_every_pod_is_confined() -> None:
         assert container["resources"]["limits"]["memory"], name
 
 
-def policies() -> Iterator[dict[str, Any]]:
-    """One of each base."""
-    for folder in BASES:
-        [base], [policy] = loaded(folder / "kustomization.yaml"), loaded(folder / "network.yaml")
-        yield policy["spec"]
-        assert policy["spec"]["podSelector"]["matchLabels"].items() <= base["labels"][0]["pairs"].items()
+def policy() -> dict[str, Any]:
+    [base], [policy] = loaded(BASE / "kustomization.yaml"), loaded(BASE / "network.yaml")
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= base["labels"][0]["pairs"].items()
+    spec: dict[str, Any] = policy["spec"]
+    return spec
 
 
 def test_pods_are_reached_by_the_ingress_controller_and_prometheus_alone() -> None:
-    for policy in policies():
-        assert policy["policyTypes"] == ["Ingress", "Egress"]
-        [rule] = policy["ingress"]
-        assert rule["ports"] == [{"protocol": "TCP", "port": 8000}]
-        names = [one["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for one in rule["from"]]
-        assert names == ["ingress-nginx", "monitoring"]
-
-
-def test_a_router_reaches_dns_and_the_cells_that_it_knows_alone() -> None:
-    _, policy = policies()
-    [config] = loaded(BASES[1] / "config.yaml")
-    dns, cells = policy["egress"]
-    assert {port["port"] for port in dns["ports"]} == {53}
-    [to] = cells["to"]
-    [named] = to["namespaceSelector"]["matchExpressions"]
-    assert named["values"] == re.findall(r"payagg\.([a-z-]+)\.svc", config["data"]["PAYAGG_CELLS"])
-    assert (to["podSelector"], cells["ports"]) == (
-        {"matchLabels": {"app.kubernetes.io/name": "payagg"}},
-        [{"protocol": "TCP", "port": 8000}],
-    )
+    spec = policy()
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    [rule] = spec["ingress"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": 8000}]
+    names = [one["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for one in rule["from"]]
+    assert names == ["ingress-nginx", "monitoring"]
 
 
 def test_pods_reach_no_private_address_but_the_database() -> None:
-    policy, _ = policies()
-    blocks = [(one["ipBlock"], rule["ports"]) for rule in policy["egress"] for one in rule["to"] if "ipBlock" in one]
+    blocks = [(one["ipBlock"], rule["ports"]) for rule in policy()["egress"] for one in rule["to"] if "ipBlock" in one]
     for private in (
         "10.9.9.9",
         "100.64.0.1",
@@ -277,9 +239,8 @@ def is_in(address: str, *networks: str) -> bool:
 
 
 def test_kubernetes_schemas_are_kept() -> None:
-    for folder in BASES:
-        [base] = loaded(folder / "kustomization.yaml")
-        assert sorted(base["resources"]) == [path.name for path in MANIFESTS if path.parent == folder]
+    [base] = loaded(BASE / "kustomization.yaml")
+    assert sorted(base["resources"]) == [path.name for path in MANIFESTS]
     said = ran(program("kubernetes-validate"), "--strict", *MANIFESTS)
     assert said.count(" passed for resource ") == len(list(manifests()))
 
@@ -298,12 +259,7 @@ def told_metrics() -> set[str]:
     gauges = set(re.findall(r"^            \"([a-z_]+)\": \(", source, re.MULTILINE))
     gauges |= {name.removeprefix("payagg_") for name in re.findall(r"\"(payagg_[a-z_]+)\"", source)}
     histograms = {f"{name}_{part}" for name in HISTOGRAMS for part in ("bucket", "sum", "count")}
-    told = {f"payagg_{name}" for name in gauges | histograms | {f"{name}_total" for name in COUNTERS}}
-    return told | router_metrics()
-
-
-def router_metrics() -> set[str]:
-    return {f"{family.name}_total" for counter in ROUTER_COUNTERS for family in counter.describe()}
+    return {f"payagg_{name}" for name in gauges | histograms | {f"{name}_total" for name in COUNTERS}}
 
 
 def alerts() -> dict[str, dict[str, Any]]:
@@ -322,7 +278,6 @@ def test_alerts_and_the_dashboard_ask_for_metrics_that_there_are() -> None:
     alarming = {name for rule in alerts().values() for name in SELECTOR.findall(rule["expr"])}
     assert (on_it | alarming) - told_metrics() == set()
     # Only durations of single requests, by route, and what nobody can do anything about, are not on the dashboard.
-    assert router_metrics() - on_it == set()
     assert {f"payagg_{name}_total" for name in COUNTERS} - on_it == {
         "payagg_anomalies_total",
         "payagg_events_handed_on_total",

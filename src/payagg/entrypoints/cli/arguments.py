@@ -13,7 +13,6 @@ GROUPS = {
         "dev": "everything in one terminal, with demo data and a tour",
         "serve": "the API and, unless told not to, the worker",
         "worker": "deliveries, expiry, drains, reconciliation",
-        "route": "the router before several cells: sends each request to its own",
         "migrate": "bring the schema up to date",
     },
     "Set up": {
@@ -74,10 +73,6 @@ def parser() -> argparse.ArgumentParser:
     serve.add_argument("--no-worker", action="store_true", help="leave deliveries and sweeps to `payagg worker`")
 
     _command(commands, "worker")
-    route = _command(commands, "route")
-    route.add_argument("--host", default="127.0.0.1")
-    route.add_argument("--port", type=_port, default=8000)
-    route.add_argument("--workers", type=_count, default=1, help="processes that route requests")
     cell = _command(commands, "cell")
     cells = cell.add_subparsers(dest="action", required=True)
     listed_cells = cells.add_parser("list", help="each cell, and whether it has what the home cell has")

@@ -85,22 +85,6 @@ def _serve(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _route(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.entrypoints.process import http_server, server
-    from payagg.entrypoints.process.logs import configure_logs
-    from payagg.entrypoints.route.metrics import LOG_LINES_DROPPED
-    from payagg.entrypoints.route.process import ensure_cells, route, supervise_routers
-
-    ensure_cells(settings)
-    configure_logs(count_dropped=LOG_LINES_DROPPED.inc)
-    listener = http_server.listen(options.host, options.port)
-    if options.workers == 1:
-        server.run(route(settings, listener))
-    else:
-        server.run(supervise_routers(settings, listener, options.workers, os.environ))
-    return 0
-
-
 def _worker(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.entrypoints.process import server
 
@@ -130,7 +114,6 @@ COMMANDS: dict[str, Command] = {
     "dev": _dev,
     "serve": _serve,
     "worker": _worker,
-    "route": _route,
     "cell": cells.cell,
     "migrate": operators.migrate,
     "token": tokens.token,

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,26 +33,13 @@ async def supervise(
     with_worker: bool,
     environ: Mapping[str, str],
 ) -> None:
-    """The processes of `serve`, until SIGINT or SIGTERM, once the schema is current."""
+    """The processes of `serve`, until SIGINT or SIGTERM, once the schema is current. `environ` is theirs. SIGHUP
+    replaces each by a new one that is ready before the old one stops."""
     draining = asyncio.Event()
     stop = stop_on_signals(draining=draining, delay=settings.shutdown_delay.total_seconds())
     if not await schema_awaited(settings, database_url, listener, stop):
         return
     roles = ["web"] * workers + (["worker"] if with_worker else [])
-    await keep_processes(__name__, roles, listener, environ, stop, draining)
-
-
-async def keep_processes(
-    module: str,
-    roles: Sequence[str],
-    listener: socket.socket,
-    environ: Mapping[str, str],
-    stop: asyncio.Event,
-    draining: asyncio.Event,
-) -> None:
-    """One process for each of `roles`, until `stop`: `python -m module` with the role and the socket's descriptor, that
-    calls `handed_down` and `tell_ready`. `draining` comes some seconds before the stop. SIGHUP replaces each process
-    by a new one that is ready before the old one stops."""
     replacing = [asyncio.Event() for _ in roles]
 
     def replace_all() -> None:
@@ -60,7 +47,7 @@ async def keep_processes(
             event.set()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, replace_all)
-    keeper = ProcessKeeper(module, listener, environ, stop, draining)
+    keeper = ProcessKeeper(listener, environ, stop, draining)
     kept = (keeper.keep(role, event) for role, event in zip(roles, replacing, strict=True))
     await asyncio.gather(_close_after(listener, stop), *kept)
 
@@ -75,7 +62,6 @@ async def _close_after(listener: socket.socket, stop: asyncio.Event) -> None:
 class ProcessKeeper:
     """`stop` ends every process; `draining` comes some seconds before, when they are to say that they are not ready."""
 
-    module: str
     listener: socket.socket
     environ: Mapping[str, str]
     stop: asyncio.Event
@@ -120,7 +106,7 @@ class ProcessKeeper:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            self.module,
+            __name__,
             role,
             str(descriptor),
             stdin=asyncio.subprocess.PIPE,  # its end tells the child that we died

@@ -17,7 +17,7 @@ AnyRequest = Request[Any, Any, Any]
 
 def _refusal_page(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
     if refusal.cell is not None:
-        return errors.refusal_envelope(refusal)  # for the router; no payer sees it
+        return errors.refusal_envelope(refusal)  # for the home cell; no payer sees it
     return pages.refusal_page(services(request), refusal, errors.HTTP_STATUS[refusal.code.kind])
 
 

@@ -11,7 +11,6 @@ from payagg.domain.values import REFERENCE_SHAPE
 API = "/api/v1"
 _SECRET = re.compile(SECRET_PATTERN.strip("^$").encode())
 _BUSINESS = re.compile("biz_[0-9a-f]{32}")
-_REFERENCE_IN_BODY = re.compile(rb"(?<![A-Za-z0-9])([A-Z]{3})-[0-9]{8}-[A-Z0-9]{6}(?![A-Za-z0-9-])")
 _SCHEME = b"bearer "
 
 
@@ -21,11 +20,9 @@ class By(Enum):
     KEY = "key"
     BUSINESS = "business"
     REFERENCE = "reference"
-    EVENT = "event"  # a provider's: a look at its body may tell
     OWN_LIST = "own list"  # a merchant user's businesses, which may be in any cell
     CHOICE = "choice"  # an administrator's
-    HOME = "home"
-    NOWHERE = "nowhere"
+    HOME = "home"  # nothing
 
 
 @dataclass(frozen=True)
@@ -39,10 +36,8 @@ class Destination:
 def business_context(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Destination:
     """A key before a reference: whose key it is decides what it may read of any reference. A business before a
     reference for the same reason."""
-    if path.startswith("/internal/"):
-        return Destination(By.NOWHERE)
-    if path.startswith(f"{API}/webhooks/"):
-        return Destination(By.EVENT)
+    if path.startswith(("/internal/", f"{API}/webhooks/")):
+        return Destination(By.HOME)  # an event is handed on by what its body says
     if path.startswith(f"{API}/") and not path.startswith(f"{API}/public/"):
         digest = _key_digest(headers)
         if digest is not None:
@@ -61,12 +56,6 @@ def business_context(method: str, path: str, headers: Iterable[tuple[bytes, byte
         if chosen:
             return Destination(By.CHOICE, chosen[0].decode("latin-1"))
     return Destination(By.HOME)
-
-
-def prefix_in(body: bytes, known: Iterable[str]) -> str | None:
-    """The one cell that the references in `body` name; None where there is none, or several."""
-    found = {prefix.decode() for prefix in _REFERENCE_IN_BODY.findall(body)} & set(known)
-    return found.pop() if len(found) == 1 else None
 
 
 def _key_digest(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

@@ -6,7 +6,7 @@ from payagg.domain.errors import ErrorCode
 
 _AGAIN = "Wait for the seconds of `Retry-After`, then send the same request with the same idempotency key."
 REMEDIES: Final[dict[ErrorCode, str]] = {
-    ErrorCode.MISDIRECTED_REQUEST: "Send it to the router, which knows the way; or to the cell that the header names.",
+    ErrorCode.MISDIRECTED_REQUEST: "Send it to `PAYAGG_BASE_URL`, or to the cell that the header names.",
     ErrorCode.UNAUTHORIZED: "Send `Authorization: Bearer` with a token that has not expired.",
     ErrorCode.INVALID_API_KEY: "Use the secret key as it was shown, or generate a new one.",
     ErrorCode.FORBIDDEN: "Use the credential of this realm; business routes need an OWNER or ADMIN of the business.",

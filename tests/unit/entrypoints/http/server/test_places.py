@@ -1,0 +1,57 @@
+"""What of a request names the cell that it is for."""
+
+import pytest
+
+from payagg.domain.api_key import hash_secret
+from payagg.entrypoints.http.server.places import By, Destination, business_context
+
+KEY = "ssk_live_" + "a1" * 24
+BUSINESS = "biz_" + "0" * 32
+REFERENCE = "PBX-20250131-7K2M9X"
+WITH_KEY = [(b"authorization", b"Bearer " + KEY.encode())]
+BY_KEY = Destination(By.KEY, hash_secret(KEY).hex())
+HOME, BY_BUSINESS = Destination(By.HOME), Destination(By.BUSINESS, BUSINESS)
+BY_REFERENCE = Destination(By.REFERENCE, REFERENCE)
+
+
+@pytest.mark.parametrize(
+    ("path", "destination"),
+    [
+        ("/api/v1/payments/initiate", BY_KEY),
+        (f"/api/v1/payments/{REFERENCE}", BY_KEY),
+        ("/api/v1/events", BY_KEY),
+        (f"/api/v1/public/payments/{REFERENCE}/verify", BY_REFERENCE),
+        (f"/checkout/{REFERENCE}/launch", BY_REFERENCE),
+        ("/api/v1/webhooks/provider_a/live", HOME),
+        ("/docs/index.html", HOME),
+        ("/internal/cell/gateways", HOME),
+    ],
+)
+def test_a_key_goes_where_the_key_is(path: str, destination: Destination) -> None:
+    assert business_context("GET", path, WITH_KEY) == destination
+
+
+@pytest.mark.parametrize(
+    ("path", "destination"),
+    [
+        ("/api/v1/payments/context", HOME),
+        (f"/api/v1/payments/{REFERENCE}", HOME),
+        ("/api/v1/merchant/businesses", Destination(By.OWN_LIST)),
+        (f"/api/v1/merchant/businesses/{BUSINESS}/api-keys", BY_BUSINESS),
+        (f"/api/v1/merchant/businesses/{BUSINESS}/payments/{REFERENCE}/story", BY_BUSINESS),
+        (f"/api/v1/admin/businesses/{BUSINESS}", BY_BUSINESS),
+        (f"/api/v1/admin/payments/{REFERENCE}/story", BY_REFERENCE),
+        ("/api/v1/admin/businesses", HOME),
+        (f"/console/businesses/{BUSINESS}", BY_BUSINESS),
+        ("/checkout/PBX-20250131-7K2M9X-", HOME),
+    ],
+)
+def test_without_a_key_the_path_tells(path: str, destination: Destination) -> None:
+    assert business_context("GET", path, [(b"authorization", b"Bearer eyJ")]) == destination
+
+
+def test_an_administrator_chooses_a_cell_where_nothing_else_tells() -> None:
+    chosen = [(b"x-payagg-cell", b"PCX")]
+    assert business_context("GET", "/api/v1/admin/businesses", chosen) == Destination(By.CHOICE, "PCX")
+    assert business_context("GET", f"/api/v1/admin/businesses/{BUSINESS}", chosen) == Destination(By.BUSINESS, BUSINESS)
+    assert business_context("GET", "/api/v1/public/gateways/gw_a/logo", chosen) == HOME
