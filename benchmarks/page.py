@@ -84,7 +84,7 @@ def measured(browser: Browser, own: Deployment) -> dict[str, Opening]:
     wish = {"amount": 15_000_000, "callbackUrl": "https://shop.example/thanks"}
     reference = own.call("POST", "payments/initiate", headers=bearer(seed.secret(1)), json=wish)["reference"]
     address, public = f"{own.address}/checkout/{reference}", f"public/payments/{reference}"
-    context = browser.new_context(viewport=PHONE)  # type: ignore[arg-type]
+    context = browser.new_context(viewport=PHONE)
     try:
         found = {"the link, nothing in the cache": opened(context, address)}
         found["the link again"] = opened(context, address)

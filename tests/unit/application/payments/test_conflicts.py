@@ -47,8 +47,8 @@ class ConflictingStore(MemoryStore):
                 raise Conflict("another was quicker")
             self._tries = 0
 
-    async def add_payment(self, *arguments: Any) -> Any:
-        return await self._alone(MemoryStore.add_payment(self, *arguments))
+    async def add_payment(self, *arguments: Any, **named: Any) -> Any:
+        return await self._alone(MemoryStore.add_payment(self, *arguments, **named))
 
     async def begin_check(self, *arguments: Any) -> Any:
         return await self._alone(MemoryStore.begin_check(self, *arguments))
