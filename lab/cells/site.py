@@ -56,6 +56,8 @@ class CellSite:
         """HAProxy, or a cell's Postgres and its server with its worker; ready when this returns."""
         if name == FRONT:
             (file := self.folder / "haproxy.cfg").write_text(self.front_configuration())
+            written = self.command("cell", "map", "--out", str(self.folder))
+            assert written.returncode == 0, written.stderr
             self.processes.start(name, [program("haproxy"), "-db", "-f", str(file)])
         else:
             self.databases[name] = EmbeddedPostgres(self.folder / name)
@@ -70,8 +72,9 @@ class CellSite:
         guide = (ROOT / "docs" / "cells.md").read_text(encoding="utf-8")
         [shown] = re.findall(r"```text\n(frontend payagg\n.*?)```", guide, re.DOTALL)
         shown = shown.replace("bind :8000", f"bind 127.0.0.1:{self.ports[FRONT]}").replace(" check\n", "\n")
+        shown = shown.replace("/etc/haproxy/", f"{self.folder.absolute()}/")
         for name in NAMES:
-            shown = re.sub(rf"(server {name.lower()}) \S+", rf"\1 127.0.0.1:{self.ports[name]}", shown)
+            shown = re.sub(rf"(server {name}) \S+", rf"\1 127.0.0.1:{self.ports[name]}", shown)
         return f"{head}\n{shown}"
 
     def kill(self, cell: str) -> None:

@@ -83,7 +83,7 @@ def _add(options: argparse.Namespace, settings: Settings) -> int:
     faults = [fault for fault in _faults(name, new, home, cells) if not fault.startswith("gateways")]
     if faults:
         raise SettingsError("\n".join(f"{name}: {fault}." for fault in faults))
-    say("# Set this in every cell and router, the new one too, and restart them one by one.")
+    say("# Set this in every cell, the new one too, and for `payagg cell map`; restart them one by one.")
     say("PAYAGG_CELLS=" + ",".join(f"{one}={at}" for one, at in cells.origins.items()))
     return 0
 

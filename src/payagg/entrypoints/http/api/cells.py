@@ -1,5 +1,5 @@
-"""What cells, the router and operators ask of a cell. Outside the API and its description, reachable by whoever has
-the cells' secret, and there only where cells are set."""
+"""Routes for other cells and operators. Outside the API and its description, open to the cells' secret, and there only
+where cells are set."""
 
 import hashlib
 import hmac
