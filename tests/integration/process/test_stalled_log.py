@@ -20,7 +20,6 @@ from tests.support.processes import SECRETS, environment, is_ready, wait_until
 
 REQUESTS = 400  # their lines are more than a pipe holds
 STOP = FLUSH_SECONDS + 10  # seconds; nothing hangs but the log, and the machine may be slow
-CELLS = {"PAYAGG_CELLS": "PAY=http://127.0.0.1:9", "PAYAGG_CELL_SECRET": "s" * 32}
 
 
 @contextmanager
@@ -79,9 +78,9 @@ def test_a_server_whose_log_nobody_reads_answers_everybody_and_ends(database_url
     assert [line["flaw"] for line in lines if "flaw" in line] == ([flaw] if flaw else [])
 
 
-def test_processes_whose_log_takes_no_line_answer_and_end() -> None:
-    port = free_port()
-    with unread("route", "--port", str(port), "--workers", "2", filled=True, **CELLS) as (process, _):
+def test_processes_whose_log_takes_no_line_answer_and_end(database_url: str) -> None:
+    port, command = free_port(), ("serve", "--workers", "2", "--no-worker", "--port")
+    with unread(*command, str(port), filled=True, PAYAGG_DATABASE_URL=database_url) as (process, _):
         wait_until(lambda: is_ready(port))
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
             assert {client.get("/healthz").status_code for _ in range(REQUESTS)} == {200}
