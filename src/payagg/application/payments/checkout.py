@@ -279,7 +279,7 @@ class Checkout:
         found = await self.store.find_checkout(reference)
         if found is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-        return await self.settlement.view_for_events(found[0]), found[1]
+        return await self.settlement.store_expiry(found[0]), found[1]
 
 
 def _scenario(slug: str, command: ProcessPayment) -> str | None:

@@ -286,10 +286,10 @@ class Settlement:
             await tx.payments.note(after)
         return after
 
-    async def view_for_events(self, payment: Payment) -> Payment:
-        """The payment for the events list. One whose window has closed is stored as FAILED before anybody reads it: it
-        would open again if the database's clock was ahead and is set back. While the database takes no writes, the
-        sweep does it."""
+    async def store_expiry(self, payment: Payment) -> Payment:
+        """The payment for a reader. One whose window has closed is stored as FAILED before anybody reads it: it would
+        open again if the database's clock was ahead and is set back. While the database takes no writes, the payment
+        is returned as stored, and the sweep does it."""
         if not payment.is_expired(self.clock.now()):
             return payment
         try:

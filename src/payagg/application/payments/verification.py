@@ -55,7 +55,7 @@ class Verification:
         payment = found.payment
         attempt = next((a for a in found.attempts if a.state is AttemptState.HANDED_OFF), None)
         if attempt is None:
-            return _verified_view((await self.settlement.view_for_events(payment)).as_of(now), None)
+            return _verified_view((await self.settlement.store_expiry(payment)).as_of(now), None)
         seen = payment.as_of(now)
         # Refunds and disputes of a final payment are checked seldom, and are no part of this answer.
         every = VERIFY_FINAL_EVERY if seen.is_final else VERIFY_EVERY

@@ -141,6 +141,6 @@ async def test_without_the_database_a_claim_is_refused_and_an_expiry_waits_for_t
     with pytest.raises(Unavailable):
         await shop.process(payment.reference)
     shop.clock.move(CHECKOUT_TTL)
-    assert await shop.services.settlement.view_for_events(payment) is payment
+    assert await shop.services.settlement.store_expiry(payment) is payment
     store.is_down = False
-    assert (await shop.services.settlement.view_for_events(payment)).status is Status.FAILED
+    assert (await shop.services.settlement.store_expiry(payment)).status is Status.FAILED

@@ -9,6 +9,7 @@ from payagg.entrypoints.setting_kinds import Networks
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # The names under which a client is counted, each with the number of times that the limit holds for it.
 Counted = tuple[tuple[str, int], ...]
+ADDRESS_MAX = 64  # characters; an IPv6 address has 45 at most, and may name an interface
 SITE_TIMES = 10  # a /48 may have as much as ten of its /64s
 
 
@@ -43,9 +44,13 @@ def counted_as(address: Address | None) -> Counted:
     return (str(subnet), 1), (str(site), SITE_TIMES)
 
 
-@lru_cache(4096)  # a client asks again, and to read one takes as long as three limits
 def parse_address(text: str) -> Address | None:
     """The address, None where `text` is none; IPv4 within IPv6 (::ffff:192.0.2.1) is IPv4."""
+    return _parse(text) if len(text) <= ADDRESS_MAX else None
+
+
+@lru_cache(4096)  # parsing takes as long as three limits; the texts are others', so only short ones are kept
+def _parse(text: str) -> Address | None:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

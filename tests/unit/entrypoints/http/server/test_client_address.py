@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from payagg.entrypoints.http.server.client_address import SITE_TIMES, address_of, counted_as, parse_address
+from payagg.entrypoints.http.server.client_address import SITE_TIMES, _parse, address_of, counted_as, parse_address
 from payagg.entrypoints.http.server.connections import OpenConnections
 
 PROXIES = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
@@ -65,3 +65,10 @@ def test_connections_count_ipv6_clients_by_their_64_and_48() -> None:
     for peer in (*others[:-1], "2001:db8:1:1::0", "2001:db8:1:1:5::9", *["192.0.2.1"] * 3):
         state.leave(peer)
     assert not state._by_address
+
+
+def test_what_is_too_long_for_an_address_is_none_and_is_not_cached() -> None:
+    """Others write X-Forwarded-For, and a cache of thousands of long texts would be hundreds of megabytes."""
+    before = parse_address("203.0.113.7"), _parse.cache_info().currsize
+    assert parse_address("fe80::1%" + "x" * 60_000) is None
+    assert (parse_address("203.0.113.7"), _parse.cache_info().currsize) == before
