@@ -1,8 +1,8 @@
 """Calls from one cell, or from an operator, to another: JSON under /internal/cell, proven by the cells' secret."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -166,9 +166,13 @@ class HttpCells:
             cell, self._clients[cell].request(method, url, content=body, headers=dict(headers))
         )
 
-    async def _answer_of(self, cell: str, asking: Awaitable[httpx.Response]) -> httpx.Response:
+    async def _answer_of(self, cell: str, asking: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
+        # Whoever waits may be cancelled, the request is not: httpx 0.28 never gives back the place in the pool of one
+        # that is cancelled as it gets its connection. Its own timeouts end it.
+        task = asyncio.create_task(asking)
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            return await asking
+            return await asyncio.shield(task)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise Unavailable(f"the cell {cell} cannot be reached: {type(error).__name__}") from None
 
