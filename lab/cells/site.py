@@ -72,7 +72,7 @@ class CellSite:
         guide = (ROOT / "docs" / "cells.md").read_text(encoding="utf-8")
         [shown] = re.findall(r"```text\n(frontend payagg\n.*?)```", guide, re.DOTALL)
         shown = shown.replace("bind :8000", f"bind 127.0.0.1:{self.ports[FRONT]}").replace(" check\n", "\n")
-        shown = shown.replace("/etc/haproxy/", f"{self.folder.absolute()}/")
+        shown = shown.replace("/var/lib/payagg-maps/", f"{self.folder.absolute()}/")
         for name in NAMES:
             shown = re.sub(rf"(server {name}) \S+", rf"\1 127.0.0.1:{self.ports[name]}", shown)
         return f"{head}\n{shown}"

@@ -27,7 +27,7 @@ def configuration(world: CellWorld, port: int, folder: Path) -> str:
     guide = (ROOT / "docs" / "cells.md").read_text(encoding="utf-8")
     [shown] = re.findall(r"```text\n(frontend payagg\n.*?)```", guide, re.DOTALL)
     shown = shown.replace("bind :8000", f"bind 127.0.0.1:{port}").replace(" check\n", "\n")
-    shown = shown.replace("/etc/haproxy/", f"{folder}/")
+    shown = shown.replace("/var/lib/payagg-maps/", f"{folder}/")
     for name, own in world.cells.items():
         shown = re.sub(rf"(server {name}) \S+", rf"\1 {own.api.origin.removeprefix('http://')}", shown)
     return f"{head}\n{shown}"

@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
         "--out", type=Path, required=True, metavar="FOLDER", help="where the maps are, as haproxy.cfg says"
     )
     maps.add_argument("--haproxy", type=Path, metavar="SOCKET", help="bring this running HAProxy up to date as well")
-    maps.add_argument("--follow", action="store_true", help="again every 2 seconds, until SIGTERM")
+    maps.add_argument("--follow", action="store_true", help="again every 10 seconds, until SIGTERM")
     move = cells.add_parser(
         "move",
         help="move a business to another cell, whose database PAYAGG_TARGET_DATABASE_URL names; stopped, run it again",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from payagg.adapters.cells import HttpCells
     from payagg.application.ports.cells import CellNames
 
-FOLLOW_SECONDS = 2.0
+FOLLOW_SECONDS = 10.0  # what is newer goes to the home cell, which sends it on
 HAPROXY_SECONDS = 5.0
 LINES = 100  # of one command, which HAProxy takes up to 16 KB of
 Map = dict[str, str]
