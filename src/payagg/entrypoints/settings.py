@@ -26,7 +26,7 @@ class SettingsError(Exception):
 def setting(default: str | None, kind: SettingKind, meaning: str, *, unset: str = "none", secret: bool = False) -> Any:
     """One that the environment may set: `default` is its text there; where it is None, `unset` says what then holds.
 
-    A secret may also come from the file that the name with `_FILE` behind it gives, and is shown nowhere.
+    It may also come from the file that the name with `_FILE` behind it gives. A secret is shown nowhere.
     """
     value: Any = None
     if default is not None:
@@ -254,9 +254,9 @@ def variable(one: "dataclasses.Field[Any]") -> str:
 
 
 def variables() -> dict[str, "dataclasses.Field[Any]"]:
-    """Every name that the environment may hold; that of a secret's file leads to the secret's field."""
+    """Every name that the environment may hold; that of a setting's file leads to the setting's field."""
     named = {variable(one): one for one in FIELDS}
-    return named | {f"{name}_FILE": one for name, one in named.items() if one.metadata["secret"]}
+    return named | {f"{name}_FILE": one for name, one in named.items()}
 
 
 def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
@@ -285,7 +285,7 @@ def find_setting(environ: Mapping[str, str], one: "dataclasses.Field[Any]") -> t
     """The text of a setting, None where it is not set, and where it comes from. Raises SettingsError."""
     name = variable(one)
     text = environ.get(name, "").strip()
-    path = environ.get(f"{name}_FILE", "").strip() if one.metadata["secret"] else ""
+    path = environ.get(f"{name}_FILE", "").strip()
     if text and path:
         raise SettingsError(f"{name} and {name}_FILE are both set: leave one of them out.")
     if not path:

@@ -69,10 +69,13 @@ def test_bounds_are_held_at_both_ends() -> None:
             assert len(faults({f"PAYAGG_{name}": str(bad)})) == 1
 
 
-def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
+def test_a_setting_may_come_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(f"  {KEY}\n")
     assert read_settings({"PAYAGG_ENCRYPTION_KEYS_FILE": str(file)}).encryption_keys[0][0] == "k1"
+    file.with_name("cells").write_text("PAY=http://10.0.0.1:8000\n")
+    cells = read_settings({"PAYAGG_CELLS_FILE": str(file.with_name("cells")), "PAYAGG_CELL_SECRET": "s" * 32}).cells
+    assert cells == (("PAY", "http://10.0.0.1:8000"),)
     both = faults({"PAYAGG_ENCRYPTION_KEYS_FILE": str(file), "PAYAGG_ENCRYPTION_KEYS": KEY})
     assert both == ["PAYAGG_ENCRYPTION_KEYS and PAYAGG_ENCRYPTION_KEYS_FILE are both set: leave one of them out."]
     assert "cannot be read" in faults({"PAYAGG_JWT_KEY_FILE": str(tmp_path / "absent")})[0]
@@ -80,7 +83,6 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
     assert "is empty" in faults({"PAYAGG_JWT_KEY_FILE": str(tmp_path / "empty")})[0]
     (tmp_path / "bytes").write_bytes(b"\xff")
     assert "is not text" in faults({"PAYAGG_METRICS_TOKEN_FILE": str(tmp_path / "bytes")})[0]
-    assert faults({"PAYAGG_POOL_SIZE_FILE": str(file)})[0].startswith("PAYAGG_POOL_SIZE_FILE is not a setting")
 
 
 def test_a_pem_on_one_line_is_a_pem() -> None:
