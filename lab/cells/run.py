@@ -1,5 +1,5 @@
-"""Three cells and HAProxy under load: one cell is killed and comes back, events go to the wrong cell, and HAProxy's
-cost is taken beside the way without it."""
+"""Three cells and HAProxy under load: a cell and HAProxy are killed and come back, a fourth cell is added, events go to
+the wrong cell, and HAProxy's cost is taken beside the way without it."""
 
 import argparse
 import asyncio
@@ -16,7 +16,7 @@ import httpx
 import psutil
 import psycopg
 
-from lab.cells.site import FRONT, NAMES, CellSite, three_cells_running
+from lab.cells.site import ADDED, FRONT, NAMES, CellSite, three_cells_running
 from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
 from lab.kit.figures import RunSummary
 from lab.kit.judgement import wrongs
@@ -27,10 +27,12 @@ KILLED = "PBX"
 SHOPS = 3  # of each cell
 PAUSE = 0.1  # seconds between two journeys of one business
 EVENTS = 30  # of each cell
-ROUNDS, READS = 15, 200  # of both ways in turn
+ROUNDS, READS = 8, 256  # of both ways in turn, by
+CALLERS = (1, 16, 64)
 SECRET_KEY = "sk_test_" + "c" * 40
 COPY_SECONDS = 40
 AWAY = ("503", "502", "RemoteProtocolError")
+FRONT_AWAY = ("ConnectError", "ReadError", "WriteError", "RemoteProtocolError")
 
 
 @dataclass
@@ -80,60 +82,73 @@ async def gateways_copied(site: CellSite, client: httpx.AsyncClient) -> float:
     raise SystemExit(f"The gateways did not reach every cell: {done.stdout}{done.stderr}")
 
 
-async def cost(site: CellSite, shop: CellShop) -> tuple[float, float]:
-    """How many times as long a read takes through HAProxy, and the milliseconds of CPU that HAProxy spends on it:
-    rounds of both ways in turn, as the machine is not the same from one moment to the next."""
-    front = psutil.Process(site.processes.running[FRONT].pid)
-    before = sum(front.cpu_times()[:2])
-    times: dict[str, list[float]] = {shop.cell: [], FRONT: []}
-    for _ in range(ROUNDS + 1):
-        for name, took in times.items():
-            async with a_client(site.ports[name]) as client:
-                each = []
-                for _ in range(READS):
-                    began = time.perf_counter()
-                    (await client.get("payments/context", headers=shop.buyer.key)).raise_for_status()
-                    each.append(time.perf_counter() - began)
-            took.append(statistics.median(each))
-    direct, through = (took[1:] for took in times.values())  # the first warms both up
-    spent = (sum(front.cpu_times()[:2]) - before) * 1000 / READS / (ROUNDS + 1)
-    return statistics.median(b / a for a, b in zip(direct, through, strict=True)), spent
+async def cost(site: CellSite, shop: CellShop, callers: int) -> tuple[float, float]:
+    """How many times as long a read takes through HAProxy, with so many callers, and the milliseconds of CPU that HAProxy
+    spends on it: rounds of both ways in turn, as the machine is not the same from one moment to the next."""
+    front = psutil.Process(site.processes.running[FRONT].pid).children()
+
+    async def seconds(port: int) -> float:
+        async def reads(client: httpx.AsyncClient) -> None:
+            for _ in range(READS // callers):
+                (await client.get("payments/context", headers=shop.buyer.key)).raise_for_status()
+
+        async with a_client(port) as client:
+            began = time.perf_counter()
+            await asyncio.gather(*(reads(client) for _ in range(callers)))
+            return time.perf_counter() - began
+
+    def spent() -> float:
+        return sum(sum(one.cpu_times()[:2]) for one in front)
+
+    before, ratios = spent(), []
+    for _ in range(ROUNDS):
+        direct = await seconds(site.ports[shop.cell])
+        ratios.append(await seconds(site.ports[FRONT]) / direct)
+    return statistics.median(ratios), (spent() - before) * 1000 / READS / ROUNDS
 
 
 async def phase(site: CellSite, shops: list[CellShop], name: str, seconds: float) -> dict[str, Phase]:
-    """What became of the requests of each cell."""
-    phases = {cell: Phase(f"{name}: {cell}") for cell in NAMES}
+    """What became of the requests of each cell while that happened."""
+    phases = {cell: Phase(f"{name}: {cell}") for cell in site.cells}
     for shop in shops:
         shop.buyer.phase = phases[shop.cell]
     loads = [Load(shop.journey(name), PAUSE) for shop in shops]
     async with loaded(*loads):
-        if name.endswith("killed"):
-            await asyncio.sleep(seconds / 5)
-            await asyncio.to_thread(site.kill, KILLED)
-        elif name.endswith("back"):
-            await asyncio.to_thread(site.start, KILLED)
+        await asyncio.sleep(seconds / 5)
+        for act in ACTS[name]:
+            await asyncio.to_thread(act, site)
         await asyncio.sleep(seconds)
     return phases
 
 
-def judged(tally: RunSummary, phases: dict[str, Phase], *, is_whole: bool) -> int:
+ACTS: dict[str, tuple[Callable[[CellSite], None], ...]] = {
+    "three cells": (),
+    f"{KILLED} killed": (lambda site: site.kill(KILLED),),
+    f"{KILLED} back": (lambda site: site.start(KILLED),),
+    f"{FRONT} killed": (lambda site: site.kill(FRONT), lambda site: site.start(FRONT)),
+    f"{ADDED} added": (CellSite.add,),
+    "four cells": (),
+}
+
+
+def judged(tally: RunSummary, phases: dict[str, Phase], name: str) -> int:
     """Other cells' businesses lose nothing, and the killed cell's are told 503 and nothing else, but for a request that
     HAProxy had sent it already: 502, or a connection that ends. How often."""
-    unavailable = 0
+    refused = 0
     for cell, found in phases.items():
-        away = sum(count for what, count in found.failed.items() if what.startswith(AWAY))
-        allowed = away if cell == KILLED and not is_whole else 0
+        away = FRONT_AWAY if name.startswith(FRONT) else AWAY if name.startswith(KILLED) and cell == KILLED else ()
+        allowed = sum(count for what, count in found.failed.items() if what.startswith(away))
         wrong = [f"{found.failed.total() - allowed} requests failed"] if found.failed.total() > allowed else []
         tally.line(str(found), wrong + ["nothing was answered"] * (not found.good))
-        unavailable += away
-    return unavailable
+        refused += allowed
+    return refused
 
 
 async def events_once(site: CellSite, shops: list[CellShop]) -> dict[str, int]:
     """How many events of each cell are in its inbox once and in no other, after each was sent to both other cells."""
-    sent: dict[str, list[bytes]] = {name: [] for name in NAMES}
+    sent: dict[str, list[bytes]] = {name: [] for name in site.cells}
     async with a_client(0) as client:
-        for at, name in enumerate(NAMES):
+        for name in site.cells:
             buyer = next(shop.buyer for shop in shops if shop.cell == name)
             for number in range(EVENTS):
                 buyer.asked.add(f"event {number}")
@@ -144,21 +159,21 @@ async def events_once(site: CellSite, shops: list[CellShop]) -> dict[str, int]:
                 whole = {"event": "charge.failed", "data": data | {"amount": 5000, "currency": "NGN"}}
                 sent[name].append(body := json.dumps(whole).encode())
                 signature = hmac.new(SECRET_KEY.encode(), body, hashlib.sha512).hexdigest()
-                for wrong in (NAMES[(at + 1) % 3], NAMES[(at + 2) % 3]):
+                for wrong in (other for other in site.cells if other != name):
                     address = f"{site.origin(wrong)}/api/v1/webhooks/provider_a/sandbox"
                     headers = {"x-provider_a-signature": signature}
                     (await client.post(address, content=body, headers=headers)).raise_for_status()
     inboxes: dict[str, list[bytes]] = {}
-    for name in NAMES:
+    for name in site.cells:
         with psycopg.connect(site.databases[name].url) as connection:
             rows = connection.execute("SELECT digest FROM inbox").fetchall()
         inboxes[name] = [bytes(digest) for (digest,) in rows]
-    once = {name: [int(cell == name) for cell in NAMES] for name in NAMES}
     return {
         name: sum(
-            [inboxes[cell].count(hashlib.sha256(body).digest()) for cell in NAMES] == once[name] for body in sent[name]
+            all(inboxes[cell].count(hashlib.sha256(body).digest()) == (cell == name) for cell in site.cells)
+            for body in sent[name]
         )
-        for name in NAMES
+        for name in site.cells
     }
 
 
@@ -168,9 +183,11 @@ async def tried(site: CellSite, tally: RunSummary, seconds: float) -> dict[str, 
     async with a_client(0, base_url=f"{site.origin()}/api/v1") as client:
         copied = await gateways_copied(site, client)
         shops = [await opened(client, name, number) for name in NAMES for number in range(SHOPS)]
-        slower, front_ms = await cost(site, shops[0])
-        for name in ("three cells", f"{KILLED} killed", f"{KILLED} back"):
-            unavailable += judged(tally, await phase(site, shops, name, seconds), is_whole=name == "three cells")
+        costs = [await cost(site, shops[0], callers) for callers in CALLERS]
+        for name in ACTS:
+            if ADDED in site.cells:
+                shops += [await opened(client, ADDED, number) for number in range(SHOPS)]
+            unavailable += judged(tally, await phase(site, shops, name, seconds), name)
         arrived = await events_once(site, shops)
     for cell, count in arrived.items():
         tally.line(f"{cell}: {count} of {EVENTS} events arrived once", ["some did not"] * (count != EVENTS))
@@ -187,8 +204,8 @@ async def tried(site: CellSite, tally: RunSummary, seconds: float) -> dict[str, 
         "journeys": journeys,
         "unavailable": unavailable,
         "events": sum(arrived.values()),
-        "slower": round(slower, 1),
-        "front_ms": round(front_ms, 2),
+        "slower": ", ".join(f"{ratio:.2f}" for ratio, _ in costs),
+        "front_ms": ", ".join(f"{spent:.2f}" for _, spent in costs),
         "copied": round(copied),
     }
 

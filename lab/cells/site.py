@@ -1,13 +1,14 @@
-"""Three cells as an operator runs them, each with a Postgres of its own, and HAProxy before them."""
+"""Cells as an operator runs them, each with a Postgres of its own, and HAProxy before them with maps that are kept current."""
 
 import contextlib
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.kit.processes import PAYAGG, STOP_SECONDS, Processes, until
+from lab.kit.processes import PAYAGG, STOP_SECONDS, Processes, signalled, until
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from tests.support.machine import ROOT, program
@@ -15,20 +16,26 @@ from tests.support.ports import free_port
 from tests.support.processes import SECRETS, environment, is_ready
 
 NAMES = ("PAY", "PBX", "PCX")
-FRONT = "haproxy"
+ADDED = "PDX"
+FRONT, MAPS = "haproxy", "maps"
 
 
 @dataclass
 class CellSite:
-    """`ports`: of each cell's server and HAProxy's."""
+    """`ports`: of each cell's server and HAProxy's. `cells` are those in the list that all of them read."""
 
     processes: Processes
     ports: dict[str, int]
+    cells: tuple[str, ...] = NAMES
     databases: dict[str, EmbeddedPostgres] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
         return self.processes.folder
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "admin.sock"
 
     def origin(self, name: str = FRONT) -> str:
         return f"http://127.0.0.1:{self.ports[name]}"
@@ -36,7 +43,7 @@ class CellSite:
     def environ(self, cell: str = "") -> dict[str, str]:
         """What every cell and the commands share, and what is the cell's own."""
         settings = SECRETS | {
-            "PAYAGG_CELLS": ",".join(f"{name}={self.origin(name)}" for name in NAMES),
+            "PAYAGG_CELLS_FILE": str(self.folder / "cells"),
             "PAYAGG_CELL_SECRET": "a-secret-between-the-cells-of-this-run",
             "PAYAGG_BASE_URL": self.origin(),
             "PAYAGG_TRUSTED_PROXIES": "127.0.0.0/8",
@@ -53,34 +60,62 @@ class CellSite:
         return environment(**settings)
 
     def start(self, name: str) -> None:
-        """HAProxy, or a cell's Postgres and its server with its worker; ready when this returns."""
+        """HAProxy, or a cell's Postgres and its servers with their worker; ready when this returns."""
         if name == FRONT:
             (file := self.folder / "haproxy.cfg").write_text(self.front_configuration())
-            written = self.command("cell", "map", "--out", str(self.folder))
-            assert written.returncode == 0, written.stderr
-            self.processes.start(name, [program("haproxy"), "-db", "-f", str(file)])
+            self.processes.start(name, [program("haproxy"), "-W", "-db", "-f", str(file)])
         else:
-            self.databases[name] = EmbeddedPostgres(self.folder / name)
+            port, self.databases[name] = str(self.ports[name]), EmbeddedPostgres(self.folder / name)
             self.databases[name].start()
             migrate(self.databases[name].url)
-            self.processes.start(name, [*PAYAGG, "serve", "--port", str(self.ports[name])], self.environ(name))
+            self.processes.start(name, [*PAYAGG, "serve", "--workers", "2", "--port", port], self.environ(name))
         until(lambda: is_ready(self.ports[name]), f"{name} ready")
 
     def front_configuration(self) -> str:
         """Of docs/cells.md, behind what deploy/haproxy.cfg begins with."""
-        head = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8").partition("\nfrontend ")[0]
+        whole = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
+        checks = re.findall(r"    (?:option httpchk|http-check|default-server) .*\n", whole)
+        head = "".join([whole.partition("\nfrontend ")[0], "\n", *checks])
+        head = head.replace("global\n", f"global\n    stats socket {self.socket} mode 600 level admin\n", 1)
         guide = (ROOT / "docs" / "cells.md").read_text(encoding="utf-8")
         [shown] = re.findall(r"```text\n(frontend payagg\n.*?)```", guide, re.DOTALL)
-        shown = shown.replace("bind :8000", f"bind 127.0.0.1:{self.ports[FRONT]}").replace(" check\n", "\n")
+        shown = shown.replace("bind :8000", f"bind 127.0.0.1:{self.ports[FRONT]}")
         shown = shown.replace("/var/lib/payagg-maps/", f"{self.folder.absolute()}/")
-        for name in NAMES:
+        for name in self.cells:
+            if name not in NAMES:
+                shown += f"backend {name}\n    server {name} - check\n"
             shown = re.sub(rf"(server {name}) \S+", rf"\1 127.0.0.1:{self.ports[name]}", shown)
         return f"{head}\n{shown}"
 
-    def kill(self, cell: str) -> None:
-        """Its server at once, then its database."""
-        self.processes.kill(cell)
-        self.databases.pop(cell).stop()
+    def list_cells(self, *cells: str) -> None:
+        self.cells = cells
+        (self.folder / "cells").write_text(",".join(f"{name}={self.origin(name)}" for name in cells))
+
+    def follow_maps(self) -> None:
+        """Writes the maps, and has a process keep them current."""
+        self.processes.kill(MAPS)
+        words = ("cell", "map", "--out", str(self.folder))
+        written = self.command(*words)
+        assert written.returncode == 0, written.stderr
+        self.processes.start(MAPS, [*PAYAGG, *words, "--haproxy", str(self.socket), "--follow"], self.environ())
+
+    def add(self) -> None:
+        """A fourth cell, without a stop of what runs."""
+        self.list_cells(*NAMES, ADDED)
+        self.start(ADDED)
+        for name in NAMES:
+            self.processes.running[name].send_signal(signal.SIGHUP)
+        until(lambda: self.command("cell", "list").returncode == 0, "every cell has the same gateways")
+        (self.folder / "haproxy.cfg").write_text(self.front_configuration())
+        self.processes.running[FRONT].send_signal(signal.SIGUSR2)
+        self.follow_maps()
+
+    def kill(self, name: str) -> None:
+        """HAProxy, or a cell's servers at once, then its database."""
+        signalled([self.processes.running[name].pid])
+        self.processes.kill(name)
+        if name in self.databases:
+            self.databases.pop(name).stop()
 
     def command(self, *words: str, cell: str = "") -> "subprocess.CompletedProcess[str]":
         environ = self.environ(cell)
@@ -91,11 +126,14 @@ class CellSite:
 
 @contextlib.contextmanager
 def three_cells_running(folder: Path) -> Iterator[CellSite]:
-    site = CellSite(Processes(folder), {name: free_port() for name in (*NAMES, FRONT)})
+    site = CellSite(Processes(folder), {name: free_port() for name in (*NAMES, ADDED, FRONT)})
+    site.list_cells(*NAMES)
     try:
         with site.processes:
-            for name in (*NAMES, FRONT):
+            for name in NAMES:
                 site.start(name)
+            site.follow_maps()
+            site.start(FRONT)
             yield site
     finally:
         for database in site.databases.values():

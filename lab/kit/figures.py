@@ -16,8 +16,9 @@ BEGIN, END = "<!-- figures: written by `make lab` from lab/figures.json -->", "<
 # What a run of that name is told as.
 WORDS = {
     "attack": "{holds} of {all} hold",
-    "cells": "{journeys:,} journeys, {unavailable} requests refused, all of the killed cell; {events} of 90 misdirected events "
-    "kept once; HAProxy makes a read {slower} times as long, by {front_ms} ms of its CPU",
+    "cells": "{journeys:,} journeys, {unavailable} requests refused, all of the killed cell or HAProxy, none while a fourth cell came; "
+    "{events} of 120 misdirected events kept once; HAProxy makes a read {slower} times as long at 1, 16 and 64 callers, by "
+    "{front_ms} ms of its CPU",
     "coverage": "{share} % of the lines and branches of {modules} modules",
     "crashes": "{holds} of {all} hold",
     "defects": "{holds} of {all} caught",
