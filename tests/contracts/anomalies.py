@@ -184,6 +184,17 @@ class AnomalyContract:
             found = await tx.adjustments.page(AdjustmentFilter("biz_1", SANDBOX), 1)
         assert found == [Adjustment(won.id, a_reference(1), AdjustmentKind.DISPUTE, 150000, "won", NOW + MINUTE)]
 
+    async def test_a_dispute_whose_opening_arrives_late_stays_as_it_ended(self, store: Store) -> None:
+        lost = a_fact(11, AnomalyKind.DISPUTE, disputeId="1", state="lost", amounts=[70])
+        late = a_fact(21, AnomalyKind.DISPUTE, NOW + MINUTE, disputeId="1", state="opened", amounts=[70])
+        reminded = [a_fact(number, AnomalyKind.DISPUTE, disputeId="2", state="opened") for number in (12, 22)]
+        await kept(store, lost, late, *reminded)
+        assert await adjusted(store) == [12, 11]
+        assert await adjusted(store, needs_attention=True) == [12]
+        async with store.begin() as tx:
+            (total,) = await tx.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
+        assert (total.count, total.effect) == (2, -70)
+
     async def test_what_needs_attention_does_until_it_is_worked_off(self, store: Store) -> None:
         kinds = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE, AnomalyKind.NO_EVIDENCE, AnomalyKind.MISMATCH)
         facts = [a_fact(10 + number, kind, reason="R") for number, kind in enumerate(kinds, 1)]

@@ -17,15 +17,18 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 from payagg.domain.values import Environment
 
-# A dispute counts by its latest fact, a mismatch only when money came.
+# A dispute counts by its latest end, before one by its opening; a mismatch only when money came.
 _IS_ADJUSTMENT = """
     a.event_sequence IS NOT NULL
     AND (a.kind IN ('LATE_REVERSAL', 'PARTIAL_REFUND', 'LATE_SUCCESS', 'SECOND_CHARGE')
          OR (a.kind IN ('MISMATCH', 'NO_EVIDENCE') AND a.details ? 'reason')
          OR (a.kind = 'DISPUTE' AND (coalesce(a.details ->> 'disputeId', '') = '' OR NOT EXISTS (
-             SELECT FROM anomalies later
-             WHERE later.reference = a.reference AND later.id > a.id AND later.kind = 'DISPUTE'
-             AND later.event_sequence IS NOT NULL AND later.details ->> 'disputeId' = a.details ->> 'disputeId'))))
+             SELECT FROM anomalies other
+             WHERE other.reference = a.reference AND other.kind = 'DISPUTE'
+             AND other.event_sequence IS NOT NULL AND other.details ->> 'disputeId' = a.details ->> 'disputeId'
+             AND CASE WHEN other.details ->> 'state' = 'opened'
+                      THEN a.details ->> 'state' = 'opened' AND other.id < a.id
+                      ELSE a.details ->> 'state' = 'opened' OR other.id > a.id END))))
 """
 _COLUMNS = ", ".join(f"a.{name}" for name in ANOMALY.names)
 # The condition repeats the partial index's text: only then does the planner use it.
