@@ -66,17 +66,18 @@ def _page(needs_attention: bool, is_after: bool, columns: str) -> Statement:
 
 @cache
 def _totals(has_business: bool) -> Statement:
-    """By day, kind of anomaly and state. An id begins with its instant, so the days bound the read."""
+    """By day, kind of anomaly, state and whether the payments are REVERSED. An id begins with its instant, so the days
+    bound the read."""
     return Statement(
         f"""
-        SELECT CAST(timezone('UTC', a.at) AS date), a.kind, coalesce(a.details ->> 'state', ''), count(*),
-               coalesce(sum({_AMOUNT}), 0)
+        SELECT CAST(timezone('UTC', a.at) AS date), a.kind, coalesce(a.details ->> 'state', ''),
+               p.status = 'REVERSED', count(*), coalesce(sum({_AMOUNT}), 0)
         FROM anomalies a JOIN payments p ON p.reference = a.reference
         WHERE {"a.business_id = :business_id" if has_business else "a.business_id IS NOT NULL"}
         AND a.environment = ANY (CAST(:environments AS text[])) AND a.id >= :first AND a.id < :last
         AND a.at >= CAST(:since AS timestamptz) AND a.at < CAST(:until AS timestamptz)
         AND {_IS_ADJUSTMENT}
-        GROUP BY 1, 2, 3
+        GROUP BY 1, 2, 3, 4
         """,
         reads=True,
     )
@@ -116,4 +117,4 @@ class PostgresAdjustments:
             until=wanted.until or LATEST,
             **_ids_within(wanted),
         )
-        return added_up((day, AnomalyKind(kind), state, count, int(amount)) for day, kind, state, count, amount in rows)
+        return added_up((day, AnomalyKind(kind), *own, count, int(amount)) for day, kind, *own, count, amount in rows)
