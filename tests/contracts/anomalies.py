@@ -13,9 +13,10 @@ from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
 from payagg.application.ports.store import Store
 from payagg.domain.adjustment import Adjustment, AdjustmentKind, AdjustmentTotal
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
+from payagg.domain.payment import Trigger
 from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment
-from tests.contracts.payment_search import a_reference
+from tests.contracts.payment_search import a_reference, added
 
 FIRST = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amounts": [1], "word": "success"}, NOW, 3)
 SECOND = Anomaly("anm_2", None, AnomalyKind.UNKNOWN_REFERENCE, "event:provider_a", {}, NOW + timedelta(minutes=1))
@@ -184,6 +185,17 @@ class AnomalyContract:
             found = await tx.adjustments.page(AdjustmentFilter("biz_1", SANDBOX), 1)
         assert found == [Adjustment(won.id, a_reference(1), AdjustmentKind.DISPUTE, 150000, "won", NOW + MINUTE)]
 
+    async def test_a_dispute_whose_opening_arrives_late_stays_as_it_ended(self, store: Store) -> None:
+        lost = a_fact(11, AnomalyKind.DISPUTE, disputeId="1", state="lost", amounts=[70])
+        late = a_fact(21, AnomalyKind.DISPUTE, NOW + MINUTE, disputeId="1", state="opened", amounts=[70])
+        reminded = [a_fact(number, AnomalyKind.DISPUTE, disputeId="2", state="opened") for number in (12, 22)]
+        await kept(store, lost, late, *reminded)
+        assert await adjusted(store) == [12, 11]
+        assert await adjusted(store, needs_attention=True) == [12]
+        async with store.begin() as tx:
+            (total,) = await tx.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
+        assert (total.count, total.effect) == (2, -70)
+
     async def test_what_needs_attention_does_until_it_is_worked_off(self, store: Store) -> None:
         kinds = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE, AnomalyKind.NO_EVIDENCE, AnomalyKind.MISMATCH)
         facts = [a_fact(10 + number, kind, reason="R") for number, kind in enumerate(kinds, 1)]
@@ -192,6 +204,23 @@ class AnomalyContract:
         closed = [one.close("ada", "Done.", NOW) for one in (*closed, a_fact(26, AnomalyKind.DISPUTE, state="opened"))]
         await kept(store, *facts, refund, dispute, *closed)
         assert await adjusted(store, needs_attention=True) == [26, 16, 14, 13, 12, 11]
+
+    async def test_what_came_and_went_back_of_a_reversed_payment_adds_nothing(self, store: Store) -> None:
+        """A provider may send the refund first and the success it refunds later: no money is left of both."""
+        await added(store, 1, Trigger.REVERSE)
+        await added(store, 2, Trigger.FAIL)
+        for number in (1, 2):
+            late = a_fact(number, AnomalyKind.LATE_SUCCESS, amounts=[150000])
+            part = a_fact(10 + number, AnomalyKind.PARTIAL_REFUND, amounts=[5000])
+            await kept(store, late, part)
+        await kept(store, a_fact(21, AnomalyKind.SECOND_CHARGE, amounts=[150000]))
+        async with store.begin() as tx:
+            found = await tx.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
+        assert {(total.kind, total.count, total.amount, total.effect) for total in found} == {
+            (AdjustmentKind.LATE_SUCCESS, 2, 300000, 150000),
+            (AdjustmentKind.REFUND, 2, 10000, -5000),
+            (AdjustmentKind.SECOND_CHARGE, 1, 150000, 150000),
+        }
 
     async def test_adjustments_add_up_by_their_own_day_and_kind_as_the_domain_counts_them(self, store: Store) -> None:
         midnight = NOW.replace(hour=0, minute=0, second=0, microsecond=0)

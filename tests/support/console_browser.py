@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from html.parser import HTMLParser
 
 import httpx
 
@@ -29,6 +30,13 @@ class Browser:
         self.page = await self.open(answer.headers["location"]) if answer.status_code == 303 else answer
         return self.page
 
+    def fields(self, path: str) -> dict[str, str]:
+        """What the open page's form to `path` sends untouched."""
+        form = _Form(path)
+        form.feed(self.page.text)
+        assert form.values, self.page.text
+        return form.values
+
     @property
     def form_token(self) -> str:
         found = re.search(r'name="form_token" value="([^"]+)"', self.page.text)
@@ -46,6 +54,21 @@ class Browser:
         await self.send("/console/admin/sign-in", token=admin_token())
         assert self.page.url.path == "/console/admin/gateways", self.page.text
         return self
+
+
+class _Form(HTMLParser):
+    """The inputs of the first form whose action is `path`, without unchecked boxes."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path, self.is_inside, self.values = path, False, dict[str, str]()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag == "form":
+            self.is_inside = found.get("action") == self.path and not self.values
+        elif tag == "input" and self.is_inside and (found.get("type") != "checkbox" or "checked" in found):
+            self.values[str(found["name"])] = found.get("value") or ("on" if found.get("type") == "checkbox" else "")
 
 
 def base_of(shop: Shop, environment: str = "sandbox") -> str:

@@ -126,13 +126,18 @@ def adjustments_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjust
     return list(found.values())
 
 
-def added_up(groups: Iterable[tuple[date, AnomalyKind, str, int, int]]) -> list[AdjustmentTotal]:
-    """Totals by day and kind from groups that are finer: day, kind of anomaly, state, how many, sum of amounts."""
+# Of a REVERSED payment, whose status says already that they came and went back.
+IN_STATUS = (AdjustmentKind.REFUND, AdjustmentKind.LATE_SUCCESS)
+
+
+def added_up(groups: Iterable[tuple[date, AnomalyKind, str, bool, int, int]]) -> list[AdjustmentTotal]:
+    """Totals by day and kind from groups that are finer: day, kind of anomaly, state, whether the payments are
+    REVERSED, how many, sum of amounts."""
     totals: dict[tuple[date, AdjustmentKind], AdjustmentTotal] = {}
-    for day, of_anomaly, state, count, amount in groups:
+    for day, of_anomaly, state, is_reversed, count, amount in groups:
         kind = KIND_FOR[of_anomaly]
         before = totals.get((day, kind), AdjustmentTotal(day, kind, 0, 0, 0))
-        effect = before.effect + effect_of(kind, state, amount)
+        effect = before.effect + (0 if is_reversed and kind in IN_STATUS else effect_of(kind, state, amount))
         totals[day, kind] = AdjustmentTotal(day, kind, before.count + count, before.amount + amount, effect)
     order = {kind: number for number, kind in enumerate(AdjustmentKind)}
     return sorted(totals.values(), key=lambda total: (total.day, order[total.kind]))

@@ -72,6 +72,13 @@ def _url(text: str, schemes: tuple[str, ...]) -> str:
     return ascii_url(text.rstrip("/"))
 
 
+def _base_url(text: str) -> str:
+    """Paths are put behind it."""
+    if "?" in text or "#" in text:
+        raise ValueError
+    return _url(text, ("http", "https"))
+
+
 def _key_set(text: str) -> str:
     return _issuer(text) if "://" in text else text
 
@@ -155,6 +162,7 @@ PREFIX = matching("[A-Z]{3}", "three letters A-Z")
 SLUG = matching(
     rf"(?=.{{2,50}}\Z){OPTION_SLUG_PATTERN.strip('^$')}", "2 to 50 of a-z, 0-9 and single hyphens or underscores"
 )
+BASE_URL = SettingKind("an http or https address without a query or fragment", _base_url)
 WEB_ADDRESS = SettingKind("an http or https address", lambda text: _url(text, ("http", "https")))
 NETWORKS = several(ipaddress.ip_network, "networks, for example 10.0.0.0/8")
 NAME_SERVERS = several(_name_server, "addresses, for example 9.9.9.9,[2620:fe::fe]:53")

@@ -92,7 +92,7 @@ class Settings:
     state_dir: Path = setting(".payagg", kinds.PATH, "where the embedded Postgres, logos and dev's keys live")
     base_url: str = setting(
         "http://127.0.0.1:8000",
-        kinds.WEB_ADDRESS,
+        kinds.BASE_URL,
         "origin of checkout links, https wherever others can reach it; never taken from a request;"
         " `dev` answers under its host's name and loopback names alone",
     )

@@ -413,6 +413,31 @@ async def test_every_page_keeps_its_headers_and_refuses_odd_addresses_as_a_page(
             assert answer.headers["content-type"].startswith("text/html"), path
 
 
+async def test_a_form_changes_only_what_its_sender_changed(api: Api) -> None:
+    """Two people have one page open; the second to save must not undo what the first did."""
+    shop = await api.open_shop()
+    endpoint = await api.add_endpoint(shop, "https://shop.example/hooks")
+    merchant, admin = await Browser(api).sign_in(shop), await Browser(api).sign_in_as_admin()
+    await admin.send("/console/admin/gateways", slug="two-people", name="Two people")
+    base, gateway = base_of(shop), admin.page.url.path
+    option, hook = f"{base}/checkout/gw_provider_a", f"{base}/webhooks/{endpoint['id']}"
+    rows: list[tuple[Browser, str, str, dict[str, str | None], dict[str, str | None]]] = [
+        (merchant, f"{base}/checkout", option, {"is_enabled": None}, {"display_name": "Card"}),
+        (merchant, hook, hook, {"url": "https://shop.example/new"}, {"event:payment.success": "on"}),
+        (merchant, hook, hook, {"event:payment.failed": "on"}, {"description": "Ours"}),
+        (admin, gateway, gateway, {"name": "Transfer"}, {"display_order": "7"}),
+    ]
+    for visitor, page, form, first, second in rows:
+        await visitor.open(page)
+        opened = visitor.fields(form)
+        for own in (first, second):
+            sent = {name: value for name, value in {**opened, **own}.items() if value is not None}
+            assert (await visitor.send(form, headers=SAME_ORIGIN, **sent)).status_code == 200
+        shown = visitor.fields(form)
+        for name, value in {**first, **second}.items():
+            assert shown.get(name) == value, form
+
+
 async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> None:
     browser = await Browser(api).sign_in_as_admin()
     await browser.open("/console/admin/gateways/gw_provider_a")

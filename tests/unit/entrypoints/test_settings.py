@@ -160,6 +160,13 @@ def test_payers_links_are_https_wherever_the_public_can_follow_them(base_url: st
         check_for_serving(read_settings(environ))
 
 
+@pytest.mark.parametrize("end", ["?shop=1", "/a?", "#top", "/#"])
+def test_an_address_that_paths_are_put_behind_has_no_query_or_fragment(end: str) -> None:
+    assert read_settings({"PAYAGG_BASE_URL": "https://pay.example.com/a/"}).base_url == "https://pay.example.com/a"
+    with pytest.raises(SettingsError, match="address without a query or fragment"):
+        read_settings({"PAYAGG_BASE_URL": f"https://pay.example.com{end}"})
+
+
 def test_name_servers_are_addresses() -> None:
     given = read_settings({"PAYAGG_NAME_SERVERS": "9.9.9.9, [2620:fe::fe],127.0.0.1:5353,[::1]:5353"}).name_servers
     assert given == (("9.9.9.9", 53), ("2620:fe::fe", 53), ("127.0.0.1", 5353), ("::1", 5353))

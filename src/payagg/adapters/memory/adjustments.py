@@ -9,7 +9,7 @@ from payagg.adapters.memory.state import State
 from payagg.application.ports.reports import AdjustmentFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, told_of
 from payagg.domain.anomaly import Anomaly
-from payagg.domain.payment import Payment
+from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 
 
@@ -30,7 +30,14 @@ class MemoryAdjustments:
     async def totals(self, wanted: PaymentFilter) -> list[AdjustmentTotal]:
         since, until = wanted.since or EARLIEST, wanted.until or LATEST
         return added_up(
-            (one.at.astimezone(UTC).date(), self.state.anomalies[one.id].kind, one.state, 1, one.amount or 0)
+            (
+                one.at.astimezone(UTC).date(),
+                self.state.anomalies[one.id].kind,
+                one.state,
+                payment.status is Status.REVERSED,
+                1,
+                one.amount or 0,
+            )
             for payment, one in self._published_rows()
             if wanted.business_id in (None, payment.business_id)
             and wanted.environment in (None, payment.environment)

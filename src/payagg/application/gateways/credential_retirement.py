@@ -11,7 +11,7 @@ from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import Action, changes_of, clock
-from payagg.domain.gateway import Gateway
+from payagg.domain.gateway import PROVES_FOR, Gateway
 
 _log = structlog.get_logger("payagg.gateway_settling")
 
@@ -33,6 +33,8 @@ class CredentialRetirement:
                 is_open = await tx.attempts.has_open(gateway.id)
                 changed = gateway.without_secrets(now, is_open)
                 if gateway.has_credentials and not changed.has_credentials:
+                    if now < gateway.updated_at + PROVES_FOR and not self.sealed.are_open(gateway):
+                        continue
                     changed = self.sealed.retire(gateway, now)
                 if changed is not gateway:
                     await self._wipe(tx, gateway, changed, now, has_open_attempts=is_open)

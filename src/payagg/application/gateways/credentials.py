@@ -41,6 +41,12 @@ class GatewayCredentials:
         current: dict[str, str] = json.loads(opened) if opened is not None else {}
         return current
 
+    def are_open(self, gateway: Gateway) -> bool:
+        """Whether nothing of it is sealed under a key that is missing. It may come back, so what counts as empty must
+        not be written over with what is left."""
+        sealed = ((gateway.credentials, gateway.id), (gateway.replaced_secrets, replaced_context(gateway.id)))
+        return all(blob is None or self._unseal(gateway, blob, context) is not None for blob, context in sealed)
+
     def unready(self, gateway: Gateway, environment: Environment) -> UnavailableReason | None:
         """Why the gateway's configuration excludes it in this environment; the built-in has no processor."""
         provider = self.providers.get(gateway.slug)

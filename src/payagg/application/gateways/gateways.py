@@ -169,7 +169,8 @@ class Gateways:
     @retry_on_conflict
     async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> ReplacedCredentials:
         """Replaces all credentials, or with `keep_others` the named ones, where an empty value removes one. Sealed for
-        this gateway alone. Raises what the bound provider's check raises.
+        this gateway alone. Raises VALIDATION_ERROR on `keepOthers` where the others do not open, and what the bound
+        provider's check raises.
 
         A signing secret that was changed or removed proves events for OVERLAP.
         """
@@ -178,6 +179,9 @@ class Gateways:
             sealed = GatewayCredentials(self.vault, self.providers)
             before, credentials = sealed.current(gateway), parse_credentials(command.credentials)
             if command.keep_others:
+                if not sealed.are_open(gateway):
+                    said = "The others do not open: bring their encryption key back, or send all of them."
+                    raise invalid("keepOthers", said)
                 merged = {**before, **credentials}
                 credentials = parse_credentials({name: value for name, value in merged.items() if value})
             provider = self.providers.get(gateway.slug)

@@ -15,7 +15,7 @@ from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import OVERLAP
+from payagg.domain.gateway import OVERLAP, PROVES_FOR
 from payagg.domain.values import Environment
 from tests.support.gateway_world import TICK, GatewayWorld
 
@@ -96,8 +96,10 @@ async def test_a_deleted_gateway_keeps_its_credentials_while_an_attempt_is_open(
 
 
 async def signing(world: GatewayWorld, gateway_id: str, environment: Environment) -> list[str]:
-    """The secrets that prove an event now."""
-    gateway = await world.stored(gateway_id)
+    """The secrets that prove an event now, of a deleted gateway too."""
+    async with world.store.begin() as tx:
+        gateway = await tx.gateways.get_any(gateway_id)
+    assert gateway is not None
     found = GatewayCredentials(world.vault, world.providers).signing(gateway, environment, world.clock.now())
     return [secret for one in found for secret in one.values()]
 
@@ -177,13 +179,49 @@ async def test_what_is_named_alone_changes_where_the_others_are_kept() -> None:
     assert refused.value.field == "credentials"
 
 
+def without_its_key(world: GatewayWorld) -> GatewayWorld:
+    """The same gateways, by a process that was given another encryption key."""
+    world.clock.move(timedelta(milliseconds=1))  # what is drawn later has other ids
+    return GatewayWorld(world.store, world.clock, vault=AesVault((NEW_KEY,)), providers=world.providers)
+
+
+async def test_credentials_that_do_not_open_are_not_lost_by_a_change_of_one() -> None:
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1")
+    one = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_2"}, keep_others=True)
+    with pytest.raises(Refusal) as refused:
+        await without_its_key(world).gateways.set_credentials(gateway, one, by=AN_ADMIN)
+    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "keepOthers")
+    assert await opened(world, gateway) == {"sandboxSecretKey": "sk_test_1", "liveSecretKey": "sk_live_1"}
+
+
+async def test_a_deleted_gateways_secrets_that_do_not_open_wait_for_their_key() -> None:
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
+    await deleted(world, gateway)
+    assert await without_its_key(world).settling.wipe() == 0
+    assert await world.settling.wipe() == 1
+    assert await signing(world, gateway, Environment.LIVE) == ["sk_live_1"]
+
+
+async def test_secrets_that_never_open_again_go_once_they_would_prove_nothing() -> None:
+    world = with_providers()
+    gateway = (await world.seeded("provider_a"))["provider_a"]
+    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
+    await deleted(world, gateway)
+    world.clock.move(PROVES_FOR)
+    assert await without_its_key(world).settling.wipe() == 1
+    assert stored_credentials(world, gateway) is None
+
+
 async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotation() -> None:
     world = with_providers()
     gateway = (await world.seeded("provider_a"))["provider_a"]
     await set_credentials(world, gateway, liveSecretKey="sk_live_1")
     await set_credentials(world, gateway, liveSecretKey="sk_live_2")
-    world.clock.move(timedelta(milliseconds=1))  # what is drawn later has other ids
-    only_new = GatewayWorld(world.store, world.clock, vault=AesVault((NEW_KEY,)), providers=world.providers)
+    only_new = without_its_key(world)
     assert await signing(only_new, gateway, Environment.LIVE) == []
     await set_credentials(only_new, gateway, liveSecretKey="sk_live_3")
     assert await signing(only_new, gateway, Environment.LIVE) == ["sk_live_3"]

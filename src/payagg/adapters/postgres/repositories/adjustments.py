@@ -17,15 +17,18 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 from payagg.domain.values import Environment
 
-# A dispute counts by its latest fact, a mismatch only when money came.
+# A dispute counts by its latest end, before one by its opening; a mismatch only when money came.
 _IS_ADJUSTMENT = """
     a.event_sequence IS NOT NULL
     AND (a.kind IN ('LATE_REVERSAL', 'PARTIAL_REFUND', 'LATE_SUCCESS', 'SECOND_CHARGE')
          OR (a.kind IN ('MISMATCH', 'NO_EVIDENCE') AND a.details ? 'reason')
          OR (a.kind = 'DISPUTE' AND (coalesce(a.details ->> 'disputeId', '') = '' OR NOT EXISTS (
-             SELECT FROM anomalies later
-             WHERE later.reference = a.reference AND later.id > a.id AND later.kind = 'DISPUTE'
-             AND later.event_sequence IS NOT NULL AND later.details ->> 'disputeId' = a.details ->> 'disputeId'))))
+             SELECT FROM anomalies other
+             WHERE other.reference = a.reference AND other.kind = 'DISPUTE'
+             AND other.event_sequence IS NOT NULL AND other.details ->> 'disputeId' = a.details ->> 'disputeId'
+             AND CASE WHEN other.details ->> 'state' = 'opened'
+                      THEN a.details ->> 'state' = 'opened' AND other.id < a.id
+                      ELSE a.details ->> 'state' = 'opened' OR other.id > a.id END))))
 """
 _COLUMNS = ", ".join(f"a.{name}" for name in ANOMALY.names)
 # The condition repeats the partial index's text: only then does the planner use it.
@@ -63,17 +66,18 @@ def _page(needs_attention: bool, is_after: bool, columns: str) -> Statement:
 
 @cache
 def _totals(has_business: bool) -> Statement:
-    """By day, kind of anomaly and state. An id begins with its instant, so the days bound the read."""
+    """By day, kind of anomaly, state and whether the payments are REVERSED. An id begins with its instant, so the days
+    bound the read."""
     return Statement(
         f"""
-        SELECT CAST(timezone('UTC', a.at) AS date), a.kind, coalesce(a.details ->> 'state', ''), count(*),
-               coalesce(sum({_AMOUNT}), 0)
+        SELECT CAST(timezone('UTC', a.at) AS date), a.kind, coalesce(a.details ->> 'state', ''),
+               p.status = 'REVERSED', count(*), coalesce(sum({_AMOUNT}), 0)
         FROM anomalies a JOIN payments p ON p.reference = a.reference
         WHERE {"a.business_id = :business_id" if has_business else "a.business_id IS NOT NULL"}
         AND a.environment = ANY (CAST(:environments AS text[])) AND a.id >= :first AND a.id < :last
         AND a.at >= CAST(:since AS timestamptz) AND a.at < CAST(:until AS timestamptz)
         AND {_IS_ADJUSTMENT}
-        GROUP BY 1, 2, 3
+        GROUP BY 1, 2, 3, 4
         """,
         reads=True,
     )
@@ -113,4 +117,4 @@ class PostgresAdjustments:
             until=wanted.until or LATEST,
             **_ids_within(wanted),
         )
-        return added_up((day, AnomalyKind(kind), state, count, int(amount)) for day, kind, state, count, amount in rows)
+        return added_up((day, AnomalyKind(kind), *own, count, int(amount)) for day, kind, *own, count, amount in rows)

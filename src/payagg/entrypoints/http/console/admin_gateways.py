@@ -60,9 +60,14 @@ async def create(request: PageRequest) -> Response[bytes]:
 async def change(request: PageRequest) -> Response[bytes]:
     order = request.form.get("display_order", "").strip()
     # A value that is no number is passed on, and the API refuses it by name.
-    body: dict[str, Any] = {"displayOrder": int(order) if order.isdecimal() and len(order) < 18 else order}
-    if "name" in request.form:
-        body |= {"name": request.form["name"].strip(), "description": request.form_value("description")}
+    fields = {
+        "display_order": ("displayOrder", int(order) if order.isdecimal() and len(order) < 18 else order),
+        "name": ("name", request.form.get("name", "").strip()),
+        "description": ("description", request.form_value("description")),
+    }
+    body = {
+        field: value for name, (field, value) in fields.items() if name in request.form and request.has_changed(name)
+    }
     await request.api.patch(_path(request), body)
     return _led_back(request, "gateway-changed")
 

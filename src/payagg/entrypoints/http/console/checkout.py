@@ -60,14 +60,16 @@ async def change(request: PageRequest) -> Response[bytes]:
         await _move(request, context, gateways)
     else:
         own: dict[str, Any] = next((one for one in gateways if one["id"] == request.path["gateway_id"]), {})
-        body: dict[str, Any] = {
-            "displayName": request.form_value("display_name"),
-            "isDefault": "is_default" in request.form,
-        }
+        body: dict[str, Any] = {}
+        if request.has_changed("display_name"):
+            body["displayName"] = request.form_value("display_name")
+        if request.has_changed("is_default"):
+            body["isDefault"] = "is_default" in request.form
         if not own.get("isBuiltIn"):
-            body["isEnabled"] = "is_enabled" in request.form
+            is_enabled = "is_enabled" in request.form
+            body |= {"isEnabled": is_enabled} if request.has_changed("is_enabled") else {}
             # A disabled option cannot be the default; disabling it clears the default.
-            body |= {} if body["isEnabled"] else {"isDefault": False}
+            body |= {} if is_enabled else {"isDefault": False}
         await request.api.patch(f"{context.api}/gateways/{part(request.path['gateway_id'])}", body)
     return request.see_other(f"{context.url}/checkout", "checkout-changed")
 

@@ -85,6 +85,11 @@ class PageRequest:
         """A form field's value; None when empty."""
         return self.form.get(name, "").strip() or None
 
+    def has_changed(self, name: str) -> bool:
+        """Whether a field differs from what its page showed: the rest is not sent, as another may have changed it
+        since."""
+        return self.form.get(f"was.{name}") != self.form.get(name, "")
+
     def at(self, **names: str) -> "PageRequest":
         """The same request with another path's parameters."""
         return replace(self, path={**self.path, **names}, form={})

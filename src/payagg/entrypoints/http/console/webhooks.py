@@ -65,7 +65,10 @@ async def create(request: PageRequest) -> Response[bytes]:
 @form(ONE, "merchant", back=_detail_page)
 async def change(request: PageRequest) -> Response[bytes]:
     context, path = await _own(request)
-    await request.api.patch(path, _fields(request))
+    inputs = {"events": [f"event:{name}" for name in EVENT_NAMES]}
+    fields = _fields(request).items()
+    body = {name: value for name, value in fields if any(map(request.has_changed, inputs.get(name, [name])))}
+    await request.api.patch(path, body)
     return _led_back(request, context, "webhook-changed")
 
 
