@@ -4,170 +4,40 @@ each payment's history must be one that a sequential payment could have had."""
 import argparse
 import asyncio
 import random
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psycopg
 from payagg_testing.fault_proxy import FaultProxy
 from payagg_testing.network_faults import DropReply
 
-from lab.kit.buyer import GOOD, a_client, refused
+from lab.kit.buyer import a_client
 from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder, a_postgres
 from lab.kit.processes import cut_connections, kill_postgres
 from lab.kit.site import UNLIMITED, Site, a_site, opened_shop
-from lab.linear.check import Operation
 from lab.linear.faults import FAULTS, caught
-from lab.linear.model import (
-    CARDS,
-    FAILED,
-    MERCHANT,
-    PAYER,
-    PENDING,
-    REVERSED,
-    SIMULATOR,
-    STRANGER,
-    SUCCESS,
-    A,
-    Order,
-    Told,
-)
+from lab.linear.load import AFTER_FAULT, LinearLoad
+from lab.linear.model import Order
 from payagg.adapters.postgres.doctor import examine
 
 CREW = ("both", "both")
 OPERATIONS = 120_000
 ROUND = 10_000  # operations; what a round leaves is checked before the next
-ORDERS, CLIENTS, CALLS = 16, 4, 8  # at one time, of each, and of each client
-PAUSE = 0.02  # seconds between two calls of a client, at most
-AFTER_FAULT = 0.3  # seconds; whoever had no answer waits
 PATIENCE = 10.0  # seconds for an answer
-VERIFY_EVERY = 2.2  # seconds; more often the provider is not asked
 CALM = (200, 1200)  # answers from one fault to the next
 LOST = 8  # answers
-LOOKS = 30  # at a payment that is paid; a bound, never an expectation
-STRIKES = ("process killed", "Postgres killed", "database cut off", "clients cut off", "answers lost")
-# How often a client does what.
-WISHES = {
-    "initiate": 3, MERCHANT: 5, PAYER: 3, STRANGER: 1, "verify": 5, "process": 5, "simulate": 1, "pay": 3, "decline": 1,
-}  # fmt: skip
-
-
-@dataclass
-class LinearLoad:
-    """`strangers`: the headers of keys that none of these payments belongs to. `wrong`: answers that may never be."""
-
-    site: Site
-    clients: Sequence[httpx.AsyncClient]
-    strangers: Sequence[dict[str, str]]
-    chance: random.Random
-    wrong: list[str] = field(default_factory=list)
-    made: int = 0  # operations
-    unknown: Counter[str] = field(default_factory=Counter)
-
-    async def one_order(self, order: Order) -> None:
-        await asyncio.gather(*(self._client(order) for _ in range(CLIENTS)))
-
-    async def _client(self, order: Order) -> None:
-        for _ in range(CALLS):
-            await asyncio.sleep(self.chance.uniform(0, PAUSE))
-            [wish] = self.chance.choices(list(WISHES), list(WISHES.values())) if order.reference else ["initiate"]
-            if wish in ("pay", "decline"):
-                self._at_provider(order, wish)
-            elif await self.call(order, wish) is None:
-                await asyncio.sleep(AFTER_FAULT)
-
-    def _at_provider(self, order: Order, wish: str) -> None:
-        """What the payer does at the provider's page; a card that is declined there ends the charge by its event."""
-        book, now = self.site.provider.book, time.monotonic()
-        names = (order.reference, *(f"{order.reference}.{number}" for number in range(2, 9)))
-        charges = (book.charges[name] for name in names if name in book.charges)
-        charge = next((one for one in charges if order.sent_to.endswith(f"/pay/ac{one.id}")), None)
-        if charge is None or charge.status == "success":
-            return
-        order.history.append(Operation("report", now, asked=SUCCESS if wish == "pay" else FAILED))
-        if wish == "pay":
-            order.is_paid = True
-            self.site.provider.pay(charge.reference)
-        else:
-            self.site.provider.decline(charge.reference)
-            book.emit(self.site.provider.event(charge, "charge.failed"))
-
-    async def call(self, order: Order, what: str) -> Told | None:
-        """Makes a call and adds it to the history."""
-        chance, site = self.chance, self.site
-        payment, public = f"payments/{order.reference}", f"public/payments/{order.reference}"
-        own, body, headers = site.shop.as_sandbox, dict[str, Any](), dict[str, str]()
-        method, path, asked = "GET", f"{public}/{what}", None  # type: str, str, Any
-        match what:
-            case "initiate":
-                method, path, headers = "POST", "payments/initiate", own
-                body = {"amount": order.amount, "idempotencyKey": order.key}
-            case "process":
-                card = chance.choice(list(CARDS))
-                is_simulator = chance.random() < 0.5
-                asked = (SIMULATOR, CARDS[card]) if is_simulator else (A, "")
-                body = {"gatewaySlug": SIMULATOR, "cardNumber": card} if is_simulator else {"gatewaySlug": A}
-                method = "POST"
-            case "simulate":
-                asked = chance.choice((SUCCESS, FAILED, REVERSED))
-                method, path, headers, body = "POST", f"{payment}/simulate", own, {"outcome": asked}
-            case "read" | "stranger":
-                path, headers = payment, own if what == MERCHANT else chance.choice(self.strangers)
-            case "public":
-                path = public
-        self.made += 1
-        more = {"json": body} if body else {}
-        began = time.monotonic()
-        told = await self._told(chance.choice(self.clients), method, path, headers=headers, **more)
-        ended = time.monotonic()
-        if what == "process" and asked and asked[1]:
-            order.history.append(Operation("report", began, asked=asked[1]))
-        if told is not None:
-            order.history.append(Operation(what, began, ended, asked, told))
-            order.reference, order.sent_to = told.reference or order.reference, told.sent_to or order.sent_to
-        elif what in ("initiate", "process", "simulate", "verify"):
-            order.history.append(Operation(what, began, asked=asked))
-        return told
-
-    async def _told(self, client: httpx.AsyncClient, method: str, path: str, **more: Any) -> Told | None:
-        try:
-            answer = await client.request(method, path, **more)
-        except httpx.TransportError as error:
-            self.unknown[type(error).__name__] += 1
-            return None
-        if answer.status_code in GOOD:
-            data = answer.json()["data"]
-            sent_to = data["checkoutUrl"] if path.endswith("process") else ""
-            shown = (data["status"], data.get("gateway") or "", data["reference"], data.get("amount", 0))
-            return Told(str(answer.status_code), *shown, sent_to)
-        status, code = refused(answer)
-        if status != 503:
-            if status >= 500:
-                self.wrong.append(f"{method} {path}: {status} {code}")
-            return Told(code)
-        self.unknown[code] += 1
-        return None
-
-    async def last_look(self, order: Order) -> None:
-        """Once all is quiet: what was acknowledged is there, and who has paid is told so."""
-        for _ in range(LOOKS):
-            if order.reference or await self.call(order, "initiate"):
-                verified, read = await self.call(order, "verify"), await self.call(order, MERCHANT)
-                if verified and read and not (order.is_paid and read.status == PENDING):
-                    return
-            await asyncio.sleep(VERIFY_EVERY)
-        self.wrong.append(f"{order.key}, {order.reference}: paid and not told so, or never answered")
+# How often each strikes.
+STRIKES = {"process killed": 4, "Postgres killed": 1, "database cut off": 3, "clients cut off": 4, "answers lost": 4}
+Strikes = Callable[[], Awaitable[None]]
 
 
 async def strike(site: Site, folder: Path, url: str, proxies: Sequence[FaultProxy], chance: random.Random) -> str:
     """One fault, and its name."""
-    [name] = chance.choices(STRIKES, (4, 1, 3, 4, 4))
+    [name] = chance.choices(list(STRIKES), list(STRIKES.values()))
     if name == "process killed":
         site.processes.kill(chance.choice(list(site.ports)))
         await asyncio.to_thread(site.start)
@@ -185,27 +55,16 @@ async def strike(site: Site, folder: Path, url: str, proxies: Sequence[FaultProx
     return name
 
 
-async def a_round(
-    load: LinearLoad, struck: Counter[str], operations: int, first: int, strikes: Callable[[], Awaitable[str]]
-) -> list[Order]:
-    """The orders of about so many operations; `first` numbers them."""
-    orders, most = list[Order](), load.made + operations
-
-    async def go_on() -> None:
-        while load.made < most:
-            number = first + len(orders)
-            orders.append(Order(f"order {number}", 10_000 + number))
-            await load.one_order(orders[-1])
-
-    async def break_things() -> None:
-        while load.made < most:
-            due = load.made - load.unknown.total() + load.chance.randrange(*CALM)
-            while load.made - load.unknown.total() < due and load.made < most:  # noqa: ASYNC110 - no one number is it
-                await asyncio.sleep(AFTER_FAULT)
-            struck[await strikes()] += 1
-
-    await asyncio.gather(break_things(), *(go_on() for _ in range(ORDERS)))
-    await asyncio.to_thread(load.site.start)
+async def a_round(load: LinearLoad, site: Site, operations: int, first: int, strikes: Strikes) -> list[Order]:
+    """The orders of about so many operations, while things break."""
+    working = asyncio.create_task(load.orders(operations, first))
+    while not working.done():
+        due = load.answered + load.chance.randrange(*CALM)
+        while load.answered < due and not working.done():
+            await asyncio.wait([working], timeout=AFTER_FAULT)
+        await strikes()
+    await asyncio.to_thread(site.start)
+    orders = await working
     await asyncio.gather(*map(load.last_look, orders))
     return orders
 
@@ -219,12 +78,14 @@ async def tried(tally: RunSummary, operations: int, seed: int) -> dict[str, Any]
             proxies = [await stack.enter_async_context(FaultProxy("127.0.0.1", port)) for port in site.ports.values()]
             clients = [await stack.enter_async_context(a_client(one.port, timeout=PATIENCE)) for one in proxies]
             strangers = [site.shop.as_live, (await opened_shop(url)).as_sandbox]
-            load = LinearLoad(site, clients, strangers, chance)
+            load = LinearLoad(site.shop, site.provider, clients, strangers, chance)
+
+            async def strikes() -> None:
+                struck[await strike(site, folder, url, proxies, chance)] += 1
+
             while load.made < operations:
                 of_round = min(ROUND, operations - load.made)
-                orders = await a_round(
-                    load, struck, of_round, references, lambda: strike(site, folder, url, proxies, chance)
-                )
+                orders = await a_round(load, site, of_round, references, strikes)
                 references += len(orders)
                 known |= set(caught(orders))
                 refused_orders += len(broken := list(filter(None, (order.wrong() for order in orders))))

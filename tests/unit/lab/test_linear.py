@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.defects.run import DEFECTS
 from lab.linear.check import Operation, longest_order
 from lab.linear.faults import FAULTS, caught, planted
+from lab.linear.load import refused_without_faults
 from lab.linear.model import A, Order, Told
 
 REFERENCE = "PAY-20260101-ABCDEF"
@@ -114,6 +116,15 @@ def test_a_false_answer_is_refused(fault: str) -> None:
 def test_ten_of_ten_planted_faults_are_caught() -> None:
     assert caught([a_good_order(), a_simulated_order()]) == list(FAULTS)
     assert len(FAULTS) == 10
+
+
+def test_each_fault_is_also_planted_in_the_product() -> None:
+    assert {fault for defect in DEFECTS for fault in defect.detectors.get("linear", ())} == set(FAULTS)
+
+
+@pytest.mark.anyio
+async def test_what_the_product_answers_without_faults_has_an_order() -> None:
+    assert await refused_without_faults(100, seed=1, at_once=2) == []
 
 
 def test_the_simulator_s_outcome_is_told_by_the_next_verify() -> None:
