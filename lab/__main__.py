@@ -32,6 +32,7 @@ PARTS = (
     Part("crashes", "at each step of a payment or a move we, Postgres or its connections may die", "6 min"),
     Part("faults", "the network to each neighbour may fail in every way", "7 min"),
     Part("races", "whatever meets in one payment, an order of steps explains it; long searches", "14 min"),
+    Part("linear", "each payment's answers have an order, though all about them is killed and cut off", "10 min"),
     Part("failover", "a Patroni cluster may break in nine ways, on each of three routes", "7 min",
          needs=("haproxy", "pgbouncer", "etcd", "patroni")),
     Part("upgrade", "the previous release rolls to this one and back without a failed request", "4 min",

@@ -1,9 +1,11 @@
-"""`python -m lab.defects.detect DETECTOR WHAT`: whether the simulation or the harness notices a defect of the product.
+"""`python -m lab.defects.detect DETECTOR WHAT`: whether the simulation, the harness or the
+search for an order notices a defect of the product.
 
 The runner starts it in a copy of the product with the defect in it. Its last line says what was noticed; exit status 1
 when nothing was.
 """
 
+import asyncio
 import logging
 import sys
 from collections.abc import Iterator
@@ -13,11 +15,13 @@ import structlog
 from payagg_testing import ConformanceTarget, Effort, domain_target, run_machine
 from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccount
 
+from lab.linear.load import refused_without_faults
 from lab.simulation import simulate
 from payagg.adapters.memory import MemoryStore
 from tests.support.in_process import InProcess
 
 HISTORIES_MAX = 1_500  # of the simulation: within so many every defect must be found
+OPERATIONS = 500  # whose answers must have an order
 HUNT = Effort(histories=200, actions=30, seed=1, shrinks=False)
 
 
@@ -38,10 +42,16 @@ def rules(machine: str) -> str | None:
     return _fault(machine, domain_target())
 
 
+def linear(_: str) -> str | None:
+    _hush()
+    wrong = asyncio.run(refused_without_faults(OPERATIONS, seed=1))
+    return " ".join(wrong[:1]) or None
+
+
 @contextmanager
 def product() -> Iterator[ConformanceTarget]:
     """The application over the in-memory store, with providers that the harness plays."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    _hush()
     world, accounts = InProcess(MemoryStore()), (ProviderAccount(), ProviderBAccount())
     target = world.target(provider=accounts[0], provider_b=accounts[1])
     yield target
@@ -49,6 +59,10 @@ def product() -> Iterator[ConformanceTarget]:
     world.close()
     for account in accounts:
         account.close()
+
+
+def _hush() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 def _fault(machine: str, target: ConformanceTarget) -> str | None:
@@ -61,6 +75,6 @@ def _fault(machine: str, target: ConformanceTarget) -> str | None:
 
 
 if __name__ == "__main__":
-    noticed = {"simulation": simulation, "harness": harness, "rules": rules}[sys.argv[1]](sys.argv[2])
+    noticed = {"simulation": simulation, "harness": harness, "rules": rules, "linear": linear}[sys.argv[1]](sys.argv[2])
     sys.stdout.write(f"{noticed or 'nothing'}\n")
     sys.exit(noticed is None)

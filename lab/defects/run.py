@@ -17,9 +17,9 @@ from typing import Any
 from lab.kit.figures import RunSummary
 from lab.kit.product_copy import Copy, a_copy
 
-# What each is given: a test as pytest names it below tests/, an invariant, and machines of the harness, over the
-# application on the in-memory store and over the domain's rules alone.
-DETECTORS = ("test", "simulation", "harness", "rules")
+# What each is given: a test as pytest names it below tests/, an invariant, machines of the harness, over the application
+# on the in-memory store and over the domain's rules alone, and whose history has no order.
+DETECTORS = ("test", "simulation", "harness", "rules", "linear")
 
 
 class EditDoesNotFit(Exception):

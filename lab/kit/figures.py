@@ -27,6 +27,8 @@ WORDS = {
     "faults": "{holds} of {all} hold",
     "faults drawn": "{holds} of {all} hold",
     "fuzz": "{cases:,} cases, no failure",
+    "linear": "{operations:,} operations, {references:,} references, {refused} refused; {caught} of 10 planted faults "
+    "caught",
     "mutants": "{killed} of {mutants} killed, the others explained",
     "parsers": "{holds} of {all} hold in {inputs:,} inputs",
     "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day, models in 10 times the histories",

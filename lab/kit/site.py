@@ -21,6 +21,9 @@ from tests.support.processes import SECRETS, environment, is_ready
 from tests.support.provider_rigs import credentials_a, fakes_running
 from tests.support.receivers import Receiver, a_receiver
 
+# No limit of requests, for a load that comes from one address.
+LIMITS = ("KEY_RATE", "BUSINESS_RATE", "REFERENCE_RATE", "ADDRESS_RATE", "UNKNOWN_REFERENCE")
+UNLIMITED = {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
 LOOPBACK = (sys.executable, "-m", "lab.kit.loopback_process")
 
 

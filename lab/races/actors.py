@@ -38,12 +38,9 @@ class RaceRound:
 
 @dataclass(frozen=True)
 class RaceCall:
-    """`shares`: the answer may be that of a call which another caller had begun before."""
-
     call: Call
     program: Program
     of: Callable[[Any], str] = lambda _: model.DONE
-    shares: bool = False
 
 
 Calls = Callable[[RaceRound, random.Random], list[RaceCall]]
@@ -53,10 +50,9 @@ def at_each(
     act: Callable[[RaceRound, Services], Call],
     program: Program,
     of: Callable[[Any], str] = lambda _: model.DONE,
-    **more: bool,
 ) -> Calls:
     """The same call, once to each server."""
-    return lambda own, _: [RaceCall(act(own, one), program, of, **more) for one in own.grid.servers]
+    return lambda own, _: [RaceCall(act(own, one), program, of) for one in own.grid.servers]
 
 
 def process(slug: str) -> Calls:
@@ -156,7 +152,6 @@ ACTORS: dict[str, Calls] = {
         lambda own, one: partial(one.verification.verify, own.payment.reference),
         model.verify(),
         lambda answer: answer.status.value,
-        shares=True,
     ),
     "gateway off": at_each(
         lambda _, one: partial(one.gateways.disable, f"gw_{A}", by=AN_ADMIN), model.alone(model.disable)
@@ -210,10 +205,7 @@ async def raced(grid: Grid, names: tuple[str, ...], key: str, chance: random.Ran
     calls = [call for name in names for call in (ACTORS | OTHERS)[name](own, chance)]
     answers = await grid.timed(chance, *(one.call for one in calls))
     told = tuple(said(one.answer, call.of) for one, call in zip(answers, calls, strict=True))
-    before = [
-        frozenset(number for number, other in enumerate(answers) if other.ended < one.began and not call.shares)
-        for one, call in zip(answers, calls, strict=True)
-    ]
+    before = [frozenset(number for number, other in enumerate(answers) if other.ended < one.began) for one in answers]
     await grid.servers[0].settlement.expire_due()  # sweeps pass by what is locked at their moment
     await grid.servers[0].gateways.end_drains()
     found = told, await grid.stored(own.payment)

@@ -16,7 +16,7 @@ from lab.kit.figures import RunSummary
 from lab.kit.judgement import paid_in
 from lab.kit.places import a_folder, a_postgres
 from lab.kit.processes import kill_postgres
-from lab.kit.site import Site, a_site, opened_shop
+from lab.kit.site import UNLIMITED, Site, a_site, opened_shop
 from lab.soak.hardships import hardships
 from payagg.application.payments.status_checks import HOLD
 from tests.support.pgbouncer import a_pgbouncer
@@ -28,7 +28,6 @@ WARM_SECONDS = 120.0  # until memory is looked at
 LOOK_SECONDS = 10.0
 REACHED = 0.95  # of the rate, or the figures are of another load
 GROWTH = 0.05
-LIMITS = ("KEY_RATE", "BUSINESS_RATE", "REFERENCE_RATE", "ADDRESS_RATE", "UNKNOWN_REFERENCE")
 
 
 def connections_of(url: str) -> int:
@@ -41,8 +40,7 @@ async def measured(url: str, seconds: float) -> tuple[Buyer, list[int], list[int
     shop = await opened_shop(url)
     memory: list[int] = []  # bytes of all processes
     connections: list[int] = []
-    limits = {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
-    with serving(url, "--workers", "2", **limits) as (process, origin):
+    with serving(url, "--workers", "2", **UNLIMITED) as (process, origin):
         async with a_client(0, base_url=f"{origin}/api/v1") as client:
             buyer = Buyer([client], shop.as_sandbox, shop.business.id)
             load = Load(buyer.journey("steady"), 1 / JOURNEYS)

@@ -61,6 +61,7 @@ class StandIn(ScriptedProvider):
 
     async def fetch_charge(self, charge: Charge) -> ProviderReport:
         self.fetched.append(charge)
+        self.called.set()
         if self.may_answer is not None:
             await self.may_answer.wait()
         if self.fetch_fault is not None:

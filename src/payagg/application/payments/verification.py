@@ -15,7 +15,7 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import VERIFY_EVERY, VERIFY_FINAL_EVERY, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
-from payagg.domain.payment import DECLINED, Payment, Status
+from payagg.domain.payment import DECLINED, PAYMENT, Payment, Status
 from payagg.domain.report import ProviderFault, ReportEffect
 from payagg.domain.values import CLOCK_SLACK, ascii_url
 
@@ -40,11 +40,18 @@ class Verification:
         the payment.
         """
         task = self.verifying.get(reference)
-        if task is None:
-            task = asyncio.create_task(self._verify(reference))
-            self.verifying[reference] = task
-            task.add_done_callback(lambda _: self.verifying.pop(reference, None))
+        if task is not None:
+            return await self._as_stored(await asyncio.shield(task))
+        task = self.verifying[reference] = asyncio.create_task(self._verify(reference))
+        task.add_done_callback(lambda _: self.verifying.pop(reference, None))
         return await asyncio.shield(task)
+
+    async def _as_stored(self, verified: VerifiedPayment) -> VerifiedPayment:
+        """The answer of another caller's check as of now: it may have read the payment before this caller came, and so
+        before a change that this one was told of."""
+        current = await self.store.find_payment(verified.reference) if verified.status not in PAYMENT.final else None
+        seen = current.as_of(self.clock.now()) if current is not None else None
+        return verified if seen is None or seen.status is verified.status else _verified_view(seen, None)
 
     async def _verify(self, reference: str) -> VerifiedPayment:
         now = self.clock.now()

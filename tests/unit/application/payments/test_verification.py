@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from payagg_testing.builders import a_payment
+from payagg_testing.builders import AN_ADMIN, a_payment
 
 from payagg.application.payments.verification import redirect_url
 from payagg.domain.anomaly import AnomalyKind
@@ -12,7 +12,7 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.values import Environment
-from tests.support.memory_shop import MemoryShop
+from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
 pytestmark = pytest.mark.anyio
@@ -67,6 +67,20 @@ async def test_the_simulator_is_asked_each_time(shop: MemoryShop) -> None:
     await shop.process(reference, "sandbox", "4000000000000119")
     for _ in range(2):
         assert (await shop.verification.verify(reference)).status is Status.PENDING
+
+
+async def test_who_joins_a_call_sees_what_was_acknowledged_before(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.a.may_answer, shop.a.fetch_fault = asyncio.Event(), FaultKind.TIMEOUT
+    shop.a.called.clear()
+    first = asyncio.create_task(shop.verification.verify(reference))
+    await shop.a.called.wait()
+    await shop.payments.simulate(reference, "SUCCESS", SHOP, by=AN_ADMIN)
+    second = asyncio.create_task(shop.verification.verify(reference))
+    await asyncio.sleep(0)
+    shop.a.may_answer.set()
+    assert ((await first).status, (await second).status) == (Status.PENDING, Status.SUCCESS)
+    assert len(shop.a.fetched) == 1
 
 
 async def test_callers_of_one_moment_share_one_call(shop: MemoryShop) -> None:
