@@ -67,11 +67,11 @@ SECONDS_MAX = 900.0  # an end for a detector that a defect stops, never an expec
 BROKEN = re.compile(r"(NameError|ImportError|ModuleNotFoundError|SyntaxError|AttributeError|UnboundLocalError)\b")
 
 
-def noticed(copy: Copy, kind: str, what: str) -> tuple[bool, str]:
+def noticed(copy: Copy, kind: str, what: str, times: int) -> tuple[bool, str]:
     """Whether the detector notices a defect that is in the copy, and its words."""
     try:
         if kind != "test":
-            status, said = copy.python("-m", "lab.defects.detect", kind, what, timeout=SECONDS_MAX)
+            status, said = copy.python("-m", "lab.defects.detect", kind, what, str(times), timeout=SECONDS_MAX)
             last = said.strip().rpartition("\n")[2]
             return status == 0, last
         ran = copy.run([what], "--tb=short", timeout=SECONDS_MAX)
@@ -83,7 +83,7 @@ def noticed(copy: Copy, kind: str, what: str) -> tuple[bool, str]:
     return not broken, f"it breaks the program: {broken[0]}" if broken else ran.failures[0]
 
 
-def tried(copy: Copy, defect: Defect, kinds: Sequence[str]) -> Iterator[tuple[str, bool, str]]:
+def tried(copy: Copy, defect: Defect, kinds: Sequence[str], times: int) -> Iterator[tuple[str, bool, str]]:
     """Plants the defect, and tells of each detector: its kind, whether it noticed, and its words."""
     whole = {file: (copy.source / file).read_text() for file in defect.edits}
     for file, text in defect.planted(copy.source).items():
@@ -91,7 +91,7 @@ def tried(copy: Copy, defect: Defect, kinds: Sequence[str]) -> Iterator[tuple[st
     try:
         for kind in kinds:
             for what in defect.detectors.get(kind, ()):
-                yield kind, *noticed(copy, kind, what)
+                yield kind, *noticed(copy, kind, what, times)
     finally:
         for file, text in whole.items():
             copy.write(file, text)
@@ -101,6 +101,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab defects", description=__doc__)
     parser.add_argument("--only", default="", help="part of a defect's name, or of what must notice it")
     parser.add_argument("--detector", action="append", choices=DETECTORS, help="the others are left out")
+    parser.add_argument("--times", type=int, default=1, help="the simulation finds each so often: how many it needs")
     options = parser.parse_args(arguments)
     kinds = options.detector or DETECTORS
     chosen = [
@@ -119,6 +120,6 @@ def main(arguments: Sequence[str]) -> int:
                 print(f"{sound.output}\nwithout a defect a test fails")
                 return 1
         for defect in chosen:
-            for kind, is_caught, words in tried(copy, defect, kinds):
+            for kind, is_caught, words in tried(copy, defect, kinds, options.times):
                 tally.line(f"{kind:10} {defect.name}: {words:.100}", [] if is_caught else ["missed"])
-    return tally.end(whole=not (options.only or options.detector))
+    return tally.end(whole=not (options.only or options.detector or options.times > 1))

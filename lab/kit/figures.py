@@ -86,7 +86,7 @@ class RunSummary:
     def end(self, *, whole: bool, name: str = "", **figures: Any) -> int:
         """The exit status. The figures of a `whole` run are noted under `name`, or else under the part's."""
         minutes = round((time.monotonic() - self.began) / 60, 1)
-        told = "".join(f", {key} {value}" for key, value in figures.items())
+        told = "".join(f", {key} {value}" for key, value in figures.items() if not isinstance(value, dict))
         print(f"{self.part}: {self.holds} of {self.tried} hold, in {minutes} minutes{told}.", flush=True)
         if whole:
             counts = {"holds": self.holds, "all": self.tried, "minutes": minutes}

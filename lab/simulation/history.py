@@ -177,6 +177,7 @@ class Director:
             (operators.deploy, 0.15),
             (operators.take_a_provider_away, 0.15),
             (operators.take_the_database_away, 0.15),
+            (operators.set_the_clock_back, 0.1),
         ):
             if chance.happens(share):
                 world.send_out(errand())

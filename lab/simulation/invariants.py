@@ -79,8 +79,8 @@ class Invariants:
         for earlier, attempt in changed(self._attempts, state.attempts):
             self._on_attempt(life, earlier, attempt)
         for was, gateway in changed(self._gateways, state.gateways):
-            if was is not None and was.status is not gateway.status:
-                self._on_gateway(life, gateway)
+            if was is not None:
+                self._on_gateway(life, was, gateway)
         self.later.on_commit()
         if any(health.open_for for health in state.health.values()):
             self.world.sometimes["a provider is paused after faults"] += 1
@@ -168,17 +168,27 @@ class Invariants:
         gateway = self.state.gateways.get(attempt.gateway_id or "")
         if before is None and gateway is not None and gateway.status.value != "ACTIVE":
             self.world.fail("INV10", f"{attempt.provider_reference} begins at {gateway.id}, {gateway.status.value}")
-        if before is not None and before.token != attempt.token:
-            self.world.sometimes["a stale claim is taken over"] += 1
+        if before is None or before.token != attempt.token:
+            life.tokens.add(attempt.token)
+            self.world.sometimes["a stale claim is taken over"] += before is not None
+        if before is not None:
+            kept = before.hand_off, before.confirmed_at
+            if any(
+                was not in (None, now) for was, now in zip(kept, (attempt.hand_off, attempt.confirmed_at), strict=True)
+            ):
+                self.world.fail("INV8", f"{attempt.provider_reference} loses its hand-off or that it was paid")
         if before is None or before.state is not attempt.state:
             self.world.tell(life.name, f"makes {attempt.provider_reference} {state} at {attempt.gateway}")
 
-    def _on_gateway(self, life: Life, gateway: Gateway) -> None:
+    def _on_gateway(self, life: Life, was: Gateway, gateway: Gateway) -> None:
         status = gateway.status.value
-        self.world.tell(life.name, f"makes {gateway.id} {status}")
         at_it = {a.reference for a in self.state.attempts.values() if a.gateway_id == gateway.id}
-        if status == "DISABLED" and any(self.state.payments[each].status.value == "PENDING" for each in at_it):
-            self.world.sometimes["a drain ends with a payment in flight"] += 1
+        is_at_work = any(self.state.payments[each].status.value == "PENDING" for each in at_it)
+        if was.status is not gateway.status:
+            self.world.tell(life.name, f"makes {gateway.id} {status}")
+            self.world.sometimes["a drain ends with a payment in flight"] += is_at_work and status == "DISABLED"
+        elif was.credentials != gateway.credentials:
+            self.world.sometimes["credentials are replaced with a payment in flight"] += is_at_work
 
     def on_order(self, order: Order, reference: str) -> None:
         if order.reference not in (None, reference):
@@ -234,9 +244,11 @@ class Invariants:
         """Nothing is due any more."""
         self.on_crash()
         for charge in self.ledger.charges.values():
-            # What its merchant has ended by hand is no longer asked about: no money moves in the sandbox.
+            # What its merchant has ended by hand is no longer asked about: no money moves in the sandbox. Nor is a charge
+            # that was begun in vain, as we sent nobody there.
             ended = self.state.payments[charge.payment].status.value in self.ledger.simulated[charge.payment]
-            if charge.taken is not None and not ended:
+            vain = charge.is_mailed and self._attempt(charge).state is AttemptState.REFUSED
+            if charge.taken is not None and not ended and not vain:
                 self._ensure_seen(charge)
         for told in self.ledger.told:
             if told.outcome != "FAILED":
@@ -263,7 +275,8 @@ class Invariants:
                 self.world.fail("INV5", f"{charge.reference} took {charge.taken} kobo and nobody is told")
             return
         if payment.status.value == "SUCCESS" and payment.settled_at is not None:
-            if payment.settled_at > self._bound(charge):
+            can_be_asked = charge.account not in self.ledger.moved_away
+            if can_be_asked and payment.settled_at > self._bound(charge):
                 self.world.fail("INV2", f"{charge.reference} took money and that was seen at {payment.settled_at}")
             return
         if not self._anomaly(charge.reference) and not (charge.returned and payment.status.value == "REVERSED"):
@@ -297,6 +310,9 @@ class Invariants:
                 status = transition.to_status.value
             if status != self.state.payments[reference].status.value:
                 self.world.fail("INV3", f"{reference} is not where its transitions lead")
+
+    def _attempt(self, charge: SimulatedCharge) -> Attempt:
+        return next(a for a in self._of(charge.payment) if a.provider_reference == charge.reference)
 
     def _anomaly(self, charge: str) -> Anomaly | None:
         """A fact about the charge that is kept for people; that nothing could be found out is none."""

@@ -53,6 +53,7 @@ class SimulatedCharge:
     is_odd: bool = False  # look-ups bring a word that nobody knows
     even_at: datetime | None = None  # when they brought known ones again
     is_declined: bool = False
+    is_mailed: bool = False  # its payer may pay though we sent nobody there
 
     @property
     def returned(self) -> int:

@@ -16,7 +16,7 @@ from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
 from payagg.domain.attempt import HandOffKind
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.gateway import SANDBOX_SLUG, GatewayStatus
 from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
@@ -134,6 +134,9 @@ class Payer:
             return False
         except Refusal as refusal:
             self.invariants.on_refused_payer(reference, refusal.code)
+            gateways = self.world.store.state.gateways.values()
+            if any(gateway.slug == slug and gateway.status is GatewayStatus.DRAINING for gateway in gateways):
+                self.world.sometimes["a payer comes to a gateway that drains"] += 1
             return refusal.code not in (ErrorCode.GATEWAY_NOT_AVAILABLE, ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED)
         self.invariants.on_hand_off(reference, told.checkout_url)
         if told.handoff is not HandOffKind.SIMULATOR:
@@ -271,6 +274,15 @@ class Operators:
         self.world.unreachable.add(slug)
         await self.world.wait(self.chance.choice((60.0, 1200.0, 2 * HOUR)))
         self.world.unreachable.discard(slug)
+
+    async def set_the_clock_back(self) -> None:
+        """The database's, from which every process takes its time."""
+        await self.world.wait(self.chance.choice((2.0, 60.0, 1800.0)))
+        if self.world.is_peace:
+            return
+        self.world.tell("database", "has a clock that is set back")
+        self.world.sometimes["the clock goes back"] += 1
+        self.world.clock.skipped -= self.chance.choice((0.5, 10.0, 50.0, 900.0))
 
     async def take_the_database_away(self) -> None:
         await self.world.wait(self.chance.choice((2.0, 40.0, 1800.0)))

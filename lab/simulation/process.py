@@ -16,6 +16,7 @@ from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import ClaimedDelivery, Sender
 from payagg.application.upkeep import worker
+from payagg.domain.attempt import AttemptState
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.state_machine.scripted import LabelVault
@@ -53,6 +54,7 @@ class Life:
         self.services: Services
         self.working: asyncio.Task[None]
         self._over = over
+        self.tokens: set[str] = set()  # of the claims that it made
         self._tasks: list[asyncio.Task[Any]] = []
         self._calls = 0
 
@@ -82,6 +84,9 @@ class Life:
         self.world.sometimes[f"a process is killed {where}"] += 1
         if self._calls:
             self.world.sometimes["a process is killed in mid-call"] += 1
+        claims = [a for a in self.world.store.state.attempts.values() if a.token in self.tokens]
+        if any(claim.state is AttemptState.CLAIMED for claim in claims):
+            self.world.sometimes["a process is killed between claim and hand-off"] += 1
         self.end()
         self._over(self)
 

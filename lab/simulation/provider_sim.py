@@ -41,9 +41,18 @@ class Bank:
         if fault is not None and fault is not FaultKind.MALFORMED:
             raise ProviderFault(fault)
         self._begin(slug, charge)
+        if not self.world.is_peace and self.world.chance.happens(0.15):
+            self.world.send_out(self._be_paid_early(charge))
+            fault = self.world.chance.choice((fault, FaultKind.MALFORMED))
         if fault is not None:
             raise ProviderFault(fault)  # done, and the answer cannot be read
         return HandOff(HandOffKind.REDIRECT, f"https://{slug}.example/{charge.reference}")
+
+    async def _be_paid_early(self, charge: Charge) -> None:
+        """The provider's own mail brings a payer to its page, perhaps before its answer has brought us the address."""
+        self.ledger.charges[charge.reference].is_mailed = True
+        await self.world.wait(self.world.chance.choice((0.0, 1.0, 20.0, 300.0, 1800.0)))
+        self.pay(charge.reference, charge.amount)
 
     def fetch(self, slug: str, charge: Charge) -> ProviderReport:
         fault = self._fault(slug)
@@ -110,7 +119,10 @@ class Bank:
         charge = self.ledger.charges[reference]
         if charge.taken is not None:
             return
-        if any(other.taken is not None for other in self.ledger.charges_of(charge.payment)):
+        paid = [other for other in self.ledger.charges_of(charge.payment) if other.taken is not None]
+        if any(each.is_mailed for each in (charge, *paid)):
+            self.world.sometimes["a payment is paid by two charges"] += bool(paid)
+        elif paid:
             self.world.fail("INV1", f"{charge.payment} is paid twice")
         charge.taken, charge.taken_at = amount, self.world.clock.now()
         self.world.tell(charge.slug, f"takes {amount} kobo for {reference}")
@@ -132,6 +144,8 @@ class Bank:
     def decline(self, reference: str) -> None:
         charge = self.ledger.charges[reference]
         charge.is_declined = charge.taken is None
+        if {each.slug for each in self.ledger.charges.values() if each.is_declined} == {PAGE, SDK}:
+            self.world.sometimes["both providers decline a card"] += 1
         self.world.tell(charge.slug, f"declines a card for {reference}")
 
     def give_up(self, reference: str) -> None:
@@ -235,6 +249,9 @@ class Bank:
             if outcome is not Outcome.PENDING:
                 self.ledger.told.append(told)
             acknowledged()
+            attempts = world.store.state.attempts.values()
+            if any(a.provider_reference == charge.reference and a.hand_off is None for a in attempts):
+                world.sometimes["an event comes before its charge's hand-off is kept"] += 1
             return
 
 

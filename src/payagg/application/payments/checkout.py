@@ -34,6 +34,7 @@ from payagg.domain.attempt import (
     next_step,
 )
 from payagg.domain.business import Business
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment, Status
@@ -254,7 +255,7 @@ class Checkout:
             stored = found.attempts[claimed.attempt.number - 1]
             if stored.token != claimed.attempt.token:
                 return _processed_view(payment, stored, stored.hand_off) if stored.hand_off else None
-            handed = claimed.attempt.hand_over(hand_off, now, self.entropy.chance())
+            handed = stored.hand_over(hand_off, now, self.entropy.chance())
             await tx.attempts.save(handed, claimed.attempt.token)
             moved, transition = payment.hand_over(handed.gateway, now, actor="payer")
             await self.settlement.write(tx, moved, transition, found.subscribers)
@@ -262,18 +263,22 @@ class Checkout:
 
     @retry_on_conflict
     async def _finish(self, claimed: ClaimedAttempt, state: AttemptState) -> None:
-        """Frees a claim without a hand-off; an UNKNOWN one keeps its status checks."""
+        """Frees a claim without a hand-off; an UNKNOWN one keeps its status checks, and so does one that an event or a
+        check found paid during the call: it may be refunded."""
         attempt = claimed.attempt
-        if state is AttemptState.UNKNOWN:
-            ended = attempt.leave_unknown(self.clock.now(), self.entropy.chance())
-        else:
-            ended = attempt.refuse()
         async with self.store.begin() as tx:
             if await tx.payments.lock(attempt.reference) is None:
                 return
             stored = (await tx.attempts.of_payment(attempt.reference))[attempt.number - 1]
-            if stored.token == attempt.token:
-                await tx.attempts.save(ended, attempt.token)
+            if stored.token != attempt.token:
+                return
+            if stored.confirmed_at is not None:
+                ended = with_changes(stored, state=AttemptState.UNKNOWN)
+            elif state is AttemptState.UNKNOWN:
+                ended = stored.leave_unknown(self.clock.now(), self.entropy.chance())
+            else:
+                ended = stored.refuse()
+            await tx.attempts.save(ended, attempt.token)
 
     async def _find(self, reference: str) -> tuple[Payment, Business]:
         found = await self.store.find_checkout(reference)

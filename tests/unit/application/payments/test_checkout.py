@@ -16,13 +16,13 @@ from payagg.adapters.memory.store import MemoryTransaction
 from payagg.application.payments import checkout
 from payagg.application.payments.checkout import WAIT
 from payagg.application.ports.outside import Unavailable
-from payagg.domain.attempt import ATTEMPTS_MAX, CHECK_AFTER, LEASE, AttemptState, HandOffKind
+from payagg.domain.attempt import ATTEMPTS_MAX, CHECK_AFTER, CHECK_PAID_AFTER, LEASE, AttemptState, HandOffKind
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.health import Health
 from payagg.domain.payment import Status
-from payagg.domain.report import FaultKind, Outcome
+from payagg.domain.report import FaultKind, Outcome, ProviderReport
 from payagg.domain.values import Environment
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.receivers import until
@@ -50,6 +50,10 @@ class HurryingClock(ManualClock):
 
 async def states(shop: MemoryShop, reference: str) -> list[tuple[str, AttemptState]]:
     return [(attempt.gateway, attempt.state) for attempt in await shop.attempts(reference)]
+
+
+async def next_asks(shop: MemoryShop, reference: str) -> list[datetime | None]:
+    return [attempt.next_ask_at for attempt in await shop.attempts(reference)]
 
 
 async def test_process_hands_the_payer_over_once_and_repeats_the_hand_off(shop: MemoryShop) -> None:
@@ -158,6 +162,19 @@ async def test_what_was_paid_behind_a_lost_answer_settles_the_payment(shop: Memo
     assert await refused_with(shop.process(reference)) == (ErrorCode.PAYMENT_ALREADY_PROCESSED, None)
     assert (await shop.payment(reference)).status is Status.SUCCESS
     assert len(shop.a.started) == 1
+    assert await next_asks(shop, reference) == [START + CHECK_PAID_AFTER[0]], "it may be refunded"
+
+
+async def test_a_success_that_comes_before_a_lost_answer_is_kept_with_its_attempt(shop: MemoryShop) -> None:
+    reference = await shop.initiated()
+    call, end = await shop.call_under_way(reference)
+    shop.a.start_fault = FaultKind.TIMEOUT
+    report = ProviderReport(reference, Outcome.SUCCEEDED, "success", frozenset({150_000}))
+    await shop.services.settlement.report(report, "provider_a", SANDBOX, "event:provider_a")
+    end.set()
+    assert await refused_with(call) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+    assert (await shop.payment(reference)).status is Status.SUCCESS
+    assert await next_asks(shop, reference) == [START + CHECK_PAID_AFTER[0]], "it may be refunded"
 
 
 @pytest.mark.parametrize("silence", ["no answer", "no credentials", "a pause"])
