@@ -3,23 +3,32 @@ answers from memory. Run as a program in the folder of any commit, for `benchmar
 
 import asyncio
 import ctypes
+import json
 import mmap
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import uvloop
+from payagg_testing.builders import a_gateway, an_attempt, the_built_in
 
 from payagg.adapters.memory import MemoryStore
+from payagg.adapters.memory.payment_search import MemoryPaymentSearch
+from payagg.adapters.memory.store import MemoryTransaction
 from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.api_key import ApiKey
+from payagg.domain.attempt import AttemptState
 from payagg.domain.business import Business, BusinessStatus, KycStatus
-from payagg.domain.payment import Payment
+from payagg.domain.checks import with_changes
+from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
+from payagg.entrypoints.dev.fake_providers import FakeCharge, FakePaystack
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.server.uvicorn_protocol import ServerProtocol
 from payagg.entrypoints.process.http_server import http_server
@@ -27,16 +36,30 @@ from payagg.entrypoints.process.logs import configure_logs
 from tests.support.assembly import SETTINGS, services_over
 
 WARM, REQUESTS = 50, 100
-BUSINESS, SECRET = "biz_bench", "0" * 48
+BUSINESS, SECRET, PROVIDER, PROVIDER_KEY = "biz_bench", "0" * 48, "provider_a", "sk_test_bench"
 PLENTY = 1_000_000_000  # no limit is met
 API = "/api/v1"
 HEAD = f"Host: localhost\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\nAuthorization: Bearer ssk_sand_{SECRET}\r\n"
+JSON = {"Content-Type": "application/json"}
 # As the quick start sends it.
 ORDER = '{{"amount": 150000, "customerEmail": "ada@example.com", "idempotencyKey": "quick-start-{}"}}'
 
 
+class FirstPage(MemoryPaymentSearch):
+    async def page(self, *asked: Any) -> tuple[list[Payment], bool]:
+        return list(islice(self.state.payments.values(), asked[-1])), True
+
+
 class FlatStore(MemoryStore):
-    """What a request costs does not grow with the payments before it: no snapshot is taken where none is needed."""
+    """What a request costs does not grow with the payments before it: no snapshot is taken, no list sorted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.transaction = replace(self.transaction, payment_search=FirstPage(self.state))
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[MemoryTransaction]:
+        yield self.transaction
 
     async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         return self.state.payments.get(reference)
@@ -93,15 +116,28 @@ class Front:
         )
         store.state.businesses[BUSINESS] = Business(BUSINESS, "Bench", BusinessStatus.ACTIVE, KycStatus.APPROVED, now)
         store.state.api_keys[key.id] = key
+        provider, credentials = a_gateway(PROVIDER), json.dumps({"sandboxSecretKey": PROVIDER_KEY}).encode()
+        provider = replace(provider, credentials=services.payment_options.vault.seal(credentials, provider.id))
+        store.state.gateways = {gateway.id: gateway for gateway in (the_built_in(), provider)}
+        self._state = store.state
         server = http_server(create_app(services), services.payments.entropy.hex)
         server.config.load()
         self._wire = Wire()
         self._protocol = ServerProtocol(config=server.config, server_state=server.server_state, app_state={})
         self._protocol.connection_made(self._wire)
 
+    def hand_over(self, reference: str) -> None:
+        """To the provider, as `process` does, without the provider's answer."""
+        payment = self._state.payments[reference]
+        attempt = an_attempt(payment, state=AttemptState.HANDED_OFF, now=payment.created_at)
+        self._state.attempts[reference, 1] = attempt
+        self._state.payments[reference] = with_changes(payment, status=Status.PENDING, gateway=PROVIDER, sequence=1)
+
     async def ask(self, request: bytes, status: int) -> bytes:
-        wire = self._wire
+        wire, state = self._wire, self._state
         wire.answered.clear()
+        state.events.clear()  # both are searched for each event
+        state.inbox.clear()
         self._protocol.data_received(request)
         await wire.answered.wait()
         answer = b"".join(wire.sent)
@@ -114,22 +150,31 @@ class Front:
         return [await self.ask(request, status) for request in requests]
 
 
-def _post(path: str, body: str) -> bytes:
-    length = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-    return f"POST {API}{path} HTTP/1.1\r\n{HEAD}{length}\r\n{body}".encode()
+def _post(path: str, body: str, headers: Mapping[str, str] = JSON) -> bytes:
+    more = {**headers, "Content-Length": len(body.encode())}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in more.items())
+    return f"POST {API}{path} HTTP/1.1\r\n{HEAD}{lines}\r\n{body}".encode()
 
 
 def initiations(first: int, number: int) -> list[bytes]:
     return [_post("/payments/initiate", ORDER.format(n)) for n in range(first, first + number)]
 
 
-def reads(references: Sequence[str]) -> list[bytes]:
-    return [f"GET {API}/payments/{reference} HTTP/1.1\r\n{HEAD}\r\n".encode() for reference in references]
+def gets(*paths: str) -> list[bytes]:
+    return [f"GET {API}{path} HTTP/1.1\r\n{HEAD}\r\n".encode() for path in paths]
 
 
 def charges(references: Sequence[str]) -> list[bytes]:
     body = '{"gatewaySlug": "sandbox", "cardNumber": "4242 4242 4242 4242"}'
     return [_post(f"/public/payments/{reference}/process", body) for reference in references]
+
+
+def news(references: Sequence[str]) -> list[bytes]:
+    """Of the provider, signed: each is paid."""
+    fake = FakePaystack(header=f"x-{PROVIDER}-signature")
+    charges = (FakeCharge(one, 150_000, "NGN", "test", 1, "success", PROVIDER_KEY, "a@b.io") for one in references)
+    sent = [fake.event(charge) for charge in charges]
+    return [_post(f"/webhooks/{PROVIDER}/sandbox", one.body.decode(), one.headers) for one in sent]
 
 
 def reference_in(answer: bytes) -> str:
@@ -178,12 +223,23 @@ class Cpu:
 
 async def counted(counter: Callgrind | Cpu) -> None:
     front = Front()
-    made = await front.ask_all(initiations(0, WARM + REQUESTS), 201)
-    references = [reference_in(answer) for answer in made]
+    number = WARM + REQUESTS
+    own, theirs = [
+        [reference_in(answer) for answer in await front.ask_all(initiations(first, number), 201)]
+        for first in (0, number)
+    ]
+    for reference in theirs:
+        front.hand_over(reference)
+    public = [f"/public/payments/{reference}" for reference in own]
     steps = (
-        ("initiate", initiations(WARM + REQUESTS, WARM + REQUESTS), 201),
-        ("read", reads(references), 200),
-        ("process", charges(references), 200),
+        ("initiate", initiations(2 * number, number), 201),
+        ("read", gets(*(f"/payments/{reference}" for reference in own)), 200),
+        ("list", gets("/payments?limit=20") * number, 200),
+        ("public", gets(*public), 200),
+        ("options", gets(*(f"{path}/gateways" for path in public)), 200),
+        ("process", charges(own), 200),
+        ("verify", gets(*(f"{path}/verify" for path in public)), 200),
+        ("event", news(theirs), 200),
     )
     for name, requests, status in steps:
         await front.ask_all(requests[:WARM], status)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
-from litestar import Litestar
 from payagg_testing.builders import AN_ADMIN
 
 from payagg.application.schemas.gateways import UpdateCredentials
@@ -17,7 +16,7 @@ from payagg.domain.api_key import ApiKey
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http.app import create_app
+from payagg.entrypoints.http.app import Application, create_app
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS
 from payagg.entrypoints.http.server.rate_limits import Limits
 from payagg.entrypoints.process.http_server import http_server, listen
@@ -25,7 +24,7 @@ from payagg.entrypoints.settings import Settings
 from tests.support.answers.recorder import App, recorded
 from tests.support.assembly import TOKENS
 
-_unused: dict[tuple[Settings, float], list[Litestar]] = defaultdict(list)
+_unused: dict[tuple[Settings, float], list[Application]] = defaultdict(list)
 
 
 @contextmanager
@@ -34,8 +33,8 @@ def an_app(services: Services, body_seconds: float = BODY_SECONDS) -> Iterator[A
     description of equal settings again takes longer than most tests."""
     unused = _unused[services.settings, body_seconds]
     app = unused.pop() if unused else create_app(services, body_seconds=body_seconds)
-    app.state.services, app.state.draining = services, asyncio.Event()
-    app.state.limits = Limits.of(services.settings, services.store, services.clock)
+    app.services, app.draining = services, asyncio.Event()
+    app.limits = Limits.of(services.settings, services.store, services.clock)
     yield recorded(app)
     # Spans belong to the tracer of their test.
     if not services.settings.otel:

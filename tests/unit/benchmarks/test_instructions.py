@@ -14,7 +14,8 @@ def test_the_front_answers_every_operation_that_is_counted(capsys: pytest.Captur
     with logging_to(io.StringIO()):
         asyncio.run(counted(Cpu()))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert [name for name, _ in lines] == ["initiate", "read", "process"]
+    names = ["initiate", "read", "list", "public", "options", "process", "verify", "event"]
+    assert [name for name, _ in lines] == names
     assert all(int(ns) > 1_000 * REQUESTS for _, ns in lines)
 
 

@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from payagg.application import counters
-from payagg.entrypoints.process.logs import HIDDEN, REQUEST, configure_logs, scrub
+from payagg.entrypoints.process.logs import HIDDEN, configure_logs, scrub
 
 
 def test_what_looks_like_a_secret_or_a_card_is_hidden_at_any_depth() -> None:
@@ -53,18 +53,16 @@ def test_both_kinds_of_loggers_write_one_json_line_with_what_is_bound() -> None:
 def test_the_line_of_a_request_hides_what_a_caller_chose_and_reads_as_the_others_do() -> None:
     with logging_to(stream := io.StringIO()):
         structlog.contextvars.bind_contextvars(request_id="4242424242424242")
-        log = structlog.get_logger("test_logs.requests")
-        log.info(
-            REQUEST,
-            request_id="4242424242424242",
-            method="GET",
-            status=200,
-            ms=1.5,
-            subject="eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln",
-        )
-        log.info("another")
-    request, another = (json.loads(line) for line in stream.getvalue().splitlines())
-    assert (request["request_id"], request["subject"]) == (HIDDEN, HIDDEN)
+        lines = structlog.get_config()["logger_factory"]()
+        fields = {"method": "GET", "status": 200, "ms": 1.5}
+        lines.request(fields | {"request_id": "0a" * 12, "subject": "key_" + "0" * 32})
+        for secret in ("4242424242424242", "ssk_" + "0" * 20, "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln"):
+            lines.request(fields | {"request_id": secret, "subject": secret})
+        structlog.get_logger("test_logs.requests").info("another")
+    shown, *requests, another = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert (shown["request_id"], shown["subject"]) == ("0a" * 12, "key_" + "0" * 32)
+    assert [(line["request_id"], line["subject"]) for line in requests] == [(HIDDEN, HIDDEN)] * 3
+    request = requests[0]
     assert (request["event"], request["level"], request["method"], request["status"]) == ("request", "info", "GET", 200)
     assert datetime.fromisoformat(request["timestamp"]) <= datetime.fromisoformat(another["timestamp"])
     assert another["request_id"] == HIDDEN

@@ -121,6 +121,9 @@ class Edge:
         self._body_seconds = body_seconds
         self._origins = Origins(base_url, cors_origins)
         self._proxies = proxies
+        # Servers' logs have a short way for the line of a request.
+        lines = structlog.get_config()["logger_factory"]()
+        self._log_request = getattr(lines, "request", lambda fields: _log.info("request", **fields))
         self._always = [*_SECURITY_HEADERS]
         if base_url.startswith("https://"):
             self._always.append(_HSTS)
@@ -218,7 +221,7 @@ class Edge:
         named = scope.get(OBJECT) or next(reversed(scope.get("path_params", {}).values()), None)
         if isinstance(named, str) and OBJECT_ID.fullmatch(named):
             fields["object"] = named
-        _log.info("request", **fields)
+        self._log_request(fields)
 
 
 def _routable(scope: Scope) -> str:

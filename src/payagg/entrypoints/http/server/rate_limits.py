@@ -176,7 +176,8 @@ class Limits:
 
 
 def limits(request: AnyRequest) -> Limits:
-    found: Limits = request.scope["litestar_app"].state.limits
+    app: Any = request.scope["litestar_app"]
+    found: Limits = app.limits
     return found
 
 

@@ -186,7 +186,8 @@ def route(
 
 
 def services(request: AnyRequest) -> Services:
-    found: Services = request.scope["litestar_app"].state.services
+    app: Any = request.scope["litestar_app"]
+    found: Services = app.services
     return found
 
 
