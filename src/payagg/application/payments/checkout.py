@@ -23,6 +23,7 @@ from payagg.application.schemas.payments import (
     ProcessPayment,
     PublicPaymentDetail,
 )
+from payagg.domain.adjustment import money_back
 from payagg.domain.attempt import (
     LEASE,
     Attempt,
@@ -37,7 +38,7 @@ from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment, Status
-from payagg.domain.report import FaultKind, ProviderFault
+from payagg.domain.report import FaultKind, ProviderFault, was_paid
 from payagg.domain.simulator import scenario_of
 
 # How often a caller polls for the claimant's end: each poll locks the payment's row for a moment.
@@ -87,6 +88,7 @@ class Checkout:
             redirect_url=redirect_url(seen),
             settled_at=seen.settled_at,
             method=await self.payment_options.method(seen) if seen.is_final else None,
+            is_paid_late=seen.status is Status.FAILED and seen.has_adjustments and await self._is_paid(seen),
         )
 
     async def options(self, reference: str) -> CheckoutGateways:
@@ -274,6 +276,11 @@ class Checkout:
             stored = (await tx.attempts.of_payment(attempt.reference))[attempt.number - 1]
             if stored.token == attempt.token:
                 await tx.attempts.save(ended, attempt.token)
+
+    async def _is_paid(self, payment: Payment) -> bool:
+        async with self.store.begin() as tx:
+            known = await tx.anomalies.of_payment(payment.reference)
+        return was_paid(payment, known) and money_back(known, payment.amount).kobo < payment.amount
 
     async def _find(self, reference: str) -> tuple[Payment, Business]:
         found = await self.store.find_checkout(reference)
