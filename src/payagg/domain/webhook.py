@@ -28,6 +28,7 @@ COUNT_MAX = 2**63 - 1  # the column is a 64-bit integer
 EVENT_NAMES_MAX = 50  # in one subscription, repeats included
 SECRET_BYTES = 32
 OLD_SECRET_SIGNS_FOR = timedelta(hours=24)
+OLD_SECRETS_MAX = 4  # that sign beside the present one
 TEST_EVERY = timedelta(seconds=5)  # of one endpoint
 TESTS_A_MINUTE = 20  # of one business's, over all processes
 TESTS_AT_ONCE = 3  # of one business's, in one process
@@ -121,6 +122,11 @@ class DeliveryStatus(Enum):
 def concurrency_after(concurrency: int, *, good: int, is_bad: bool) -> int:
     """The endpoint's concurrency after results: plus one for each good answer, halved when one failed."""
     return max(1, concurrency // 2) if is_bad else min(CONCURRENCY_MAX, concurrency + good)
+
+
+def signing_keys(opened: bytes) -> list[bytes]:
+    """The keys in an opened secret: one, or several that were replaced within a day, the newest first."""
+    return [opened[at : at + SECRET_BYTES] for at in range(0, len(opened), SECRET_BYTES)]
 
 
 def secret_context(endpoint_id: str) -> str:
@@ -217,13 +223,14 @@ class WebhookEndpoint:
             self.is_active and self.environment is environment and (not self.events or event_type.value in self.events)
         )
 
-    def rotate(self, secret: bytes, last4: str, now: datetime) -> "WebhookEndpoint":
-        """A new secret signs from now on; the old one signs beside it for OLD_SECRET_SIGNS_FOR."""
+    def rotate(self, secret: bytes, last4: str, now: datetime, previous: bytes | None = None) -> "WebhookEndpoint":
+        """A new secret signs from now on; beside it for OLD_SECRET_SIGNS_FOR the old one, or the old ones that are
+        sealed together in `previous`."""
         return with_changes(
             self,
             secret=secret,
             secret_last4=last4,
-            previous_secret=self.secret,
+            previous_secret=previous or self.secret,
             previous_secret_expires_at=now + OLD_SECRET_SIGNS_FOR,
             updated_at=now,
         )

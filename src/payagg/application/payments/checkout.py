@@ -23,6 +23,7 @@ from payagg.application.schemas.payments import (
     ProcessPayment,
     PublicPaymentDetail,
 )
+from payagg.domain.adjustment import money_back
 from payagg.domain.attempt import (
     LEASE,
     Attempt,
@@ -38,7 +39,7 @@ from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment, Status
-from payagg.domain.report import FaultKind, ProviderFault
+from payagg.domain.report import FaultKind, ProviderFault, was_paid
 from payagg.domain.simulator import scenario_of
 
 # How often a caller polls for the claimant's end: each poll locks the payment's row for a moment.
@@ -88,6 +89,7 @@ class Checkout:
             redirect_url=redirect_url(seen),
             settled_at=seen.settled_at,
             method=await self.payment_options.method(seen) if seen.is_final else None,
+            is_paid_late=seen.status is Status.FAILED and seen.has_adjustments and await self._is_paid(seen),
         )
 
     async def options(self, reference: str) -> CheckoutGateways:
@@ -279,6 +281,11 @@ class Checkout:
             else:
                 ended = stored.refuse()
             await tx.attempts.save(ended, attempt.token)
+
+    async def _is_paid(self, payment: Payment) -> bool:
+        async with self.store.begin() as tx:
+            known = await tx.anomalies.of_payment(payment.reference)
+        return was_paid(payment, known) and money_back(known, payment.amount).kobo < payment.amount
 
     async def _find(self, reference: str) -> tuple[Payment, Business]:
         found = await self.store.find_checkout(reference)

@@ -284,13 +284,14 @@ class CheckoutGateways(Struct, rename="camel", frozen=True):
 
 class CheckoutPage(Struct, frozen=True):
     """The hosted page's data. `options` is empty unless the payment is INITIATED; `method` is the option's name of a
-    final payment."""
+    final payment; `is_paid_late`: it failed, money came after that, and not all of it went back."""
 
     payment: PublicPaymentDetail
     options: list[CheckoutGateway]
     redirect_url: str | None
     settled_at: datetime | None
     method: str | None
+    is_paid_late: bool
 
 
 class ProcessedPayment(Struct, rename="camel", frozen=True):

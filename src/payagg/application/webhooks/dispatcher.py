@@ -21,6 +21,7 @@ from payagg.domain.webhook import (
     delay_after,
     due_after_loss,
     secret_context,
+    signing_keys,
 )
 
 CONCURRENT = 400  # concurrent attempts in one process
@@ -58,7 +59,7 @@ class Dispatcher:
     sender: Sender
     lease: timedelta = LEASE
     poll_seconds: float = POLL_SECONDS
-    _keys: dict[tuple[str, bytes], bytes] = field(default_factory=dict, init=False, repr=False)
+    _keys: dict[tuple[str, bytes], list[bytes]] = field(default_factory=dict, init=False, repr=False)
     _results: list[DeliveryResult] = field(default_factory=list, init=False)
     _trying: dict["asyncio.Task[None]", ClaimedDelivery] = field(default_factory=dict, init=False)
     _is_full: bool = field(default=False, init=False)  # the last claim filled all free slots,
@@ -206,7 +207,7 @@ class Dispatcher:
                 self._note(_postpone(one, now))
                 return
         try:
-            keys = [self._unseal(endpoint_id, sealed) for endpoint_id, sealed in one.secrets]
+            keys = [key for endpoint_id, sealed in one.secrets for key in self._unseal(endpoint_id, sealed)]
         except ValueError:
             # Without the encryption key nothing can be signed; an operator can still bring the key back.
             self._note(replace(self._finish(one, UNOPENED, now), uncounted=True))
@@ -220,13 +221,14 @@ class Dispatcher:
         self._results.append(result)
         self._resulted.set()
 
-    def _unseal(self, endpoint_id: str, sealed: bytes) -> bytes:
-        key = self._keys.get((endpoint_id, sealed))
-        if key is None:
+    def _unseal(self, endpoint_id: str, sealed: bytes) -> list[bytes]:
+        keys = self._keys.get((endpoint_id, sealed))
+        if keys is None:
             if len(self._keys) >= KEYS_CACHED_MAX:
                 self._keys.clear()
-            key = self._keys[endpoint_id, sealed] = self.vault.open(sealed, secret_context(endpoint_id))
-        return key
+            keys = signing_keys(self.vault.open(sealed, secret_context(endpoint_id)))
+            self._keys[endpoint_id, sealed] = keys
+        return keys
 
     def _finish(self, one: ClaimedDelivery, sent: DeliveryAttemptResult, at: datetime) -> DeliveryResult:
         count("delivery_tries", _result_of(sent))

@@ -38,6 +38,7 @@ from payagg.domain.signing import secret_text, signed_headers
 from payagg.domain.values import Environment
 from payagg.domain.webhook import (
     ACTIVE_ENDPOINTS_MAX,
+    OLD_SECRETS_MAX,
     SECRET_BYTES,
     TEST_EVENT,
     TEST_EVERY,
@@ -48,6 +49,7 @@ from payagg.domain.webhook import (
     parse_endpoint_url,
     parse_events,
     secret_context,
+    signing_keys,
 )
 
 # What an audit entry shows of an endpoint.
@@ -142,17 +144,30 @@ class Webhooks:
 
     @retry_on_conflict
     async def rotate_secret(self, business_id: str, endpoint_id: str, *, by: Actor) -> CreatedWebhook:
-        """A new secret, shown once; the old one signs beside it for 24 hours."""
+        """A new secret, shown once; the old ones sign beside it for 24 hours."""
         key = self.entropy.bytes(SECRET_BYTES)
         shown = secret_text(key)
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id)).ensure_active()
             endpoint = await _lock(tx, business_id, endpoint_id)
-            sealed = self.vault.seal(key, secret_context(endpoint_id))
-            endpoint = endpoint.rotate(sealed, shown[-4:], self.clock.now())
+            sealed, now = self.vault.seal(key, secret_context(endpoint_id)), self.clock.now()
+            endpoint = endpoint.rotate(sealed, shown[-4:], now, self._previous(endpoint, now))
             await tx.endpoints.save(endpoint)
             await self._record(tx, by, Action.WEBHOOK_ROTATE, endpoint)
         return _created_view(endpoint, shown)
+
+    def _keys(self, endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
+        """What signs at `now`, the newest first; raises ValueError where it does not open."""
+        sealed = endpoint.signing_secrets(now)
+        return signing_keys(b"".join(self.vault.open(one, secret_context(endpoint.id)) for one in sealed))
+
+    def _previous(self, endpoint: WebhookEndpoint, now: datetime) -> bytes | None:
+        """All that signs now, sealed: a second rotation must not end the day that the first one gave."""
+        try:
+            keys = self._keys(endpoint, now)[:OLD_SECRETS_MAX]
+        except ValueError:
+            return None
+        return self.vault.seal(b"".join(keys), secret_context(endpoint.id))
 
     async def test(self, business_id: str, endpoint_id: str, *, by: Actor) -> TestDelivery:
         """Sends a `webhook.test` now and waits for the answer; raises RATE_LIMITED within TEST_EVERY of the endpoint's
@@ -189,7 +204,7 @@ class Webhooks:
         )
         sent_bytes = msgspec.json.encode(body)
         try:
-            keys = [self.vault.open(sealed, secret_context(endpoint.id)) for sealed in endpoint.signing_secrets(now)]
+            keys = self._keys(endpoint, now)
         except ValueError:
             return TestDelivery(False, None, 0, "the signing secret cannot be opened")
         headers = signed_headers(keys, body.id, int(now.timestamp()), sent_bytes)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, REFERENCE, a_payment, a_report, an_attempt, an_endpoint
+from payagg_testing.builders import AN_ADMIN, REFERENCE, a_business, a_payment, a_report, an_attempt, an_endpoint
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -18,6 +18,7 @@ from payagg.domain.payment import Payment, Status
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, WebhookEndpoint
+from payagg.entrypoints.http.checkout_page import words
 from tests.support.assembly import services_over
 from tests.support.memory_shop import MemoryShop
 
@@ -32,7 +33,7 @@ class RetiringPayment:
     def __init__(self) -> None:
         self.store, self.clock = MemoryStore(), ManualClock()
         services = services_over(self.store, clock=self.clock, entropy=SeededEntropy())
-        self.settlement, self.payments = services.settlement, services.payments
+        self.settlement, self.payments, self.checkout = services.settlement, services.payments, services.checkout
 
     async def with_payment(self, *endpoints: WebhookEndpoint, **fields: Any) -> "RetiringPayment":
         payment = a_payment(**fields)
@@ -253,6 +254,21 @@ async def test_each_fact_known_before_a_simulated_success_is_told_after_it(
     assert [(event.sequence, event.type.removeprefix("payment.")) for event in events] == list(enumerate(words, 1))
     assert sorted(fact.event_sequence or 0 for fact in facts) == [3, 4, 5]
     assert (await world.payment()).has_adjustments
+
+
+async def test_a_payer_whose_money_came_late_is_not_asked_to_pay_again(world: RetiringPayment) -> None:
+    async def text() -> str:
+        return " ".join(words.result(await world.checkout.page(REFERENCE))[2:])
+
+    async with world.store.begin() as tx:
+        await tx.businesses.add(a_business())
+    await world.told(Outcome.FAILED)
+    assert "start a new payment" in await text()
+    await world.told(Outcome.SUCCEEDED)
+    assert "arrived after" in await text()
+    assert "Do not pay again" in await text()
+    await world.told(Outcome.REVERSED, details={"refundId": "1"})
+    assert "start a new payment" in await text()
 
 
 async def test_a_payment_that_did_not_move_is_not_written() -> None:

@@ -22,8 +22,18 @@ from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptRe
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.application.webhooks import dispatcher
 from payagg.domain.payment import Trigger
+from payagg.domain.signing import secret_key, signature
 from payagg.domain.values import Environment
-from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_START, RETENTION, SCHEDULE, Delivery, DeliveryStatus
+from payagg.domain.webhook import (
+    ALONE_FROM,
+    CONCURRENCY_START,
+    OLD_SECRET_SIGNS_FOR,
+    OLD_SECRETS_MAX,
+    RETENTION,
+    SCHEDULE,
+    Delivery,
+    DeliveryStatus,
+)
 from tests.support.assembly import services_over
 from tests.support.receivers import until
 
@@ -70,14 +80,28 @@ class MemoryOutbox:
     def __post_init__(self) -> None:
         services = services_over(self.store, clock=self.clock, entropy=self.entropy, sender=self.postman)
         self.webhooks, self.dispatcher, self.settlement = services.webhooks, services.dispatcher, services.settlement
-        self.endpoint_id = ""
+        self.endpoint_id, self.secrets = "", list[str]()  # its signing secrets, the newest first
 
     async def open(self, environment: Environment = LIVE) -> "MemoryOutbox":
         async with self.store.begin() as tx:
             await tx.businesses.add(a_business())
         command = CreateWebhook(url="https://shop.example/hooks", environment=environment)
-        self.endpoint_id = (await self.webhooks.create("biz_1", command, by=AN_ADMIN)).id
+        created = await self.webhooks.create("biz_1", command, by=AN_ADMIN)
+        self.endpoint_id, self.secrets = created.id, [created.signing_secret]
         return self
+
+    async def rotate(self) -> None:
+        made = await self.webhooks.rotate_secret("biz_1", self.endpoint_id, by=AN_ADMIN)
+        self.secrets.insert(0, made.signing_secret)
+
+    async def signers(self) -> list[str]:
+        """The secrets that the next delivery is signed with."""
+        await self.settle()
+        await self.dispatcher.run_once()
+        _, headers, body = self.postman.sent[-1]
+        at = int(headers["webhook-timestamp"])
+        known = {signature([secret_key(one)], headers["webhook-id"], at, body): one for one in self.secrets}
+        return [known[part] for part in headers["webhook-signature"].split(" ")]
 
     async def settle(self, environment: Environment = LIVE, **fields: Any) -> str:
         """The reference of a payment that succeeded now."""
@@ -261,6 +285,20 @@ async def test_a_delivery_is_sent_by_the_first_worker_that_lives_however_many_di
     assert await world.dispatcher.run_once() == 1
     # A try that was lost uses up no part of the schedule.
     assert (world.only.status, world.only.attempts, world.only.lost_tries) == (DELIVERED, 1, 0)
+
+
+async def test_a_second_rotation_within_the_day_ends_no_old_secret() -> None:
+    """A button pressed twice, or by two people: the merchant's server still verifies with the first secret."""
+    outbox = await MemoryOutbox().open()
+    assert await outbox.signers() == outbox.secrets
+    for _ in range(2):
+        await outbox.rotate()
+        assert await outbox.signers() == outbox.secrets
+    outbox.clock.move(OLD_SECRET_SIGNS_FOR)
+    assert await outbox.signers() == outbox.secrets[:1]
+    for _ in range(OLD_SECRETS_MAX + 1):
+        await outbox.rotate()
+    assert await outbox.signers() == outbox.secrets[: OLD_SECRETS_MAX + 1]
 
 
 async def test_a_suspect_is_sent_while_nothing_else_is_under_way(

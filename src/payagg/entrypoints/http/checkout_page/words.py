@@ -47,6 +47,13 @@ REVERSED = Result(
     "The payment of {amount} to {merchant} was reversed.",
     "Your bank may need a few working days to show the money again. Questions? Ask {merchant} and give the reference.",
 )
+PAID_LATE = Result(
+    "warn",
+    WARN,
+    "Your money came late",
+    "{amount} arrived after this payment had ended.",
+    "Do not pay again: ask {merchant} and give the reference.",
+)
 FAILURES = {
     PayerReason.EXPIRED: Result(
         "warn", WARN, "This payment link has expired", "The payment was not made in time.", AGAIN
@@ -72,9 +79,9 @@ def result(page: CheckoutPage) -> Result:
     """The text of a final payment, with amount and merchant filled in; plain text."""
     payment = page.payment
     found = {Status.SUCCESS: SUCCESS, Status.REVERSED: REVERSED}.get(payment.status)
-    tone, sign, title, text, after = found or FAILURES[payment.failure_reason]
+    found = found or (PAID_LATE if page.is_paid_late else FAILURES[payment.failure_reason])
     known = {"amount": naira(payment.amount), "merchant": payment.business_name}
-    return Result(tone, sign, title, text.format_map(known), after.format_map(known))
+    return found._replace(text=found.text.format_map(known), next=found.next.format_map(known))
 
 
 def naira(kobo: int) -> str:
