@@ -107,7 +107,8 @@ class LinearLoad:
         chance = self.chance
         payment, public = f"payments/{order.reference}", f"public/payments/{order.reference}"
         own, body, headers = self.shop.as_sandbox, dict[str, Any](), dict[str, str]()
-        method, path, asked = "GET", f"{public}/{what}", None  # type: str, str, Any
+        method, path = "GET", f"{public}/{what}"
+        asked: Any = None
         match what:
             case "initiate":
                 method, path, headers = "POST", "payments/initiate", own
