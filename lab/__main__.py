@@ -28,11 +28,12 @@ class Part:
 
 
 PARTS = (
-    Part("soak", "killed at random and loaded for long, it loses nothing, nor grows", "1 h", needs=("pgbouncer",)),
+    Part("soak", "frozen or starved, it loses nothing; loaded for long, it does not grow", "40 min"),
     Part("crashes", "at each step of a payment or a move we, Postgres or its connections may die", "6 min"),
     Part("faults", "the network to each neighbour may fail in every way", "7 min"),
     Part("races", "whatever meets in one payment, an order of steps explains it; long searches", "14 min"),
-    Part("linear", "each payment's answers have an order, though all about them is killed and cut off", "10 min"),
+    Part("linear", "killed and cut off at random, it loses nothing, and each payment's answers have an order", "15 min",
+         needs=("pgbouncer",)),
     Part("failover", "a Patroni cluster may break in nine ways, on each of three routes", "7 min",
          needs=("haproxy", "pgbouncer", "etcd", "patroni")),
     Part("upgrade", "the previous release rolls to this one and back without a failed request", "4 min",

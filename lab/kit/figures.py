@@ -34,7 +34,6 @@ WORDS = {
     "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day, models in 10 times the histories",
     "simulation": "{broken} of {histories:,} histories broken, {never} goals missed",
     "soak hardships": "{holds} of {all} hold: frozen, without memory, without descriptors",
-    "soak kills": "{holds} of {all} rounds hold, {payments:,} payments",
     "soak steady": "{rate}/s for half an hour: {faults} of {requests:,} failed, memory {growth}, connections {connections}",
     "upgrade": "none of {paid:,} payments lost, none of {requests:,} requests failed; {tests} older tests pass on the new "
     "schema",

@@ -5,8 +5,8 @@ import argparse
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,22 @@ from payagg_testing.network_faults import DropReply
 
 from lab.kit.buyer import a_client
 from lab.kit.figures import RunSummary
+from lab.kit.judgement import paid_in
 from lab.kit.places import a_folder, a_postgres
-from lab.kit.processes import cut_connections, kill_postgres
+from lab.kit.processes import cut_connections, kill_postgres, until
 from lab.kit.site import UNLIMITED, Site, a_site, opened_shop
 from lab.linear.faults import FAULTS, caught
-from lab.linear.load import AFTER_FAULT, LinearLoad
+from lab.linear.load import AFTER_FAULT, END, LinearLoad
 from lab.linear.model import Order
-from payagg.adapters.postgres.doctor import examine
+from tests.support.pgbouncer import a_pgbouncer
 
-CREW = ("both", "both")
+# What `payagg serve` is, and `payagg serve --no-worker` beside `payagg worker`, on several machines.
+CREWS = {"direct": ("both",) * 2, "pooled": ("api",) * 3 + ("worker",) * 2}
+SERVER_CONNECTIONS = 20  # that a PgBouncer makes of those of all processes
 OPERATIONS = 120_000
 ROUND = 10_000  # operations; what a round leaves is checked before the next
 PATIENCE = 10.0  # seconds for an answer
-CALM = (200, 1200)  # answers from one fault to the next
+CALM = (100, 800)  # answers from one fault to the next
 LOST = 8  # answers
 # How often each strikes.
 STRIKES = {"process killed": 4, "Postgres killed": 1, "database cut off": 3, "clients cut off": 4, "answers lost": 4}
@@ -55,65 +58,97 @@ async def strike(site: Site, folder: Path, url: str, proxies: Sequence[FaultProx
     return name
 
 
-async def a_round(load: LinearLoad, site: Site, operations: int, first: int, strikes: Strikes) -> list[Order]:
+async def a_round(load: LinearLoad, site: Site, operations: int, strikes: Strikes, *, is_last: bool) -> list[Order]:
     """The orders of about so many operations, while things break."""
-    working = asyncio.create_task(load.orders(operations, first))
+    working = asyncio.create_task(load.orders(operations))
     while not working.done():
         due = load.answered + load.chance.randrange(*CALM)
         while load.answered < due and not working.done():
             await asyncio.wait([working], timeout=AFTER_FAULT)
         await strikes()
-    await asyncio.to_thread(site.start)
     orders = await working
-    await asyncio.gather(*map(load.last_look, orders))
+    if is_last:  # every process dies, payers pay, and the provider's events reach nobody
+        for name in site.ports:
+            site.processes.kill(name)
+        for order in orders:
+            load.at_provider(order, "pay")
+        await site.provider.book.wait_for_deliveries()
+    await asyncio.to_thread(site.start)
+    await asyncio.gather(*(load.last_look(order, verifies=not is_last) for order in orders))
     return orders
 
 
-async def tried(tally: RunSummary, operations: int, seed: int) -> dict[str, Any]:
-    """The figures of a run."""
-    chance, struck, references, refused_orders, known = random.Random(seed), Counter[str](), 0, 0, set[str]()
-    with a_folder("linear") as folder, a_postgres(folder) as postgres:
-        url = postgres.url
-        async with a_site(url, folder, CREW, **UNLIMITED) as site, AsyncExitStack() as stack:
-            proxies = [await stack.enter_async_context(FaultProxy("127.0.0.1", port)) for port in site.ports.values()]
+@asynccontextmanager
+async def a_crew(folder: Path, roles: Sequence[str]) -> AsyncIterator[tuple[Site, str]]:
+    """The site and the database's own URL; workers of their own go through PgBouncer, as the servers beside them."""
+    with a_postgres(folder) as postgres:
+        if "worker" not in roles:
+            async with a_site(postgres.url, folder, roles, **UNLIMITED) as site:
+                yield site, postgres.url
+        else:
+            async with (
+                a_pgbouncer(postgres.url, folder, SERVER_CONNECTIONS) as url,
+                a_site(url, folder, roles, direct=postgres.url, PAYAGG_PGBOUNCER="1", **UNLIMITED) as site,
+            ):
+                yield site, postgres.url
+
+
+async def all_told(site: Site, paid: set[str]) -> None:
+    await asyncio.to_thread(until, lambda: site.merchant.told("payment.success").keys() >= paid, "all are told", END)
+
+
+async def tried(tally: RunSummary, crew: str, operations: int, seed: int) -> Counter[str]:
+    """Counts of what was done and found."""
+    chance, struck, found = random.Random(seed), Counter[str](), Counter[str]()
+    with a_folder("linear") as folder:
+        async with a_crew(folder, CREWS[crew]) as (site, url), AsyncExitStack() as stack:
+            servers = [port for name, port in site.ports.items() if not name.startswith("worker")]
+            proxies = [await stack.enter_async_context(FaultProxy("127.0.0.1", port)) for port in servers]
             clients = [await stack.enter_async_context(a_client(one.port, timeout=PATIENCE)) for one in proxies]
             strangers = [site.shop.as_live, (await opened_shop(url)).as_sandbox]
             load = LinearLoad(site.shop, site.provider, clients, strangers, chance)
+            buyer = site.buyer((0, 0))
 
             async def strikes() -> None:
                 struck[await strike(site, folder, url, proxies, chance)] += 1
 
             while load.made < operations:
-                of_round = min(ROUND, operations - load.made)
-                orders = await a_round(load, site, of_round, references, strikes)
-                references += len(orders)
-                known |= set(caught(orders))
-                refused_orders += len(broken := list(filter(None, (order.wrong() for order in orders))))
-                wrong = [*load.wrong, *(line for lines in broken for line in lines)]
-                wrong += [f"doctor: {rule.rule}" for rule in examine(url).rules if not rule.is_kept]
+                left = operations - load.made
+                is_last = left < 2 * ROUND
+                orders = await a_round(load, site, left if is_last else ROUND, strikes, is_last=is_last)
+                refused = list(filter(None, (order.wrong() for order in orders)))
+                found["refused"] += len(refused)
+                found.update(f"caught {fault}" for fault in caught(orders))
+                buyer.acknowledged |= {one.key: one.purchase for one in orders}
+                buyer.asked = set(buyer.acknowledged)
+                wrong = [*load.wrong, *(line for lines in refused for line in lines)]
+                if is_last:
+                    await all_told(site, paid_in(url))
+                    wrong += site.wrongs(url, buyer)
                 wrong += site.processes.errors() if wrong else []
                 load.wrong = []
-                told = f"{load.made:,} operations, {references:,} references, {load.unknown.total()} without an answer"
-                tally.line(f"seed {seed}: {told}; " + ", ".join(f"{n} x {name}" for name, n in struck.items()), wrong)
+                told = f"{load.made:,} operations, {len(buyer.asked):,} references, {load.unknown.total()} unanswered"
+                strokes = ", ".join(f"{number} x {name}" for name, number in struck.items())
+                tally.line(f"{crew}, seed {seed}: {told}; {strokes}", wrong)
             for name in list(site.processes.running):
                 site.processes.stop(name)
-    missed = [fault for fault in FAULTS if fault not in known]
-    tally.line(f"{len(known)} of {len(FAULTS)} planted faults caught", missed)
-    return {
-        "operations": load.made,
-        "references": references,
-        "refused": refused_orders,
-        "caught": len(known),
-        "unknown": load.unknown.total(),
-    }
+    found.update(operations=load.made, references=len(buyer.asked), unknown=load.unknown.total())
+    return found
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab linear", description=__doc__)
     parser.add_argument("--operations", type=int, default=OPERATIONS)
+    parser.add_argument("--crew", choices=CREWS, help="that alone; pooled goes through PgBouncer")
     parser.add_argument("--seed", type=int, help="of the clients and the faults; the machine's timing is not drawn")
     chosen = parser.parse_args(arguments)
-    tally = RunSummary("linear", arguments)
+    tally, found = RunSummary("linear", arguments), Counter[str]()
     seed = random.SystemRandom().randrange(10_000) if chosen.seed is None else chosen.seed
-    figures = asyncio.run(tried(tally, chosen.operations, seed))
-    return tally.end(whole=chosen.operations >= OPERATIONS, **figures)
+    crews = [chosen.crew] if chosen.crew else list(CREWS)
+    for crew in crews:
+        found += asyncio.run(tried(tally, crew, chosen.operations // len(crews), seed))
+    missed = [fault for fault in FAULTS if not found[f"caught {fault}"]]
+    tally.line("false answers in good histories", missed)
+    figures: dict[str, Any] = {name: found[name] for name in ("operations", "references", "unknown", "refused")}
+    is_whole = chosen.operations >= OPERATIONS and chosen.crew is None
+    return tally.end(whole=is_whole, caught=len(FAULTS) - len(missed), **figures)

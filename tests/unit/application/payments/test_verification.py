@@ -69,6 +69,7 @@ async def test_the_simulator_is_asked_each_time(shop: MemoryShop) -> None:
         assert (await shop.verification.verify(reference)).status is Status.PENDING
 
 
+@pytest.mark.rule("checkout.9")
 async def test_who_joins_a_call_sees_what_was_acknowledged_before(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     shop.a.may_answer, shop.a.fetch_fault = asyncio.Event(), FaultKind.TIMEOUT
