@@ -136,8 +136,16 @@ class PaymentsByUrl(ConformanceMachine):
             data = {"checkoutUrl": model.hand_off or matches(r".+")}
         elif model.status in FINAL and self.now >= model.expires:
             statuses, code = [409, 410], None
+        first = card if data is not None and model.hand_off is None else None
+        if first is not None and not (takes := self.target.takes_cards.get(first)):
+            # Which cards there are, the interface leaves open: the first answer about each tells.
+            statuses, code, data = ([200, 400], None, None) if takes is None else ([400], "VALIDATION_ERROR", None)
         path = f"/public/payments/{reference}/process"
         answer = self.ask("the payer", what, "POST", path, *statuses, body=body, code=code, data=data)
+        if first is not None:
+            self.target.takes_cards[first] = answer.status == 200
+            if answer.status == 400 and answer.field != "cardNumber":
+                self.fail("the refusal names another field than the card")
         if answer.status == 200 and model.hand_off is None:
             model.begin(gateway, None)
             model.hand_over(answer.data["checkoutUrl"], self.now, card)

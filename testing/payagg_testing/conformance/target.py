@@ -48,6 +48,7 @@ class ConformanceTarget:
     left_behind: list[str] = field(default_factory=list)  # what a run could not take back
     rotates_secrets: bool | None = None  # of webhook endpoints; None: not known yet
     sorts_options: bool = False  # whether a list of options was seen to follow the order that its business chose
+    takes_cards: dict[str, bool] = field(default_factory=dict)  # by the simulator, as far as asked
     _takes_live: bool = False
     _has_providers: bool = False
 

@@ -10,6 +10,7 @@ import pytest
 from payagg_testing import AccessError, ConformanceTarget, Effort, domain_target, open_target, run_machine
 from payagg_testing.command import main
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
+from payagg_testing.conformance.idempotency import NO_ANSWER
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 
@@ -67,6 +68,37 @@ def altered(alter: Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]) -> Con
 
 def with_data(answer: ServiceAnswer, **data: Any) -> ServiceAnswer:
     return replace(answer, body={"success": True, "data": {**answer.data, **data}})
+
+
+class RefusesACard(Altered):
+    """It takes the card so many times before it knows it no more."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(domain_target().service, lambda _, answer: answer)
+        self.times = times
+
+    def send(self, call: ServiceCall) -> ServiceAnswer:
+        if isinstance(call.body, dict) and call.body.get("cardNumber") == NO_ANSWER:
+            self.times -= 1
+            if self.times < 0:
+                error = {"code": "VALIDATION_ERROR", "message": "No such card.", "field": "cardNumber"}
+                return ServiceAnswer(400, {"success": False, "error": error}, {}, "")
+        return super().send(call)
+
+
+@pytest.mark.parametrize(("times", "is_sound"), [(0, True), (1, False)])
+def test_a_service_may_have_other_test_cards_but_keeps_those_it_has(times: int, is_sound: bool) -> None:
+    target = replace(domain_target(), service=cast(Driver, RefusesACard(times)))
+    verdict = run_machine("idempotency", target, Effort(histories=20, actions=30, seed=1, shrinks=False))
+    assert (verdict.violation is None) is is_sound
+
+
+def test_a_replay_may_show_the_first_answer_as_it_was() -> None:
+    def alter(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        is_replay = call.path == "/payments/initiate" and answer.status == 200
+        return with_data(answer, status="INITIATED") if is_replay else answer
+
+    assert run_machine("idempotency", altered(alter), BRIEF).violation is None
 
 
 def two_defects(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
