@@ -25,6 +25,7 @@ JWT_KEY = "of the neutral servers, thirty-two bytes"
 USERS = ("ada", "bola")
 HISTORIES = 10
 SECONDS = 1200
+RATE = 1_000_000  # of events a minute: the limit of 100 would have a run wait
 # Not webhooks: the interface shows neither the names of events nor how they are signed.
 MACHINES = ("payments", "idempotency", "api-keys", "businesses", "gateways", "logos", "settlement", "settlement-b")
 
@@ -38,7 +39,7 @@ def verdict(name: str, folder: Path, more: Sequence[str]) -> str:
     port = free_port()
     shops = [{"id": f"shop-{user}", "name": f"Shop of {user}", "kyc": "APPROVED", "status": "ACTIVE",
               "members": {user: "OWNER"}} for user in USERS]  # fmt: skip
-    config = {"port": port, "jwtKey": JWT_KEY, "ttl": 3600, "drain": 1800, "businesses": shops}
+    config = {"port": port, "jwtKey": JWT_KEY, "ttl": 3600, "drain": 1800, "rate": RATE, "businesses": shops}
     url = f"http://127.0.0.1:{port}/api/v1"
     words = ["run", "--url", url, "--builtin-slug", "house", "--inbox-port", "0", "--provider", "provider_a",
              "--provider-b", "provider_b", "--admin-token", token(sub="root", type="admin", role="ADMIN")]  # fmt: skip

@@ -1,6 +1,6 @@
 """An honest payment aggregator in Starlette, written from the interface document alone: the harness must pass it.
 
-Its one argument is JSON: `port`, `jwtKey`, `ttl`, `drain`, `businesses` (`id`, `name`, `kyc`, `status`, `members`).
+Its one argument is JSON: `port`, `jwtKey`, `ttl`, `drain`, `rate`, `businesses` (`id`, `name`, `kyc`, `status`, `members`).
 What the document does not show is chosen unlike payagg wherever it may be."""
 
 import asyncio
@@ -850,7 +850,7 @@ async def receive(request: Request) -> Response:
     times = inbound[request.client.host if request.client else ""]
     while times and times[0] <= time.time() - 60:
         times.popleft()
-    if len(times) >= 100:
+    if len(times) >= CONFIG["rate"]:
         raise Refused(429, "SLOW_DOWN")
     times.append(time.time())
     word, raw = where or "live", await request.body()
