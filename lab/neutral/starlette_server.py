@@ -1,7 +1,9 @@
-"""An honest payment aggregator in Starlette, written from the interface document alone: the harness must pass it.
+"""An honest payment aggregator in Starlette, written from the interface without sight of the harness; since then the
+harness had it look at a logo's end.
 
 Its one argument is JSON: `port`, `jwtKey`, `ttl`, `drain`, `rate`, `businesses` (`id`, `name`, `kyc`, `status`, `members`).
-What the document does not show is chosen unlike payagg wherever it may be."""
+What the document does not show is chosen unlike payagg, but for the words of `outcome`, two test cards, the names of
+credentials and provider_b's hand-off, which are payagg's."""
 
 import asyncio
 import base64
