@@ -75,6 +75,14 @@ def with_data(answer: ServiceAnswer, **data: Any) -> ServiceAnswer:
     return replace(answer, body={"success": True, "data": {**answer.data, **data}})
 
 
+def test_a_replay_may_show_the_first_answer_as_it_was() -> None:
+    def alter(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        is_replay = call.path == "/payments/initiate" and answer.status == 200
+        return with_data(answer, status="INITIATED") if is_replay else answer
+
+    assert run_machine("idempotency", altered(alter), BRIEF).violation is None
+
+
 def two_defects(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
     if call.method != "GET" or not call.path.startswith("/payments/PAY"):
         return answer
