@@ -88,8 +88,8 @@ class ConformanceMachine(RuleBasedStateMachine):
     ) -> ServiceAnswer:
         """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`; or it
         is this `file`, and its headers show these values."""
-        if path.endswith("/simulate") and isinstance(body, dict):
-            body = {name: self.target.outcomes.get(value, value) for name, value in body.items()}
+        if path.endswith(("/simulate", "/process")) and isinstance(body, dict):
+            body = {name: self.target.words.get(value, value) for name, value in body.items()}
         call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self._count(1)

@@ -11,11 +11,21 @@ import pytest
 from payagg_testing import AccessError, ConformanceTarget, Effort, domain_target, open_target, run_machine
 from payagg_testing.command import main
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
-from payagg_testing.conformance.assumptions import ASSUMPTIONS, OUTCOME, PUBLIC, SECRET, STATUS, assumption_of
+from payagg_testing.conformance.assumptions import (
+    ASSUMPTIONS,
+    FORGED,
+    KEPT,
+    OUTCOME,
+    PUBLIC,
+    SECRET,
+    STATUS,
+    assumption_of,
+)
 from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, statements_of
+from payagg_testing.state_machine.model import CARDS
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.accounts import KeyHolder
@@ -177,17 +187,20 @@ def test_what_the_interface_does_not_show_differs_and_breaks_nothing(capsys: pyt
     assert (ended.value.code, capsys.readouterr().out.splitlines()) == (0, list(ASSUMPTIONS))
 
 
-def test_the_words_of_a_service_for_an_outcome_are_sent() -> None:
+def test_the_words_of_a_service_for_an_outcome_or_a_card_are_sent() -> None:
     asked, target = set[str](), domain_target()
-    target.outcomes = {"SUCCESS": "paid", "FAILED": "lost", "REVERSED": "back"}
+    target.words = {"SUCCESS": "paid", "FAILED": "lost", "REVERSED": "back", **{card: f"own {card}" for card in CARDS}}
 
     def listen(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-        asked.update([str(call.body["outcome"])] if call.path.endswith("/simulate") and "outcome" in call.body else [])
+        asked.update(str(call.body[name]) for name in ("outcome", "cardNumber") if name in (call.body or {}))
         return answer
 
     run_machine("payments", replace(target, service=cast(Driver, Altered(target.service, listen))), Effort(100, 30, 1))
-    assert asked & set(target.outcomes.values())
-    assert not asked & target.outcomes.keys()
+    assert {"paid", *(word for word in asked if word.startswith("own "))} <= asked
+    assert not asked & target.words.keys()
+
+
+REFUSED = {"error": {"code": FORGED}}
 
 
 @pytest.mark.parametrize(
@@ -199,12 +212,14 @@ def test_the_words_of_a_service_for_an_outcome_are_sent() -> None:
         (ServiceCall("GET", "/public/payments/R"), {}, {}, "amount is 1", None),
         (ServiceCall("GET", "/payments/R"), {}, {}, 'amount is "absent"', None),
         (ServiceCall("POST", "/merchant/businesses/b/webhooks"), {}, {}, 'signingSecret is "absent"', SECRET),
+        (ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", "replaced secret")), {}, REFUSED, "400", KEPT),
+        (ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", None)), {}, REFUSED, "400", None),
     ],
 )
 def test_a_fault_is_of_the_interface_or_of_an_assumption(
     call: ServiceCall, data: dict[str, Any], answer: dict[str, Any], fault: str, assumption: str | None
 ) -> None:
-    came = ServiceAnswer(200, {"success": True, "data": answer}, {}, "")
+    came = ServiceAnswer(200, {"data": answer, **answer}, {}, "")
     assert assumption_of(call, Expected((200,), data=data), came, fault) == assumption
 
 
