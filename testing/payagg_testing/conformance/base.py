@@ -31,6 +31,7 @@ class ConformanceMachine(RuleBasedStateMachine):
     known: ClassVar[
         set[str]
     ]  # kinds of violations that were found: a history that meets one ends and counts for nothing
+    differs: ClassVar[frozenset[str | None]] = frozenset()  # the assumptions that were found wrong
     last: ClassVar[list[Violation]]  # the last one met, in case the search cannot repeat it
     tried: ClassVar[set[str]]  # statements, routes and error codes, over all histories
     needs: ClassVar[tuple[Need, ...]] = ()  # of the target, without which no rule runs

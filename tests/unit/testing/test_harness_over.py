@@ -8,7 +8,15 @@ from typing import Any, cast
 from xml.etree import ElementTree
 
 import pytest
-from payagg_testing import AccessError, ConformanceTarget, Effort, domain_target, open_target, run_machine
+from payagg_testing import (
+    AccessError,
+    ConformanceTarget,
+    Effort,
+    ProviderAccount,
+    domain_target,
+    open_target,
+    run_machine,
+)
 from payagg_testing.command import main
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
 from payagg_testing.conformance.assumptions import (
@@ -32,6 +40,7 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Payment, Status
+from payagg.entrypoints.dev.fake_providers.book import FakeCharge
 from tests.rules import sentences
 from tests.support.in_process import InProcess
 from tests.support.rounds import scaled
@@ -91,6 +100,29 @@ def test_a_replay_may_show_the_first_answer_as_it_was() -> None:
         return with_data(answer, status="INITIATED") if is_replay else answer
 
     assert run_machine("idempotency", altered(alter), BRIEF).violation is None
+
+
+def test_a_service_that_drops_replaced_secrets_differs_in_that_alone() -> None:
+    world, error = InProcess(MemoryStore()), {"code": FORGED, "message": "Signed with no secret of ours."}
+
+    def forget(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        is_replaced = "replaced secret" in (call.event or ())
+        return ServiceAnswer(400, {"success": False, "error": error}, {}, "") if is_replaced else answer
+
+    target = world.target(provider=ProviderAccount())
+    target.service = cast(Driver, Altered(target.service, forget))
+    verdict = run_machine("settlement", target, Effort(histories=10, seed=1, shrinks=False, kinds=2))
+    target.close()
+    world.close()
+    assert [one.assumption for one in verdict.violations] == [KEPT]
+
+
+def test_a_service_names_a_charge_as_it_likes_behind_the_reference() -> None:
+    provider, own = ProviderAccount(), "PAY-20250131-AAAAAA"
+    for name in (own, f"{own}.2", f"{own}-3", "PAY-20250131-AAAAAB"):
+        provider.book.charges[name] = FakeCharge(name, 5_000, "NGN", "test", 1, "ongoing", "key")
+    provider.close()
+    assert [one.reference for one in provider.charges(own)] == [own, f"{own}.2", f"{own}-3"]
 
 
 def two_defects(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
