@@ -17,7 +17,8 @@ SECRET = "the signing secret is `signingSecret` and begins with whsec_"  # noqa:
 EVENT = "an event has `id`, `type`, `environment` and `data`, and Standard Webhooks headers; its signature is theirs"
 INBOUND = "providers' events have the shapes of Paystack's and Payaza's"
 KEPT = "for a day after a provider's secret is replaced, the old one proves events, too"
-ASSUMPTIONS = (OUTCOME, STATUS, CARD, PUBLIC, VERIFIED, TEST_PAYMENT, NAMES, SECRET, EVENT, INBOUND, KEPT)
+WHOLE = "an `amount` of 5000.0 has decimals, though JSON need not tell it from 5000"
+ASSUMPTIONS = (OUTCOME, STATUS, CARD, PUBLIC, VERIFIED, TEST_PAYMENT, NAMES, SECRET, EVENT, INBOUND, KEPT, WHOLE)
 FORM = ("webhook-timestamp", "does not fit the raw body", "of another shape", "of event")
 ABSENT, FORGED = '"absent"', "INVALID_WEBHOOK_SIGNATURE"
 
@@ -25,6 +26,7 @@ ABSENT, FORGED = '"absent"', "INVALID_WEBHOOK_SIGNATURE"
 def assumption_of(call: ServiceCall, expected: Expected, answer: ServiceAnswer, fault: str) -> str | None:
     """The assumption that the fault contradicts; None where the interface itself foresees something else."""
     body = call.body if isinstance(call.body, Mapping) else {}
+    amount = body.get("amount")
     is_refused = answer.status == 400 and answer.code == "VALIDATION_ERROR" and 400 not in expected.statuses
     foreseen = expected.data or {}
     cases: list[tuple[str, bool]] = [
@@ -36,6 +38,7 @@ def assumption_of(call: ServiceCall, expected: Expected, answer: ServiceAnswer, 
         (SECRET, fault.startswith("signingSecret is ")),
         (VERIFIED, call.path.endswith("/verify") and fault.endswith(ABSENT)),
         (PUBLIC, call.path.startswith("/public/payments/") and call.path.count("/") == 3 and fault.endswith(ABSENT)),
+        (WHOLE, isinstance(amount, float) and amount.is_integer() and answer.status == 201),
         (KEPT, call.event is not None and "replaced secret" in call.event and answer.code == FORGED),
         (INBOUND, call.event is not None and answer.status == 400 and answer.code != FORGED),
     ]

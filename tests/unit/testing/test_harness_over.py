@@ -27,6 +27,7 @@ from payagg_testing.conformance.assumptions import (
     PUBLIC,
     SECRET,
     STATUS,
+    WHOLE,
     assumption_of,
 )
 from payagg_testing.conformance.expectation import Expected
@@ -244,6 +245,8 @@ REFUSED = {"error": {"code": FORGED}}
         (ServiceCall("GET", "/public/payments/R"), {}, {}, "amount is 1", None),
         (ServiceCall("GET", "/payments/R"), {}, {}, 'amount is "absent"', None),
         (ServiceCall("POST", "/merchant/businesses/b/webhooks"), {}, {}, 'signingSecret is "absent"', SECRET),
+        (ServiceCall("POST", "/payments/initiate", body={"amount": 5000.0}), {}, {}, "the status is 201", WHOLE),
+        (ServiceCall("POST", "/payments/initiate", body={"amount": 5000.5}), {}, {}, "the status is 201", None),
         (ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", "replaced secret")), {}, REFUSED, "400", KEPT),
         (ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", None)), {}, REFUSED, "400", None),
     ],
@@ -251,7 +254,7 @@ REFUSED = {"error": {"code": FORGED}}
 def test_a_fault_is_of_the_interface_or_of_an_assumption(
     call: ServiceCall, data: dict[str, Any], answer: dict[str, Any], fault: str, assumption: str | None
 ) -> None:
-    came = ServiceAnswer(200, {"data": answer, **answer}, {}, "")
+    came = ServiceAnswer(201 if fault.endswith("201") else 200, {"data": answer, **answer}, {}, "")
     assert assumption_of(call, Expected((200,), data=data), came, fault) == assumption
 
 
