@@ -44,6 +44,10 @@ SERVERS = {
         (sys.executable, str(HERE / "starlette_server.py")),
         words("paid", "declined", "returned", *(f"506099000000000{digit}" for digit in range(1, 5))),
     ),
+    "node": Server(
+        ("node", str(HERE / "node_server.mjs")),
+        words("ok", "ko", "undo", *(digit * 16 for digit in "1234")),
+    ),
 }
 
 
