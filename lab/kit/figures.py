@@ -26,6 +26,8 @@ WORDS = {
     "faults": "{holds} of {all} hold",
     "faults drawn": "{holds} of {all} hold",
     "fuzz": "{cases:,} cases, no failure",
+    "mutants by harness": "{killed} of {mutants} of the payment's code killed through the API alone, half in {median:,} "
+    "requests, each in {most:,}",
     "neutral": "no false alarm at {servers} servers, {statements} statements, routes and codes tried, {requests:,} requests in {seconds} s",
     "mutants": "{killed} of {mutants} killed, the others explained",
     "parsers": "{holds} of {all} hold in {inputs:,} inputs",

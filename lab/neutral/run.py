@@ -22,7 +22,7 @@ from tests.support.ports import free_port
 
 HERE = Path(__file__).parent
 JWT_KEY = "of the neutral servers, thirty-two bytes"
-HISTORIES = 30
+HISTORIES = 15
 RATE = 1_000_000  # of events a minute: the limit of 100 would have a run wait
 SHOPS = {"ada": {}, "bola": {}, "chidi": {"kyc": "NOT_SUBMITTED"}, "dayo": {"status": "SUSPENDED"}}
 

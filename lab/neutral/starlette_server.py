@@ -70,31 +70,20 @@ def refuse(case: object, status: int, code: str, field: str = "") -> None:
 def reject(case: object, field: str) -> None:
     refuse(case, 400, "VALIDATION_ERROR", field)
 
-def first(rows: Iterable[Any]) -> Any:
-    return next(iter(rows), None)
+def first(rows: Iterable[Any]) -> Any: return next(iter(rows), None)
 
 def stamp(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
-def some(row: Row, names: str) -> Row:
-    return {name: row[name] for name in names.split()}
-
-def answer(data: Any, status: int = 200, **more: Any) -> Response:
-    return JSONResponse({"success": True, "data": data, **more}, status)
+def some(row: Row, names: str) -> Row: return {name: row[name] for name in names.split()}
+def answer(data: Any, status: int = 200, **more: Any) -> Response: return JSONResponse({"success": True, "data": data, **more}, status)
 
 # What is sent
 
-def text(low: int = 0, high: int = 4000) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, str) and low <= len(value) <= high
-
-def count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-def flag(value: Any) -> bool:
-    return type(value) is bool
-
-def form(pattern: str) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value))
+def text(low: int = 0, high: int = 4000) -> Callable[[Any], bool]: return lambda value: isinstance(value, str) and low <= len(value) <= high
+def count(value: Any) -> bool: return type(value) is int and value >= 0
+def flag(value: Any) -> bool: return type(value) is bool
+def form(pattern: str) -> Callable[[Any], bool]: return lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value))
 
 def url(*schemes: str) -> Callable[[Any], bool]:
     def holds(value: Any) -> bool:
@@ -114,10 +103,10 @@ def sent(s: Any, rules: Rules, needed: str = "", *, closed: bool = False, nullab
         reject(closed if name not in rules else not (may_be_null if value is None else rules[name](value)), name)
     return {name: value for name, value in body.items() if name in rules and (value is not None or name in nullable.split())}
 
-def parsed(raw: bytes) -> Any:
-    """JSON, or None; its decimals are exact."""
+def parsed(raw: bytes, decimal: Callable[[str], Any] = float) -> Any:
+    """JSON, or None."""
     with suppress(ValueError, RecursionError):
-        return json.loads(raw, parse_float=Decimal)
+        return json.loads(raw, parse_float=decimal)
     return None
 
 # Who asks
@@ -284,11 +273,8 @@ def offered(business: Row) -> list[Row]:
         return one["slug"] != BUILTIN, one["displayOrder"] if order is None else order
     return sorted((one for one in gateways.values() if settled(one)["status"] == "ACTIVE"), key=place)
 
-def enabled(business: Row) -> dict[str, Row]:
-    return {one["slug"]: one for one in offered(business) if override(business, one)["isEnabled"]}
-
-def list_settings(s: Any) -> Any:
-    return [as_seen(s.business, one) for one in offered(s.business)]
+def enabled(business: Row) -> dict[str, Row]: return {one["slug"]: one for one in offered(business) if override(business, one)["isEnabled"]}
+def list_settings(s: Any) -> Any: return [as_seen(s.business, one) for one in offered(s.business)]
 
 def change_setting(s: Any) -> Any:
     gateway, rules = gateways.get(s.params["id"], {}), {"isEnabled": flag, "displayOrder": count, "displayName": text(0, 50), "isDefault": flag}
@@ -361,9 +347,7 @@ def hook_record(hook: Row) -> Row:
         "secretLast4": hook["secret"][-4:], "createdAt": stamp(hook["createdAt"]),
         "deliverySummary": {"successful": ends.count(True), "failed": ends.count(False)}}
 
-def are_events(value: Any) -> bool:
-    return isinstance(value, list) and all(one in EVENTS.values() for one in value)
-
+def are_events(value: Any) -> bool: return isinstance(value, list) and all(one in EVENTS.values() for one in value)
 HOOK_RULES: Rules = {"url": url("http", "https"), "description": text(0, 200), "events": are_events}
 
 def create_hook(s: Any) -> Any:
@@ -397,8 +381,7 @@ async def deliver(hook: Row, kind: str, body: bytes, *pauses: float) -> bool:
     hook["deliveries"].append({"event": kind, "delivered": delivered, "at": stamp(time.time())})
     return delivered
 
-async def test_hook(s: Any) -> Any:
-    return {"arrived": await deliver(hook_of(s), "endpoint.tried", b'{"name":"endpoint.tried"}', 0)}
+async def test_hook(s: Any) -> Any: return {"arrived": await deliver(hook_of(s), "endpoint.tried", b'{"name":"endpoint.tried"}', 0)}
 
 def list_deliveries(s: Any) -> Any:
     log = hook_of(s)["deliveries"]
@@ -559,7 +542,7 @@ async def asked(payment: Row) -> str | None:
         proof = f"Payaza {base64.b64encode(of('PublicKey').encode()).decode()}"
     with suppress(httpx.HTTPError, ValueError, KeyError, TypeError, ArithmeticError):
         told = await outside.get(of("BaseUrl") + way, headers={"Authorization": proof})
-        return judged(payment, slug, parsed(told.content)["data"])
+        return judged(payment, slug, parsed(told.content, Decimal)["data"])
     return None
 
 def judged(payment: Row, slug: str, told: Row) -> str | None:
@@ -600,7 +583,7 @@ async def receive(s: Any) -> Any:
     good = digest.hex() if slug == "provider_a" else base64.b64encode(digest).decode()
     is_genuine = secret and hmac.compare_digest(good.encode(), signed.encode())
     refuse(not is_genuine, 400, "INVALID_WEBHOOK_SIGNATURE")
-    event = parsed(s.raw)
+    event = parsed(s.raw, Decimal)
     reject(slug == "provider_a" and not isinstance(event, dict), "body")
     # What cannot be read or tells of other money is acknowledged, and moves nothing.
     with suppress(Refused, KeyError, TypeError, AttributeError, ArithmeticError):
