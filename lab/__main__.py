@@ -39,6 +39,7 @@ PARTS = (
     Part("upgrade", "the previous release rolls to this one and back without a failed request", "4 min",
          needs=("haproxy",)),
     Part("fuzz", "the API answers as it is described, whatever Schemathesis sends", "6 min"),
+    Part("neutral", "the harness finds nothing in honest servers that are not payagg", "8 min"),
     Part("parsers", "what reads strangers' bytes keeps its properties under libFuzzer", "4 min"),
     Part("attack", "known attacks are held; a new one is a function in lab/attack", "2 min"),
     Part("simulation", "the invariants hold in 100,000 histories in virtual time", "45 min"),

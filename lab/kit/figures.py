@@ -29,6 +29,9 @@ WORDS = {
     "fuzz": "{cases:,} cases, no failure",
     "linear": "{operations:,} operations, {references:,} references, {refused} refused; {caught} of 10 planted faults "
     "caught",
+    "mutants by harness": "{killed} of {mutants} of the payment's code killed through the API alone, half in {median:,} "
+    "requests, each in {most:,}",
+    "neutral": "no false alarm at {servers} servers, {statements} statements, routes and codes tried, {requests:,} requests in {seconds} s",
     "mutants": "{killed} of {mutants} killed, the others explained",
     "parsers": "{holds} of {all} hold in {inputs:,} inputs",
     "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day, models in 10 times the histories",

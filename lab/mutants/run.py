@@ -19,6 +19,7 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 from lab.kit.figures import RunSummary
 from lab.kit.product_copy import Copy, a_copy
+from lab.mutants.by_harness import survey
 from lab.mutants.modules import EXPLAINED, MODULES
 
 Place = tuple[int, int]
@@ -99,6 +100,7 @@ def _mutant(file: str, code: str, at: Place, name: str, occurrence: int) -> Muta
 
 
 EACH, SEED = 6, 1  # the usual sample
+HARNESS_EACH = 4  # of fewer modules, 40 or so in all
 KILLED = 0.9
 TEST_SECONDS = 120.0  # an end for tests that a mutant stops
 STABLE = ("-x", "--hypothesis-seed=0")
@@ -122,7 +124,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", default="", help="part of a module's name, as checkout")
     parser.add_argument("--each", type=int, default=EACH, help="places of each module; 0 for all")
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--by", choices=("tests", "harness"), default="tests", help="what is to notice them (tests)")
     chosen = parser.parse_args(arguments)
+    is_usual = (chosen.only, chosen.each, chosen.seed) == ("", EACH, SEED)
+    if chosen.by == "harness":
+        fewer = min(chosen.each, HARNESS_EACH)
+        return survey(
+            arguments, lambda copy, file: drawn(copy.source, file, fewer, chosen.seed), chosen.only, is_usual=is_usual
+        )
     tally, tried, killed = RunSummary("mutants", arguments), 0, 0
     with a_copy() as copy:
         for file, tests in MODULES.items():
@@ -141,5 +150,4 @@ def main(arguments: Sequence[str]) -> int:
             bare = [f"line {one.line} survives, and nobody says why" for one in survivors if why[one] is None]
             tally.line(f"{file}: {len(mutants) - len(survivors)} of {len(mutants)} killed", bare)
     tally.line(f"{killed} of {tried} killed", ["too few"] * (killed < KILLED * tried))
-    is_usual = (chosen.only, chosen.each, chosen.seed) == ("", EACH, SEED)
     return tally.end(whole=is_usual, killed=killed, mutants=tried)

@@ -20,10 +20,10 @@ from payagg_testing.conformance.receiver import check_receiver
 from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, coverage, run_machine
 from payagg_testing.conformance.statements import SAYS, Coverage
 from payagg_testing.conformance.target import PARTS, ConformanceTarget
-from payagg_testing.state_machine.model import FINAL
+from payagg_testing.state_machine.model import CARDS, FINAL
 
 LEFT_SHOWN = 4
-OWN_WORD = "the service's own word for an outcome of simulate"
+OWN_WORD = "the service's own word for an outcome of simulate, or its number for a test card"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -59,7 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, help="repeat a search")
     run.add_argument("--kinds", type=int, default=5, help="of breaks that a machine looks for before it stops (5)")
     run.add_argument("--without", action="append", choices=PARTS, default=[], help="what is not built yet")
-    run.add_argument("--outcome", action="append", type=_outcome, default=[], metavar="SUCCESS=YOURS", help=OWN_WORD)
+    run.add_argument(
+        "--outcome", "--card", action="append", type=_word, default=[], metavar="SUCCESS=YOURS", help=OWN_WORD
+    )
     run.add_argument("--assumptions", action=Assumptions, nargs=0, help="list what is assumed where it is silent")
     run.add_argument(
         "--strict", action="store_true", help="exit status 1 also where something was not tried or differs"
@@ -76,10 +78,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _outcome(text: str) -> tuple[str, str]:
+def _word(text: str) -> tuple[str, str]:
     ours, _, theirs = text.partition("=")
-    if ours not in FINAL or not theirs:
-        raise argparse.ArgumentTypeError(f"not {' nor '.join(f'{status}=YOURS' for status in FINAL)}: {text}")
+    if ours not in (*FINAL, *CARDS) or not theirs:
+        raise argparse.ArgumentTypeError(f"not {' nor '.join(f'{ours}=YOURS' for ours in (*FINAL, *CARDS))}: {text}")
     return ours, theirs
 
 
@@ -94,7 +96,7 @@ class Assumptions(argparse.Action):
 def _run(chosen: argparse.Namespace) -> int:
     verdicts: list[MachineVerdict] = []
     target = open_target(chosen.over) if chosen.over is not None else _by_url(chosen)
-    target.without, target.outcomes = frozenset(chosen.without), dict(chosen.outcome)
+    target.without, target.words = frozenset(chosen.without), dict(chosen.outcome)
     try:
         for name in chosen.machine or MACHINES:
             effort = Effort(chosen.histories, chosen.actions, chosen.seed, kinds=chosen.kinds, told=_counter(name))

@@ -8,7 +8,7 @@ from payagg_testing.conformance.service import ServiceAnswer, ServiceCall
 
 OUTCOME = "`outcome` of simulate is SUCCESS, FAILED or REVERSED (--outcome SUCCESS=paid names yours)"
 STATUS = "process makes a payment PENDING until its end is known"
-CARD = "`cardNumber` of process is one of payagg's test cards"
+CARD = "`cardNumber` of process is one of payagg's test cards (--card 4000000000000002=YOURS names yours)"
 PUBLIC = "the payer's detail has `reference`, `amount`, `currency` and `status`"
 VERIFIED = "the answer to verify has `status` and `callbackUrl`"
 TEST_PAYMENT = "a test payment takes `idempotencyKey`"
@@ -16,14 +16,17 @@ NAMES = "`events` of an endpoint are named payment.pending, .success, .failed an
 SECRET = "the signing secret is `signingSecret` and begins with whsec_"  # noqa: S105 - a sentence
 EVENT = "an event has `id`, `type`, `environment` and `data`, and Standard Webhooks headers; its signature is theirs"
 INBOUND = "providers' events have the shapes of Paystack's and Payaza's"
-ASSUMPTIONS = (OUTCOME, STATUS, CARD, PUBLIC, VERIFIED, TEST_PAYMENT, NAMES, SECRET, EVENT, INBOUND)
+KEPT = "for a day after a provider's secret is replaced, the old one proves events, too"
+WHOLE = "an `amount` of 5000.0 has decimals, though JSON need not tell it from 5000"
+ASSUMPTIONS = (OUTCOME, STATUS, CARD, PUBLIC, VERIFIED, TEST_PAYMENT, NAMES, SECRET, EVENT, INBOUND, KEPT, WHOLE)
 FORM = ("webhook-timestamp", "does not fit the raw body", "of another shape", "of event")
-ABSENT = '"absent"'
+ABSENT, FORGED = '"absent"', "INVALID_WEBHOOK_SIGNATURE"
 
 
 def assumption_of(call: ServiceCall, expected: Expected, answer: ServiceAnswer, fault: str) -> str | None:
     """The assumption that the fault contradicts; None where the interface itself foresees something else."""
     body = call.body if isinstance(call.body, Mapping) else {}
+    amount = body.get("amount")
     is_refused = answer.status == 400 and answer.code == "VALIDATION_ERROR" and 400 not in expected.statuses
     foreseen = expected.data or {}
     cases: list[tuple[str, bool]] = [
@@ -35,7 +38,9 @@ def assumption_of(call: ServiceCall, expected: Expected, answer: ServiceAnswer, 
         (SECRET, fault.startswith("signingSecret is ")),
         (VERIFIED, call.path.endswith("/verify") and fault.endswith(ABSENT)),
         (PUBLIC, call.path.startswith("/public/payments/") and call.path.count("/") == 3 and fault.endswith(ABSENT)),
-        (INBOUND, call.event is not None and answer.status == 400 and answer.code != "INVALID_WEBHOOK_SIGNATURE"),
+        (WHOLE, isinstance(amount, float) and amount.is_integer() and answer.status == 201),
+        (KEPT, call.event is not None and "replaced secret" in call.event and answer.code == FORGED),
+        (INBOUND, call.event is not None and answer.status == 400 and answer.code != FORGED),
     ]
     return next((assumption for assumption, is_met in cases if is_met), None)
 

@@ -31,6 +31,7 @@ class ConformanceMachine(RuleBasedStateMachine):
     known: ClassVar[
         set[str]
     ]  # kinds of violations that were found: a history that meets one ends and counts for nothing
+    differs: ClassVar[frozenset[str | None]] = frozenset()  # the assumptions that were found wrong
     last: ClassVar[list[Violation]]  # the last one met, in case the search cannot repeat it
     tried: ClassVar[set[str]]  # statements, routes and error codes, over all histories
     needs: ClassVar[tuple[Need, ...]] = ()  # of the target, without which no rule runs
@@ -88,8 +89,8 @@ class ConformanceMachine(RuleBasedStateMachine):
     ) -> ServiceAnswer:
         """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`; or it
         is this `file`, and its headers show these values."""
-        if path.endswith("/simulate") and isinstance(body, dict):
-            body = {name: self.target.outcomes.get(value, value) for name, value in body.items()}
+        if path.endswith(("/simulate", "/process")) and isinstance(body, dict):
+            body = {name: self.target.words.get(value, value) for name, value in body.items()}
         call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self._count(1)

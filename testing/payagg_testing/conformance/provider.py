@@ -75,8 +75,8 @@ class PlayedProvider:
         return None
 
     def charges(self, reference: str) -> list[FakeCharge]:
-        """The charges of a payment, which may have had several attempts."""
-        return [charge for charge in self.book.charges.values() if charge.reference.partition(".")[0] == reference]
+        """The charges of a payment, which may have had several attempts: what follows its reference there is free."""
+        return [charge for charge in self.book.charges.values() if charge.reference.startswith(reference)]
 
     def pay(self, charge: FakeCharge, amount: int, currency: str = CURRENCY) -> None:
         """The payer pays so much, in kobo or the hundredth of another currency."""

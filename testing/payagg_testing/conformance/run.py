@@ -102,6 +102,7 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
     found: list[Violation] = []
     while len(found) < effort.kinds:
         facts |= {"last": list[Violation](), "known": {one.kind for one in found}}
+        facts["differs"] = frozenset(one.assumption for one in found)
         bound = seed(chosen + len(found))(type(machine.__name__, (machine,), facts))
         violation = _search(bound, effort)
         if violation is None:

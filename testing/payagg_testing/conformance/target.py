@@ -42,7 +42,7 @@ class ConformanceTarget:
     without: frozenset[str] = frozenset()  # what the service does not have yet, of PARTS
     closing: Callable[[], None] | None = None  # what is left to be closed after everything else
     left_behind: list[str] = field(default_factory=list)  # what a run could not take back
-    outcomes: Mapping[str, str] = field(default_factory=dict)  # of simulate, where the service has words of its own
+    words: Mapping[str, str] = field(default_factory=dict)  # the service's own for our outcomes and test cards
     rotates_secrets: bool | None = None  # of webhook endpoints; None: not known yet
     sorts_options: bool = False  # whether a list of options was seen to follow the order that its business chose
     _takes_live: bool = False

@@ -8,20 +8,40 @@ from typing import Any, cast
 from xml.etree import ElementTree
 
 import pytest
-from payagg_testing import AccessError, ConformanceTarget, Effort, domain_target, open_target, run_machine
+from payagg_testing import (
+    AccessError,
+    ConformanceTarget,
+    Effort,
+    ProviderAccount,
+    domain_target,
+    open_target,
+    run_machine,
+)
 from payagg_testing.command import main
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
-from payagg_testing.conformance.assumptions import ASSUMPTIONS, OUTCOME, PUBLIC, SECRET, STATUS, assumption_of
+from payagg_testing.conformance.assumptions import (
+    ASSUMPTIONS,
+    FORGED,
+    KEPT,
+    OUTCOME,
+    PUBLIC,
+    SECRET,
+    STATUS,
+    WHOLE,
+    assumption_of,
+)
 from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, statements_of
+from payagg_testing.state_machine.model import CARDS
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Payment, Status
+from payagg.entrypoints.dev.fake_providers.book import FakeCharge
 from tests.rules import sentences
 from tests.support.in_process import InProcess
 from tests.support.rounds import scaled
@@ -73,6 +93,37 @@ def altered(alter: Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]) -> Con
 
 def with_data(answer: ServiceAnswer, **data: Any) -> ServiceAnswer:
     return replace(answer, body={"success": True, "data": {**answer.data, **data}})
+
+
+def test_a_replay_may_show_the_first_answer_as_it_was() -> None:
+    def alter(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        is_replay = call.path == "/payments/initiate" and answer.status == 200
+        return with_data(answer, status="INITIATED") if is_replay else answer
+
+    assert run_machine("idempotency", altered(alter), BRIEF).violation is None
+
+
+def test_a_service_that_drops_replaced_secrets_differs_in_that_alone() -> None:
+    world, error = InProcess(MemoryStore()), {"code": FORGED, "message": "Signed with no secret of ours."}
+
+    def forget(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        is_replaced = "replaced secret" in (call.event or ())
+        return ServiceAnswer(400, {"success": False, "error": error}, {}, "") if is_replaced else answer
+
+    target = world.target(provider=ProviderAccount())
+    target.service = cast(Driver, Altered(target.service, forget))
+    verdict = run_machine("settlement", target, Effort(histories=10, seed=1, shrinks=False, kinds=2))
+    target.close()
+    world.close()
+    assert [one.assumption for one in verdict.violations] == [KEPT]
+
+
+def test_a_service_names_a_charge_as_it_likes_behind_the_reference() -> None:
+    provider, own = ProviderAccount(), "PAY-20250131-AAAAAA"
+    for name in (own, f"{own}.2", f"{own}-3", "PAY-20250131-AAAAAB"):
+        provider.book.charges[name] = FakeCharge(name, 5_000, "NGN", "test", 1, "ongoing", "key")
+    provider.close()
+    assert [one.reference for one in provider.charges(own)] == [own, f"{own}.2", f"{own}-3"]
 
 
 def two_defects(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
@@ -169,17 +220,20 @@ def test_what_the_interface_does_not_show_differs_and_breaks_nothing(capsys: pyt
     assert (ended.value.code, capsys.readouterr().out.splitlines()) == (0, list(ASSUMPTIONS))
 
 
-def test_the_words_of_a_service_for_an_outcome_are_sent() -> None:
+def test_the_words_of_a_service_for_an_outcome_or_a_card_are_sent() -> None:
     asked, target = set[str](), domain_target()
-    target.outcomes = {"SUCCESS": "paid", "FAILED": "lost", "REVERSED": "back"}
+    target.words = {"SUCCESS": "paid", "FAILED": "lost", "REVERSED": "back", **{card: f"own {card}" for card in CARDS}}
 
     def listen(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-        asked.update([str(call.body["outcome"])] if call.path.endswith("/simulate") and "outcome" in call.body else [])
+        asked.update(str(call.body[name]) for name in ("outcome", "cardNumber") if name in (call.body or {}))
         return answer
 
     run_machine("payments", replace(target, service=cast(Driver, Altered(target.service, listen))), Effort(100, 30, 1))
-    assert asked & set(target.outcomes.values())
-    assert not asked & target.outcomes.keys()
+    assert {"paid", *(word for word in asked if word.startswith("own "))} <= asked
+    assert not asked & target.words.keys()
+
+
+REFUSED = {"error": {"code": FORGED}}
 
 
 @pytest.mark.parametrize(
@@ -191,12 +245,16 @@ def test_the_words_of_a_service_for_an_outcome_are_sent() -> None:
         (ServiceCall("GET", "/public/payments/R"), {}, {}, "amount is 1", None),
         (ServiceCall("GET", "/payments/R"), {}, {}, 'amount is "absent"', None),
         (ServiceCall("POST", "/merchant/businesses/b/webhooks"), {}, {}, 'signingSecret is "absent"', SECRET),
+        (ServiceCall("POST", "/payments/initiate", body={"amount": 5000.0}), {}, {}, "the status is 201", WHOLE),
+        (ServiceCall("POST", "/payments/initiate", body={"amount": 5000.5}), {}, {}, "the status is 201", None),
+        (ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", "replaced secret")), {}, REFUSED, "400", KEPT),
+        (ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", None)), {}, REFUSED, "400", None),
     ],
 )
 def test_a_fault_is_of_the_interface_or_of_an_assumption(
     call: ServiceCall, data: dict[str, Any], answer: dict[str, Any], fault: str, assumption: str | None
 ) -> None:
-    came = ServiceAnswer(200, {"success": True, "data": answer}, {}, "")
+    came = ServiceAnswer(201 if fault.endswith("201") else 200, {"data": answer, **answer}, {}, "")
     assert assumption_of(call, Expected((200,), data=data), came, fault) == assumption
 
 
