@@ -14,10 +14,6 @@ from tests.support.machine import ROOT
 PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "domain.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_guide_has_its_two_programs() -> None:
-    assert len(PROGRAMS) == 2
-
-
 @pytest.mark.parametrize("program", PROGRAMS, ids=["statement", "offer"])
 def test_a_program_runs_with_the_standard_library_alone(program: str) -> None:
     whole = f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r})\n{program}"
@@ -39,10 +35,3 @@ def test_the_programs_are_typed(tmp_path: Path) -> None:
     environ = {"MYPYPATH": str(ROOT / "src"), "PATH": ""}
     ran = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
-
-
-def test_every_export_has_a_sentence_of_its_own() -> None:
-    exports = payagg.domain.__all__
-    sentences = {vars(payagg.domain)[name].__doc__ for name in exports}
-    assert None not in sentences
-    assert len(sentences) == len(exports)

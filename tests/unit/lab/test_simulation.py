@@ -1,27 +1,15 @@
 """The simulation: nothing breaks in a hundred histories; a seed is one history. lab/defects shows what it notices."""
 
-import asyncio
-import os
-import subprocess
-import sys
 from itertools import chain
 
 import pytest
-from payagg_testing.clocks import Chance
 
 from lab.simulation import simulate
 from lab.simulation.run import COVERAGE_GOALS, SearchResult, never, search
-from lab.simulation.world import VirtualLoop
-from tests.support.machine import ROOT
 
-SOURCE = ROOT / "src"
 ENOUGH = 100  # `make lab` runs more
 # Seeds of what else comes late. A change may move it to another seed: then the search goes on, as far as to MOST.
 RARE, MOST = (67, 211), 500
-DIGESTS = """
-from lab.simulation import simulate
-print(*(simulate(seed).digest for seed in range(10)))
-"""
 
 
 @pytest.mark.long
@@ -46,42 +34,3 @@ def test_no_history_breaks_an_invariant_and_everything_happens_sometimes() -> No
 )
 def test_a_history_that_was_broken_once_holds(seed: int) -> None:
     assert simulate(seed).broken is None
-
-
-def digests(python: str, hash_seed: str) -> str:
-    """The traces of some seeds, as a fresh interpreter finds them."""
-    environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(SOURCE)}
-    ran = subprocess.run([python, "-c", DIGESTS], env=environ, capture_output=True, text=True, check=True)
-    return ran.stdout
-
-
-def test_one_seed_is_one_history_in_every_process() -> None:
-    first, second = digests(sys.executable, "1"), digests(sys.executable, "2")
-    assert first == second
-    assert len(set(first.split())) == 10, "different seeds are different histories"
-
-
-def test_nothing_is_waited_for_and_ready_tasks_run_in_a_drawn_order() -> None:
-    async def order() -> tuple[list[int], float]:
-        came: list[int] = []
-
-        async def come(number: int) -> None:
-            await asyncio.sleep(0)
-            came.append(number)
-
-        await asyncio.gather(*(come(number) for number in range(8)))
-        await asyncio.sleep(86_400 * 365)
-        return came, asyncio.get_running_loop().time()
-
-    def run(seed: int) -> tuple[list[int], float]:
-        loop = VirtualLoop(Chance(seed))
-        try:
-            return loop.run_until_complete(order())
-        finally:
-            loop.close()
-
-    runs = [run(seed) for seed in (1, 1, 2, 3)]
-    assert runs[0] == runs[1]
-    assert {tuple(sorted(came)) for came, _ in runs} == {tuple(range(8))}
-    assert len({tuple(came) for came, _ in runs}) == 3
-    assert [seconds for _, seconds in runs] == pytest.approx([86_400 * 365] * 4)

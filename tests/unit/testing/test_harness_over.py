@@ -1,6 +1,5 @@
 """The machines without a URL: over the domain's rules alone, over the in-memory store, over what a function opens."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,14 +7,14 @@ from typing import Any, cast
 from xml.etree import ElementTree
 
 import pytest
-from payagg_testing import AccessError, ConformanceTarget, Effort, domain_target, open_target, run_machine
+from payagg_testing import ConformanceTarget, Effort, domain_target, run_machine
 from payagg_testing.command import main
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
-from payagg_testing.conformance.assumptions import ASSUMPTIONS, OUTCOME, PUBLIC, SECRET, STATUS, assumption_of
+from payagg_testing.conformance.assumptions import PUBLIC, SECRET, STATUS, assumption_of
 from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
-from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, statements_of
+from payagg_testing.conformance.statements import CODES, NEVER, PAYER, ROUTES, SAYS, statements_of
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.accounts import KeyHolder
@@ -71,42 +70,6 @@ def altered(alter: Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]) -> Con
     return replace(target, service=cast(Driver, Altered(target.service, alter)))
 
 
-def with_data(answer: ServiceAnswer, **data: Any) -> ServiceAnswer:
-    return replace(answer, body={"success": True, "data": {**answer.data, **data}})
-
-
-def two_defects(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-    if call.method != "GET" or not call.path.startswith("/payments/PAY"):
-        return answer
-    status = answer.data["status"] if answer.status == 200 else None
-    if status == "REVERSED":
-        return with_data(answer, status="SUCCESS")
-    return with_data(answer, amount=1) if status == "FAILED" else answer
-
-
-def test_a_search_goes_on_after_a_finding_and_tells_each_kind_once() -> None:
-    effort = Effort(histories=100, actions=20, seed=1, shrinks=False, kinds=2)
-    verdict = run_machine("payments", altered(two_defects), effort)
-    kinds = [violation.kind for violation in verdict.violations]
-    assert sorted(kinds) == ["GET /payments/_: amount is _", "GET /payments/_: status is _"]
-    assert all(violation.headline in verdict.words for violation in verdict.violations)
-
-
-def no_live_gateway(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-    is_live = call.path == "/payments/initiate" and answer.data and answer.data["environment"] == "LIVE"
-    body = {"success": False, "error": {"code": "NO_GATEWAY_AVAILABLE", "message": "No gateway."}}
-    return ServiceAnswer(503, body, {}, "") if is_live else answer
-
-
-@pytest.mark.parametrize("name", ["payments", "businesses"])
-def test_a_verdict_says_that_live_was_not_tried(name: str) -> None:
-    verdict, reason = run_machine(name, altered(no_live_gateway), BRIEF), f"it needs {LIVE.words}"
-    of_live = {one for one, needs in statements_of(MACHINES[name]).items() if LIVE in needs}
-    assert {one for one, why in verdict.not_tried.items() if why == reason} == of_live != set()
-    assert verdict.words.startswith("keeps what was tried; ")
-    assert reason not in run_machine(name, domain_target(), BRIEF).not_tried.values()
-
-
 def test_statements_are_those_of_our_rules_and_each_is_tried_or_has_a_reason() -> None:
     says = {number: rule["says"] for number, rule in sentences().items()}
     assert {one: words for one, words in SAYS.items() if says[one] != words} == {}
@@ -116,28 +79,6 @@ def test_statements_are_those_of_our_rules_and_each_is_tried_or_has_a_reason() -
     assert set(CODES) <= {code.name for code in ErrorCode}
 
 
-def test_what_nobody_tried_is_listed_with_its_reason(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    options = ["--over", "domain", "--machine", "payments", "--histories", "2", "--actions", "8"]
-    with pytest.raises(SystemExit) as ended:
-        main(["run", *options, "--strict", "--matrix", "--json", str(tmp_path / "matrix.json")])
-    told = capsys.readouterr().out
-    assert ended.value.code == 1
-    assert "tried     access.1 every answer is an envelope" in told
-    assert "NOT TRIED keys.1 a secret is shown once and kept as a hash: the machine api-keys was left out" in told
-    assert "NOT TRIED limits.9 100 inbound webhooks" in told
-    matrix = {row["statement"]: row for row in json.loads((tmp_path / "matrix.json").read_text())["matrix"]}
-    assert matrix.keys() == {*SAYS, *ROUTES, *CODES}
-    assert matrix["POST /payments/initiate"]["isTried"] is True
-    assert matrix["limits.9"]["reason"] == NEVER["limits.9"]
-
-
-def test_what_the_domain_cannot_answer_is_said() -> None:
-    target = domain_target()
-    skipped = {name: run_machine(name, target).skipped for name in MACHINES if name not in OF_THE_DOMAIN}
-    assert skipped.keys() == target.left_out.keys()
-    assert all(skipped.values())
-
-
 @pytest.mark.parametrize("over", ["domain", "memory", f"{__name__}:a_target_of_ours"])
 def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -145,41 +86,6 @@ def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pyte
     told = capsys.readouterr().out
     assert ended.value.code == 0, told
     assert told.count("  keeps ") == (len(MACHINES) if over == "memory" else len(OF_THE_DOMAIN))
-
-
-def with_other_outcomes(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-    error = {"code": "VALIDATION_ERROR", "message": "paid, failed or reversed.", "field": "outcome"}
-    is_ours = call.path.endswith("/simulate") and answer.status == 200
-    return ServiceAnswer(400, {"success": False, "error": error}, {}, "") if is_ours else answer
-
-
-def other_outcomes() -> ConformanceTarget:
-    return altered(with_other_outcomes)
-
-
-def test_what_the_interface_does_not_show_differs_and_breaks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    run = ["run", "--over", f"{__name__}:other_outcomes", "--machine", "payments", "--histories", "40", "--seed", "1"]
-    for strict in (False, True):
-        with pytest.raises(SystemExit) as ended:
-            main([*run, *(["--strict"] if strict else [])])
-        assert ended.value.code == int(strict)
-        assert f"differs from payagg, which the interface allows: {OUTCOME}" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--assumptions"])
-    assert (ended.value.code, capsys.readouterr().out.splitlines()) == (0, list(ASSUMPTIONS))
-
-
-def test_the_words_of_a_service_for_an_outcome_are_sent() -> None:
-    asked, target = set[str](), domain_target()
-    target.outcomes = {"SUCCESS": "paid", "FAILED": "lost", "REVERSED": "back"}
-
-    def listen(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-        asked.update([str(call.body["outcome"])] if call.path.endswith("/simulate") and "outcome" in call.body else [])
-        return answer
-
-    run_machine("payments", replace(target, service=cast(Driver, Altered(target.service, listen))), Effort(100, 30, 1))
-    assert asked & set(target.outcomes.values())
-    assert not asked & target.outcomes.keys()
 
 
 @pytest.mark.parametrize(
@@ -233,28 +139,6 @@ def test_what_is_not_built_is_left_out_and_said(capsys: pytest.CaptureFixture[st
 
 def a_target_of_ours() -> ConformanceTarget:
     return domain_target()
-
-
-@pytest.mark.parametrize(
-    ("over", "words"),
-    [
-        ("nonsense", "none of `domain`, `memory`"),
-        ("no_such_module:target", "no module no_such_module"),
-        (f"{__name__}:no_such_target", "has no no_such_target"),
-        ("builtins:dict", "gave no ConformanceTarget"),
-        ("postgresql://127.0.0.1:9/nobody", "database"),
-    ],
-)
-def test_what_does_not_open_is_one_line(over: str, words: str) -> None:
-    with pytest.raises(AccessError, match=words):
-        open_target(over)
-
-
-def test_a_url_and_a_store_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--over", "domain", "--url", "http://127.0.0.1:9/api/v1"])
-    assert ended.value.code == 2
-    assert "not allowed with" in capsys.readouterr().err
 
 
 def keys_of(target: ConformanceTarget) -> ApiKeyConformance:

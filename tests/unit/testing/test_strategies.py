@@ -62,29 +62,3 @@ def test_a_good_value_is_taken_and_a_hostile_one_refused(kind: str) -> None:
             take(hostile_value)
 
     told_apart()
-
-
-ENTITIES: list[SearchStrategy[Any]] = [
-    entities.businesses(),
-    entities.api_keys(),
-    entities.gateways(),
-    entities.business_gateways(),
-    entities.endpoints(),
-    entities.moved_payments(),
-    entities.attempts(),
-    entities.reports(),
-]
-
-
-@pytest.mark.parametrize("strategy", ENTITIES, ids=str)
-def test_an_entity_is_whole(strategy: SearchStrategy[Any]) -> None:
-    """The domain's classes refuse what cannot be; several states of each are met."""
-    met = set()
-
-    @given(strategy)
-    @settings(max_examples=60)
-    def whole(entity: Any) -> None:
-        met.add(repr(entity))
-
-    whole()
-    assert len(met) > 20
