@@ -14,7 +14,7 @@ from payagg.domain.adjustment import Adjustment, AdjustmentKind, AdjustmentTotal
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 from tests.contracts.payment_search import a_reference
 
 FIRST = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amounts": [1], "word": "success"}, NOW, 3)
@@ -72,8 +72,7 @@ async def adjusted(db: Database, limit: int = 100, **wanted: Any) -> list[int]:
 
 class AnomalyContract:
     async def test_anomalies_are_paged_newest_first_with_or_without_a_payment(self, db: Database) -> None:
-        await db.anomalies.add(FIRST)
-        await db.anomalies.add(SECOND)
+        await put(db, FIRST, SECOND)
         assert await db.anomalies.page(AnomalyFilter(), 10) == [SECOND, FIRST]
         assert await db.anomalies.page(AnomalyFilter(), 1) == [SECOND]
         assert await db.anomalies.page(AnomalyFilter(after="anm_2"), 10) == [FIRST]
@@ -116,8 +115,7 @@ class AnomalyContract:
 
     async def test_anomalies_are_found_by_severity_and_by_who_works_on_them(self, db: Database) -> None:
         gone = replace(SECOND, id="anm_3", kind=AnomalyKind.DISPUTE).assign("ada")
-        for one in (FIRST, SECOND, gone):
-            await db.anomalies.add(one)
+        await put(db, FIRST, SECOND, gone)
         for wanted, found in (
             (AnomalyFilter(severity=Severity.MONEY_GONE), [gone]),
             (AnomalyFilter(severity=Severity.MONEY_TO_GIVE_BACK), [SECOND, FIRST]),

@@ -9,7 +9,7 @@ from payagg_testing.builders import NOW, a_delivery, an_actor, an_endpoint, an_e
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult
 from payagg.domain.audit import Action, ActorRealm, AuditEntry, AuditFilter, Changes
 from payagg.domain.webhook import DEACTIVATE_AFTER
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 from tests.contracts.webhooks import DLV, DOWN, MINUTE, claim, emitted, with_endpoints
 
 TICK = timedelta(microseconds=1)
@@ -24,8 +24,7 @@ class AuditContract:
         whole = replace(an_entry(1, changes=changes), business_id="biz_1", address="192.0.2.7", request_id="req-1")
         bare = replace(an_entry(2, actor=an_actor(ActorRealm.CLOCK)), business_id=None, address=None, request_id=None)
         entries = [an_entry(0), whole, bare, an_entry(3)]
-        for entry in entries:
-            await db.audit.add(entry)
+        await put(db, *entries)
         first = await db.audit.list_entries(AuditFilter(), None, 2)
         assert first == [entries[3], bare]
         await db.audit.add(an_entry(9))
@@ -41,8 +40,7 @@ class AuditContract:
             an_entry(4, Action.WEBHOOK_CREATE, "whe_1", business_id="biz_1", actor=an_actor(subject="bo")),
             an_entry(5, Action.WEBHOOK_CREATE, "whe_1", business_id=None),
         ]
-        for entry in (base, *others):
-            await db.audit.add(entry)
+        await put(db, base, *others)
 
         assert await numbers(db, business_id="biz_1") == [4, 3, 2, 0]
         assert await numbers(db, subject="bo") == [4]

@@ -12,7 +12,7 @@ from payagg.application.ports.store import Transaction
 from payagg.domain.business import BusinessStatus, KycStatus, Role
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.values import Environment
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 
 MINUTE = timedelta(minutes=1)
 TICK = timedelta(microseconds=1)
@@ -82,8 +82,7 @@ class BusinessContract:
 
     async def test_a_key_is_found_by_its_hash_with_its_business(self, db: Database) -> None:
         key, business = a_key(), a_business()
-        await db.businesses.add(business)
-        await db.api_keys.add(key)
+        await put(db, business, key)
         assert await db.api_keys.get("biz_1", key.id) == key
         assert await db.api_keys.get("biz_2", key.id) is await db.api_keys.get("biz_1", "key_2") is None
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a shared secret
@@ -95,8 +94,7 @@ class BusinessContract:
 
     async def test_last_use_is_written_at_most_once_a_minute(self, db: Database) -> None:
         key = a_key()
-        await db.businesses.add(a_business())
-        await db.api_keys.add(key)
+        await put(db, a_business(), key)
         for now, written in ((NOW, NOW), (NOW + MINUTE - TICK, NOW), (NOW + MINUTE, NOW + MINUTE)):
             await db.touch_key(key.id, now)
             holder = await db.find_key(key.secret_hash)
@@ -107,9 +105,7 @@ class BusinessContract:
     async def test_keys_are_counted_and_listed_by_environment(self, db: Database) -> None:
         keys = [a_key(f"key_{n}", now=NOW + n * MINUTE) for n in range(5)]
         live = a_key("key_live", Environment.LIVE)
-        await db.businesses.add(a_business())
-        for key in [*keys, live]:
-            await db.api_keys.add(key)
+        await put(db, a_business(), *keys, live)
         # Revoked in another order than they were made.
         revoked = [keys[n].revoke(NOW + timedelta(hours=at)) for n, at in ((0, 3), (1, 1), (2, 2))]
         for key in revoked:
@@ -203,8 +199,7 @@ class GatewayContract:
 
     async def test_a_business_has_at_most_one_default(self, db: Database) -> None:
         gateways = [a_gateway("one"), a_gateway("two")]
-        for business in (a_business(), a_business("biz_2")):
-            await db.businesses.add(business)
+        await put(db, a_business(), a_business("biz_2"))
         for gateway in gateways:
             await introduced(db, gateway)
             await db.gateway_choices.save(a_choice(gateway, is_default=True))

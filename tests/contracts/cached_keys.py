@@ -10,7 +10,7 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import KeyStateChanged, ReferenceTaken
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 from tests.contracts.payments import OTHER, stored
 
 SANDBOX = Environment.SANDBOX
@@ -18,8 +18,7 @@ SANDBOX = Environment.SANDBOX
 
 async def a_holder(db: Database) -> KeyHolder:
     """An active key of an active, approved business, as the store found it."""
-    await db.businesses.add(a_business())
-    await db.api_keys.add(a_key())
+    await put(db, a_business(), a_key())
     holder = await db.find_key(a_key().secret_hash)
     assert holder is not None
     return holder

@@ -7,7 +7,7 @@ from payagg_testing.builders import NOW
 from payagg.domain.audit import ActorRealm
 from payagg.domain.checks import with_changes
 from payagg.domain.console_session import ConsoleSession
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 
 HOUR = timedelta(hours=1)
 MERCHANT, ADMIN = ActorRealm.MERCHANT, ActorRealm.ADMIN
@@ -17,8 +17,7 @@ class ConsoleSessionContract:
     async def test_the_sessions_of_a_user_are_found_and_listed_the_latest_first(self, db: Database) -> None:
         one, two = a_session(1), a_session(2, started_at=NOW + HOUR)
         others = [a_session(3, subject="bo"), a_session(4, realm=ADMIN)]
-        for session in (one, two, *others):
-            await db.console_sessions.add(session)
+        await put(db, one, two, *others)
         assert await db.find_console_session(one.session) == one
         assert await db.find_console_session(bytes(32)) is None
         assert await db.console_sessions.of(MERCHANT, "ada") == [two, one]
@@ -38,8 +37,7 @@ class ConsoleSessionContract:
 
     async def test_a_user_ends_no_session_but_their_own(self, db: Database) -> None:
         kept, _, bo, admin = own = a_session(1), a_session(2), a_session(3, subject="bo"), a_session(4, realm=ADMIN)
-        for session in own:
-            await db.console_sessions.add(session)
+        await put(db, *own)
         for another in (bo, admin):
             await db.console_sessions.end(MERCHANT, "ada", another.session)
         await db.console_sessions.end_others(MERCHANT, "ada", kept.session)
@@ -50,8 +48,7 @@ class ConsoleSessionContract:
 
     async def test_sessions_that_have_ended_by_themselves_are_forgotten(self, db: Database) -> None:
         over, alive = a_session(1), a_session(2, ends_at=NOW + 2 * HOUR)
-        for session in (over, alive):
-            await db.console_sessions.add(session)
+        await put(db, over, alive)
         await db.console_sessions.forget(NOW + HOUR)
         assert [await db.find_console_session(one.session) for one in (over, alive)] == [None, alive]
 

@@ -4,6 +4,13 @@ from typing import Any, Protocol, cast
 
 from payagg.application.ports.store import Store, Transaction
 
+REPOSITORIES = {
+    **{"Business": "businesses", "ApiKey": "api_keys", "Gateway": "gateways", "WebhookEndpoint": "endpoints"},
+    **{"Payment": "payments", "Attempt": "attempts", "ProviderCall": "provider_calls", "Resolution": "resolutions"},
+    **{"Anomaly": "anomalies", "AuditEntry": "audit", "ConsoleSession": "console_sessions"},
+    **{"ReconciliationRun": "reconciliations", "ProviderEvent": "inbox"},
+}
+
 
 class Database(Store, Transaction, Protocol):
     """Each call of a repository is a transaction of its own; `begin` makes one of several."""
@@ -26,3 +33,9 @@ class _Autocommit:
 
 def autocommit(store: Store) -> Database:
     return cast(Database, _Autocommit(store))
+
+
+async def put(db: Transaction, *rows: object) -> None:
+    """Adds each row where its kind is kept, in this order."""
+    for row in rows:
+        await getattr(db, REPOSITORIES[type(row).__name__]).add(row)

@@ -9,7 +9,7 @@ from payagg.application.ports.provider_events import ProviderEvent
 from payagg.domain.attempt import AttemptState
 from payagg.domain.checks import with_changes
 from payagg.domain.values import Environment
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 
 AHEAD = timedelta(days=3)
 LIMIT = 100
@@ -44,8 +44,7 @@ class FutureInstantContract:
 
     async def test_a_hold_of_a_clock_that_was_ahead_keeps_nobody_away(self, db: Database) -> None:
         hold = timedelta(minutes=2)
-        await db.payments.add(a_payment())
-        await db.attempts.add(with_changes(an_attempt(), next_ask_at=NOW))
+        await put(db, a_payment(), with_changes(an_attempt(), next_ask_at=NOW))
         assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW + AHEAD, LIMIT, hold)) == 1
         assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, hold)) == 1
         assert await db.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, hold) == []
@@ -60,9 +59,7 @@ class FutureInstantContract:
 
 async def leave_behind(db: Database, at: datetime) -> None:
     """An attempt that was asked about, an event that is to be delivered, and one that a provider sent, all at `at`."""
-    await db.businesses.add(a_business())
-    await db.endpoints.add(an_endpoint())
-    await db.payments.add(a_payment())
+    await put(db, a_business(), an_endpoint(), a_payment())
     handed = an_attempt(state=AttemptState.HANDED_OFF, now=at)
     await db.attempts.add(with_changes(handed, last_ask_at=at))
     event = an_event(created_at=at)

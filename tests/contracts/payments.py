@@ -25,7 +25,7 @@ from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -194,8 +194,7 @@ class PaymentContract:
         payment = await stored(db)
         first = an_attempt(payment, 1, AttemptState.REFUSED, scenario="declined", asks=3)
         second = an_attempt(payment, 2, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE)
-        await db.attempts.add(first)
-        await db.attempts.add(second)
+        await put(db, first, second)
         assert await db.attempts.of_payment(REFERENCE) == [first, second]
 
     async def test_only_the_holder_of_the_token_writes_an_attempt(self, db: Database) -> None:
@@ -307,8 +306,7 @@ class PaymentContract:
         unknown = replace(an_attempt(payment, 1, AttemptState.UNKNOWN), next_ask_at=NOW)
         handed_off = replace(an_attempt(payment, 2, AttemptState.HANDED_OFF), next_ask_at=NOW)
         elsewhere = replace(an_attempt(other, 1, AttemptState.UNKNOWN), next_ask_at=NOW)
-        for attempt in (unknown, handed_off, elsewhere):
-            await db.attempts.add(attempt)
+        await put(db, unknown, handed_off, elsewhere)
         assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
         await db.attempts.end_checks(REFERENCE)
         over = [replace(attempt, next_ask_at=None) for attempt in (unknown, handed_off)]
@@ -333,12 +331,7 @@ class PaymentContract:
             an_endpoint(id="whe_4", environment=Environment.LIVE),
             an_endpoint(id="whe_5", business_id="biz_2"),
         ]
-        await db.businesses.add(business)
-        await db.businesses.add(a_business("biz_2"))
-        for attempt in attempts:
-            await db.attempts.add(attempt)
-        for endpoint in (second, first, *others):
-            await db.endpoints.add(endpoint)
+        await put(db, business, a_business("biz_2"), *attempts, second, first, *others)
         for read in (db.payments.aggregate, db.payments.lock_aggregate):
             assert await read(REFERENCE) == PaymentAggregate(payment, business, attempts)
             assert await read(OTHER) is None
@@ -355,7 +348,6 @@ class PaymentContract:
         later = replace(first, id=an_id("pcl", 2), result="SUCCEEDED", word="success", at=NOW + MINUTE)
         silent = replace(later, id=an_id("pcl", 3), result="TIMEOUT", word=None, at=NOW + 2 * MINUTE)
         assert await db.provider_calls.last_answer(REFERENCE) is None
-        for call in (later, first, silent, replace(first, id=an_id("pcl", 4), reference=OTHER, at=NOW + HOUR)):
-            await db.provider_calls.add(call)
+        await put(db, later, first, silent, replace(first, id=an_id("pcl", 4), reference=OTHER, at=NOW + HOUR))
         assert await db.provider_calls.of_payment(REFERENCE) == [first, later, silent]
         assert await db.provider_calls.last_answer(REFERENCE) == later

@@ -11,7 +11,7 @@ from payagg.domain.attempt import AttemptState
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, MatchBucket, OurPayment, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 
 LIVE, HOUR = Environment.LIVE, timedelta(hours=1)
 DAY = date(2025, 1, 30)
@@ -30,8 +30,7 @@ OTHER = "PAY-20250131-7K2M9Y"
 
 class ReconciliationContract:
     async def test_a_reconciliation_is_kept_from_its_start_and_ends_once_with_its_findings(self, db: Database) -> None:
-        await db.reconciliations.add(RUN)
-        await db.reconciliations.add(CLAIMED)
+        await put(db, RUN, CLAIMED)
         assert await db.reconciliations.get("rec_1") == RUN
         assert await db.reconciliations.get("rec_0") is None
         await db.reconciliations.end(ENDED, FINDINGS)
@@ -65,11 +64,9 @@ class ReconciliationContract:
             (replace(wanted, reference="PAY-20250131-000002", environment=Environment.SANDBOX), "provider_a", NOW),
         ):
             stored = replace(payment, gateway=gateway)
-            await db.payments.add(stored)
-            await db.attempts.add(an_attempt(stored, 1, AttemptState.HANDED_OFF, gateway=gateway, now=at))
+            await put(db, stored, an_attempt(stored, 1, AttemptState.HANDED_OFF, gateway=gateway, now=at))
         refused = replace(wanted, reference="PAY-20250131-000003")
-        await db.payments.add(refused)
-        await db.attempts.add(an_attempt(refused, 1, AttemptState.REFUSED))
+        await put(db, refused, an_attempt(refused, 1, AttemptState.REFUSED))
         first = NOW, OurPayment(REFERENCE, 150000, Status.INITIATED, LIVE)
         second = NOW + HOUR, OurPayment(OTHER, 150000, Status.INITIATED, LIVE)
         find = db.reconciliations

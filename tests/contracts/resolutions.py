@@ -7,7 +7,7 @@ import pytest
 from payagg_testing.builders import NOW, REFERENCE
 
 from payagg.domain.resolution import Resolution
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 
 OTHER = "PAY-20250131-OTHER1"
 FIRST = Resolution("res_1", REFERENCE, "Account closed.", "Case 4711.", "admin:ada", NOW)
@@ -18,8 +18,7 @@ CONFIRMED = replace(SECOND, confirmed_by="admin:ben", confirmed_at=SECOND.reques
 class ResolutionContract:
     async def test_the_last_request_to_end_a_payment_is_found_and_confirmed(self, db: Database) -> None:
         assert await db.resolutions.latest(REFERENCE) is None
-        for one in (FIRST, replace(SECOND, id="res_3", reference=OTHER), SECOND):
-            await db.resolutions.add(one)
+        await put(db, FIRST, replace(SECOND, id="res_3", reference=OTHER), SECOND)
         assert await db.resolutions.latest(REFERENCE) == SECOND
         await db.resolutions.confirm(CONFIRMED)
         assert await db.resolutions.of_payment(REFERENCE) == [FIRST, CONFIRMED]
@@ -30,8 +29,7 @@ class ResolutionContract:
         ids=["confirmed again", "by who asked"],
     )
     async def test_a_request_is_confirmed_once_and_by_another(self, db: Database, wrong: Resolution) -> None:
-        for one in (FIRST, SECOND):
-            await db.resolutions.add(one)
+        await put(db, FIRST, SECOND)
         await db.resolutions.confirm(CONFIRMED)
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
             await db.resolutions.confirm(wrong)

@@ -8,7 +8,7 @@ from payagg_testing.builders import NOW, a_business, a_gateway, an_endpoint
 
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.domain.gateway import GatewayStatus
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 
 OFF = GatewayStatus.DISABLED
 OF = {
@@ -24,11 +24,14 @@ class SealedContract:
         """Two gateways and two endpoints, of which each first one has every blob; one endpoint is removed."""
         both: dict[str, Any] = {"credentials": b"c1", "replaced_secrets": b"r1", "replaced_secrets_until": NOW}
         rotated: dict[str, Any] = {"secret": b"s1", "previous_secret": b"p1", "previous_secret_expires_at": NOW}
-        await db.businesses.add(a_business())
-        await db.gateways.add(a_gateway("acme", OFF, **both))
-        await db.gateways.add(a_gateway("bold", OFF, credentials=None))
-        await db.endpoints.add(an_endpoint("whe_1", **rotated))
-        await db.endpoints.add(an_endpoint("whe_2", secret=b"s2"))
+        await put(
+            db,
+            a_business(),
+            a_gateway("acme", OFF, **both),
+            a_gateway("bold", OFF, credentials=None),
+            an_endpoint("whe_1", **rotated),
+            an_endpoint("whe_2", secret=b"s2"),
+        )
         await db.endpoints.remove("whe_2", NOW)
 
     async def test_sealed_things_are_listed_by_kind_in_pages(self, db: Database) -> None:

@@ -24,7 +24,7 @@ from payagg.domain.webhook import (
     Event,
     WebhookEndpoint,
 )
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -34,9 +34,7 @@ OK, DOWN = DeliveryAttemptResult(200, None, 12), DeliveryAttemptResult(None, "no
 
 
 async def with_endpoints(db: Database, *endpoints: WebhookEndpoint) -> None:
-    await db.businesses.add(a_business())
-    for endpoint in endpoints:
-        await db.endpoints.add(endpoint)
+    await put(db, a_business(), *endpoints)
 
 
 def an_inbound_event(id: str = "inb_1", digest: bytes = b"d" * 32, provider: str = "provider_a") -> ProviderEvent:
