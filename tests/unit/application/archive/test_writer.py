@@ -222,8 +222,7 @@ async def test_a_payment_that_changed_since_it_was_written_stays_and_is_written_
     await world.archive(remove=False)
     [call] = [one for one in world.store.state.calls.values() if one.reference == named("000002")]
     world.store.state.calls["pcl_late"] = replace(call, id="pcl_late", at=NOW + DAY)
-    async with world.store.begin() as tx:
-        await tx.webhook_events.emit(an_event(reference=named("000003")), [])
+    await world.store.transaction.webhook_events.emit(an_event(reference=named("000003")), [])
     [day] = await world.archive()
     # What changed is written again at once, what is kept by its event waits for the event's end.
     assert (day.removed, day.left, day.written) == (2, 2, 1)
@@ -298,8 +297,7 @@ async def _paid(world: ArchiveWorld) -> Payment:
     payment = await with_history(world.store, named("000001"), Trigger.PROCESS)
     await _told(world, payment, Outcome.SUCCEEDED)
     world.store.state.events.clear()  # their thirty days
-    async with world.store.begin() as tx:
-        await tx.attempts.end_checks(payment.reference)  # the half year in which it is asked about
+    await world.store.transaction.attempts.end_checks(payment.reference)  # the half year in which it is asked about
     return payment
 
 
@@ -310,8 +308,7 @@ async def _told(world: ArchiveWorld, payment: Payment, outcome: Outcome, behind:
 
 
 async def _histories(world: ArchiveWorld) -> dict[str, Any]:
-    async with world.store.begin() as tx:
-        return await tx.archive.histories(sorted(world.store.state.payments))
+    return await world.store.transaction.archive.histories(sorted(world.store.state.payments))
 
 
 async def _folders(world: ArchiveWorld) -> set[str]:

@@ -35,8 +35,11 @@ async def test_verify_tells_what_the_provider_says(shop: MemoryShop, outcome: Ou
     assert told.callback_url == "https://shop.example/thanks"
     assert told.redirect_url == f"https://shop.example/thanks?reference={reference}&status={status.value}"
     assert (await shop.payment(reference)).status is status
-    async with shop.store.begin() as tx:
-        [call] = [one for one in await tx.provider_calls.of_payment(reference) if one.operation == "fetch_charge"]
+    [call] = [
+        one
+        for one in await shop.store.transaction.provider_calls.of_payment(reference)
+        if one.operation == "fetch_charge"
+    ]
     assert (call.result, call.word, call.actor) == (outcome.value, outcome.value.lower(), "verify")
 
 

@@ -25,8 +25,7 @@ ONE = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {}, NOW)
 async def anomalies() -> Anomalies:
     """With one that is OPEN."""
     store = MemoryStore()
-    async with store.begin() as tx:
-        await tx.anomalies.add(ONE)
+    await store.transaction.anomalies.add(ONE)
     return Anomalies(store, ManualClock(), SeededEntropy())
 
 

@@ -118,8 +118,7 @@ async def test_a_key_is_known_until_two_years_after_the_end_of_its_payment(world
     old, young = (ended(n, days, idempotency_key=f"key {n}") for n, days in ((1, 731), (2, 730)))
     still_open = numbered(3, status=Status.PENDING, created_at=NOW - 999 * DAY, idempotency_key="key 3")
     for payment in (old, young, still_open):
-        async with world.store.begin() as tx:
-            assert await tx.payments.add(payment)
+        assert await world.store.transaction.payments.add(payment)
     assert await world.retention.forget_keys() == 1
     assert await world.retention.forget_keys() == 0
     assert {key for _, _, key in world.store.state.idempotency_keys} == {"key 2", "key 3"}

@@ -73,8 +73,7 @@ class MemoryOutbox:
         self.endpoint_id = ""
 
     async def open(self, environment: Environment = LIVE) -> "MemoryOutbox":
-        async with self.store.begin() as tx:
-            await tx.businesses.add(a_business())
+        await self.store.transaction.businesses.add(a_business())
         command = CreateWebhook(url="https://shop.example/hooks", environment=environment)
         self.endpoint_id = (await self.webhooks.create("biz_1", command, by=AN_ADMIN)).id
         return self
