@@ -183,18 +183,6 @@ def test_what_a_container_is_given_is_accepted(environ: dict[str, str], tmp_path
         assert settings.known_cells is not None  # raises where this cell is not among them
 
 
-def test_a_router_is_given_no_secret_of_a_cell() -> None:
-    [compose] = loaded(DEPLOY / "compose.cells.yaml")
-    router = compose["services"]["router"]
-    assert router["secrets"] == ["cell_secret"]
-    assert "env_file" not in router
-    unit = (DEPLOY / "systemd" / "payagg-route.service").read_text(encoding="utf-8")
-    [config] = loaded(DEPLOY / "kubernetes" / "router" / "config.yaml")
-    for names in (router["environment"], config["data"], re.findall(r"^Environment=(\w+)=", unit, re.MULTILINE)):
-        secret = {name for name in names if variables()[name].metadata["secret"]}
-        assert {name.removesuffix("_FILE") for name in secret} == {"PAYAGG_CELL_SECRET", "PAYAGG_METRICS_TOKEN"}
-
-
 def test_every_pod_is_confined() -> None:
     for name, pod in pods():
         [container] = pod["containers"]
@@ -212,29 +200,6 @@ def policies() -> Iterator[dict[str, Any]]:
         [base], [policy] = loaded(folder / "kustomization.yaml"), loaded(folder / "network.yaml")
         yield policy["spec"]
         assert policy["spec"]["podSelector"]["matchLabels"].items() <= base["labels"][0]["pairs"].items()
-
-
-def test_pods_are_reached_by_the_ingress_controller_and_prometheus_alone() -> None:
-    for policy in policies():
-        assert policy["policyTypes"] == ["Ingress", "Egress"]
-        [rule] = policy["ingress"]
-        assert rule["ports"] == [{"protocol": "TCP", "port": 8000}]
-        names = [one["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for one in rule["from"]]
-        assert names == ["ingress-nginx", "monitoring"]
-
-
-def test_a_router_reaches_dns_and_the_cells_that_it_knows_alone() -> None:
-    _, policy = policies()
-    [config] = loaded(BASES[1] / "config.yaml")
-    dns, cells = policy["egress"]
-    assert {port["port"] for port in dns["ports"]} == {53}
-    [to] = cells["to"]
-    [named] = to["namespaceSelector"]["matchExpressions"]
-    assert named["values"] == re.findall(r"payagg\.([a-z-]+)\.svc", config["data"]["PAYAGG_CELLS"])
-    assert (to["podSelector"], cells["ports"]) == (
-        {"matchLabels": {"app.kubernetes.io/name": "payagg"}},
-        [{"protocol": "TCP", "port": 8000}],
-    )
 
 
 def test_pods_reach_no_private_address_but_the_database() -> None:

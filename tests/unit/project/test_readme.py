@@ -80,17 +80,6 @@ def test_every_relative_link_leads_somewhere(document: Path) -> None:
             assert anchor in anchors, link
 
 
-def test_what_names_a_record_of_a_decision_finds_it() -> None:
-    files = [path for folder in ("src", "tests", "tools", "lab") for path in (ROOT / folder).rglob("*.py")]
-    named = {
-        name
-        for path in [*files, ROOT / "pyproject.toml", ROOT / "Makefile"]
-        if "node_modules" not in path.parts
-        for name in re.findall(r"docs/(decisions/[\w-]+\.md)", path.read_text(encoding="utf-8"))
-    }
-    assert named - there() == set()
-
-
 def test_every_setting_has_the_default_that_is_documented() -> None:
     unset = read_settings({})
     for name, one in variables().items():
