@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_id
+from payagg_testing.builders import DAY, MINUTE, NOW, REFERENCE, SANDBOX, a_payment, a_report, an_id
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.application.payments.settlement import Settlement
@@ -21,9 +21,6 @@ FIRST = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amount
 SECOND = Anomaly("anm_2", None, AnomalyKind.UNKNOWN_REFERENCE, "event:provider_a", {}, NOW + timedelta(minutes=1))
 ACKNOWLEDGED = FIRST.acknowledge("ada", NOW)
 CLOSED = ACKNOWLEDGED.close("ada", "Refunded by hand.", NOW)
-
-SANDBOX = Environment.SANDBOX
-MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 
 def a_fact(

@@ -1,11 +1,10 @@
 """What every Store promises about payments whose history leaves for the archive."""
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import NOW, a_payment, an_attempt, an_event, an_id
+from payagg_testing.builders import DAY, NOW, a_payment, an_attempt, an_event, an_id
 
 from payagg.application.archive.tables import TABLES, remaining
 from payagg.application.ports.outside import Conflict
@@ -17,7 +16,6 @@ from payagg.domain.attempt import AttemptState
 from payagg.domain.payment import Payment, Status, Trigger
 from tests.contracts.database import Database, autocommit
 
-DAY = timedelta(days=1)
 OF_DAY = ("PAY-20250131-", "PAY-20250131-ZZZZZZ")
 
 

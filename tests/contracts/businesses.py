@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from payagg_testing.builders import NOW, a_business, a_choice, a_gateway, a_key, an_id
+from payagg_testing.builders import MINUTE, NOW, TICK, a_business, a_choice, a_gateway, a_key, an_id
 
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.store import Transaction
@@ -13,9 +13,6 @@ from payagg.domain.business import BusinessStatus, KycStatus, Role
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.values import Environment
 from tests.contracts.database import Database, put
-
-MINUTE = timedelta(minutes=1)
-TICK = timedelta(microseconds=1)
 
 
 async def introduced(tx: Transaction, gateway: Gateway) -> None:

@@ -4,16 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, a_business, a_key, a_payment
+from payagg_testing.builders import NOW, REFERENCE, SANDBOX, a_business, a_key, a_payment
 
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import KeyStateChanged, ReferenceTaken
 from payagg.domain.business import BusinessStatus, KycStatus
-from payagg.domain.values import Environment
 from tests.contracts.database import Database, put
 from tests.contracts.payments import OTHER, stored
-
-SANDBOX = Environment.SANDBOX
 
 
 async def a_holder(db: Database) -> KeyHolder:

@@ -1,15 +1,14 @@
 """What every Store promises about console sessions."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from payagg_testing.builders import NOW
+from payagg_testing.builders import HOUR, NOW
 
 from payagg.domain.audit import ActorRealm
 from payagg.domain.checks import with_changes
 from payagg.domain.console_session import ConsoleSession
 from tests.contracts.database import Database, put
 
-HOUR = timedelta(hours=1)
 MERCHANT, ADMIN = ActorRealm.MERCHANT, ActorRealm.ADMIN
 
 

@@ -3,18 +3,13 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from payagg_testing.builders import NOW, a_business, a_payment, a_transition
+from payagg_testing.builders import DAY, HOUR, LIVE, MINUTE, NOW, SANDBOX, a_business, a_payment, a_transition
 
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
-from payagg.domain.values import Environment
 from tests.contracts.database import Database
 
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
-LIVE, SANDBOX = Environment.LIVE, Environment.SANDBOX
 OWN = PaymentFilter(business_id="biz_1", environment=SANDBOX)
 
 

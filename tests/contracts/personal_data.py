@@ -1,10 +1,10 @@
 """What every Store promises about the end of personal data: what is asked for is cleared, and nothing beside it."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from payagg_testing.builders import NOW, a_payment, an_attempt, an_event, an_id
+from payagg_testing.builders import DAY, NOW, a_payment, an_attempt, an_event, an_id
 
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.domain.attempt import AttemptState
@@ -14,7 +14,6 @@ from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment
 from tests.contracts.database import Database
 
-DAY = timedelta(days=1)
 PAYER: dict[str, Any] = {
     "customer_email": "Ada@Example.com",
     "customer_name": "Ada",

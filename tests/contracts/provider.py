@@ -67,7 +67,6 @@ def the_payment(environment: Environment = Environment.SANDBOX) -> Payment:
     return a_payment(amount=AMOUNT, environment=environment)
 
 
-@pytest.mark.anyio
 class ProviderContract:
     """Inherit, and define an async fixture `rig`."""
 

@@ -1,10 +1,10 @@
 """What any Store promises of reconciliations."""
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, a_payment, an_attempt
+from payagg_testing.builders import HOUR, LIVE, NOW, REFERENCE, a_payment, an_attempt
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState
@@ -13,7 +13,6 @@ from payagg.domain.reconciliation import LineKind, MatchBucket, OurPayment, Reco
 from payagg.domain.values import Environment
 from tests.contracts.database import Database, put
 
-LIVE, HOUR = Environment.LIVE, timedelta(hours=1)
 DAY = date(2025, 1, 30)
 RUN = ReconciliationRun("rec_1", "provider_a", LIVE, DAY, DAY, "list", "cli:ada", NOW)
 CLAIMED = replace(RUN, id="rec_2", claim="provider_a LIVE 2025-01-30")

@@ -2,12 +2,10 @@
 
 from datetime import timedelta
 
-from payagg_testing.builders import NOW
+from payagg_testing.builders import NOW, TICK
 
 from payagg.domain.revocation import Revocation, RevokedClaim
 from tests.contracts.database import Database
-
-TICK = timedelta(microseconds=1)
 
 
 class RevocationContract:

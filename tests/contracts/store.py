@@ -27,7 +27,6 @@ from tests.contracts.sealed import SealedContract
 from tests.contracts.webhooks import InboxContract, QueueContract, WebhookContract
 
 
-@pytest.mark.anyio
 class StoreContract(
     PaymentContract,
     AnomalyContract,

@@ -19,7 +19,6 @@ from payagg.entrypoints.bootstrap import _load
 from payagg.entrypoints.settings import SettingsError, read_settings
 from tests.unit.adapters.test_security_tokens import SECRET, assert_unauthorized, by_hand, claims, public_pem
 
-pytestmark = pytest.mark.anyio
 ED, OTHER = ed25519.Ed25519PrivateKey.generate(), ed25519.Ed25519PrivateKey.generate()
 EC = ec.generate_private_key(ec.SECP256R1())
 RSA = rsa.generate_private_key(65537, 2048)

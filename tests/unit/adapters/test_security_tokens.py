@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from payagg_testing.clocks import START, ManualClock
 
 from payagg.adapters.security import TOKEN_MAX, Tokens
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode
+from tests.support.refusals import refusal_of
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
@@ -63,11 +64,9 @@ def ed_signed(payload: bytes, header: dict[str, Any] | None = None) -> str:
 
 
 def assert_unauthorized(tokens: Tokens, token: str) -> None:
-    with pytest.raises(Refusal) as refused:
-        tokens.read(token)
-    assert refused.value.code is ErrorCode.UNAUTHORIZED
-    assert refused.value.message == ErrorCode.UNAUTHORIZED.message
-    assert refused.value.field is None
+    refused = refusal_of(tokens.read, token)
+    assert (refused.code, refused.field) == (ErrorCode.UNAUTHORIZED, None)
+    assert refused.message == ErrorCode.UNAUTHORIZED.message
 
 
 @pytest.mark.parametrize("algorithm", KEYS)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from payagg.domain.simulator import TEST_CARDS
-from payagg.domain.webhook import TEST_EVENT, EventType
 from payagg.entrypoints.settings import read_settings, variables
 from tests.support.machine import ROOT
 
@@ -92,23 +91,10 @@ def test_every_setting_has_the_default_that_is_documented() -> None:
             assert getattr(unset, one.name) in (None, ()), name
 
 
-def test_the_merchants_document_lists_every_event() -> None:
-    text = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^## (\S+)$", text, re.MULTILINE)
-    assert listed == [*(kind.value for kind in EventType), TEST_EVENT]
-
-
 def test_the_guide_lists_every_test_card() -> None:
     text = (ROOT / "docs" / "guide" / "testing.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| `([0-9 ]+)` \|", text, re.MULTILINE)
     assert [number.replace(" ", "") for number in shown] == list(TEST_CARDS)
-
-
-def test_the_call_of_the_readme_is_that_of_the_quick_start_which_is_run() -> None:
-    guide = (ROOT / "docs" / "guide" / "quick-start.md").read_text(encoding="utf-8")
-    listings = re.findall(r"^```(?:bash|json)\n(.+?)^```$", README, re.DOTALL | re.MULTILINE)
-    assert len(listings) == 2
-    assert [listing for listing in listings if listing.strip() not in guide] == []
 
 
 def test_the_readme_has_at_most_600_words() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 import trustme
-from payagg_testing.builders import a_payment
+from payagg_testing.builders import LIVE, SANDBOX, a_payment
 
 from payagg.adapters.providers import transport
 from payagg.adapters.providers.amounts import kobo_of, naira_text
@@ -31,7 +31,6 @@ from tests.unit.adapters.providers.bodies import REFERENCE, payaza, paystack
 PROVIDERS = providers_of(allow_loopback=False)
 A, B = PROVIDERS["provider_a"], PROVIDERS["provider_b"]
 PAYMENT = a_payment(reference=REFERENCE, amount=150_000)
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 
 
 def read(provider: Any, body: bytes) -> ProviderReport:
@@ -352,7 +351,6 @@ def test_trap_20_no_text_of_a_provider_becomes_a_reason() -> None:
         assert report.reason in {"DECLINED", "INSUFFICIENT_FUNDS", "EXPIRED_CARD"}
 
 
-@pytest.mark.anyio
 async def test_a_tls_record_that_breaks_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     authority = trustme.CA()
     server_tls, client_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()

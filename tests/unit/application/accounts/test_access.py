@@ -22,8 +22,6 @@ from payagg.domain.revocation import RevokedClaim
 from payagg.domain.values import Environment
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-
 
 class Claims:
     """Tokens that are their own claims."""

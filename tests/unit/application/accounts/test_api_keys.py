@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, a_business
+from payagg_testing.builders import AN_ADMIN, LIVE, SANDBOX, a_business
 from payagg_testing.clocks import START
 
 from payagg.application.accounts.api_keys import ApiKeys, context_of
@@ -16,9 +16,6 @@ from payagg.domain.values import Environment
 from tests.support.audit_trail import trail
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
-
-pytestmark = pytest.mark.anyio
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 
 
 async def a_shop(business: Business | None = None) -> tuple[MemoryShop, ApiKeys]:

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import msgspec
 import pytest
-from payagg_testing.builders import AN_ADMIN, NOW, a_report, an_event
+from payagg_testing.builders import AN_ADMIN, DAY, NOW, a_report, an_event
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.logos import ObjectLogos
@@ -28,8 +28,6 @@ from tests.support.refusals import refused_with
 
 parquet = pytest.importorskip("payagg.adapters.parquet")
 pytest.importorskip("pyarrow")
-pytestmark = pytest.mark.anyio
-DAY = timedelta(days=1)
 TODAY = date(2025, 2, 3)
 FIRST = "PAY-20250131"
 

@@ -9,7 +9,6 @@ from payagg.domain.errors import ErrorCode
 from tests.support.gateway_world import DRAIN, TICK, GatewayWorld
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
 INVALID = ErrorCode.VALIDATION_ERROR
 
 

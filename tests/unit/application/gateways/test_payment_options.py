@@ -1,9 +1,7 @@
 """What a payer sees of a payment and may choose, on the memory store."""
 
-from datetime import timedelta
-
 import pytest
-from payagg_testing.builders import AN_ADMIN, a_business, a_choice
+from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, SECOND, a_business, a_choice
 from payagg_testing.clocks import START
 
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
@@ -15,13 +13,9 @@ from payagg.domain.gateway import UnavailableReason
 from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import Outcome
-from payagg.domain.values import Environment
 from tests.support.memory_shop import SHOP, SLUGS, MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
-HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 GOOD_CARD, UNKNOWN = "4242 4242 4242 4242", "PAY-20250131-000000"
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
 import pytest
-from payagg_testing.builders import a_business, a_gateway
+from payagg_testing.builders import HOUR, LIVE, SANDBOX, SECOND, a_business, a_gateway
 from payagg_testing.clocks import START, Chance, ManualClock
 
 from lab.simulation.world import VirtualLoop
@@ -23,13 +23,9 @@ from payagg.domain.gateway import GatewayStatus
 from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import FaultKind, Outcome
-from payagg.domain.values import Environment
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
-HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 GOOD_CARD, UNKNOWN = "4242 4242 4242 4242", "PAY-20250131-000000"
 CLAIMED, HANDED_OFF = AttemptState.CLAIMED, AttemptState.HANDED_OFF
 REFUSED, UNANSWERED = AttemptState.REFUSED, AttemptState.UNKNOWN

@@ -1,10 +1,10 @@
 """Initiate, read and simulate on the memory store."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, a_business, a_choice, an_endpoint
+from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, a_business, a_choice, an_endpoint
 from payagg_testing.clocks import START, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -23,9 +23,6 @@ from tests.support.audit_trail import entries
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
-HOUR = timedelta(hours=1)
 BUSINESS = a_business(SHOP)
 DUPLICATE = (ErrorCode.DUPLICATE_PAYMENT, "idempotencyKey")
 

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from payagg_testing.builders import a_report
+from payagg_testing.builders import LIVE, SANDBOX, a_report
 from payagg_testing.clocks import START
 from structlog.testing import capture_logs
 
@@ -19,12 +19,9 @@ from payagg.application.ports.providers import ProviderEventRoute
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
-from payagg.domain.values import Environment
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 A_SANDBOX, A_LIVE, A_ALIAS = PROVIDERS[0].routes
 SIGNED = {"x-provider_a-signature": "account of provider_a"}
 numbers = count(1)

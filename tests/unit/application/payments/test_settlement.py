@@ -21,7 +21,6 @@ from payagg.domain.webhook import Delivery, WebhookEndpoint
 from tests.support.assembly import services_over
 from tests.support.memory_shop import MemoryShop
 
-pytestmark = pytest.mark.anyio
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 HOUR = timedelta(hours=1)
 

@@ -23,7 +23,6 @@ from payagg.domain.values import Environment
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 
 

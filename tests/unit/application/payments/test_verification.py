@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from payagg_testing.builders import a_payment
+from payagg_testing.builders import SANDBOX, a_payment
 
 from payagg.application.payments.verification import redirect_url
 from payagg.domain.anomaly import AnomalyKind
@@ -11,12 +11,9 @@ from payagg.domain.attempt import VERIFY_EVERY, VERIFY_FINAL_EVERY
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import FaultKind, Outcome
-from payagg.domain.values import Environment
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX = Environment.SANDBOX
 MISMATCH = (ErrorCode.PAYMENT_AMOUNT_MISMATCH, None)
 
 

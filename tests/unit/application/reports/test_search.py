@@ -23,7 +23,6 @@ from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.rate_limit import RateLimit
 from tests.support.refusals import refusal_of, refused_with
 
-pytestmark = pytest.mark.anyio
 TODAY = PaymentFilter("biz_1", since=NOW, until=NOW + timedelta(days=1))
 INSTANTS = st.datetimes(datetime(1970, 1, 1), datetime(4000, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 

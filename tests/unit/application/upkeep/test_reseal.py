@@ -15,7 +15,6 @@ from payagg.application.ports.upkeep import SealedKind
 from payagg.application.upkeep import reseal
 from payagg.application.upkeep.reseal import Reseal
 
-pytestmark = pytest.mark.anyio
 OLD, NEW, GONE = ("k1", b"1" * 32), ("k2", b"2" * 32), ("k0", b"0" * 32)
 BEFORE, BOTH = AesVault((OLD,)), AesVault((NEW, OLD))
 LATER = NOW + timedelta(days=1)

@@ -1,11 +1,10 @@
 """Personal data ends: when it is old, and when a payer asks; and only what can still be paid keeps its payer."""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, NOW, a_payment, an_event
+from payagg_testing.builders import AN_ADMIN, DAY, NOW, a_payment, an_event
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -16,8 +15,6 @@ from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-DAY = timedelta(days=1)
 EMAIL = "ada@example.com"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from payagg_testing.builders import AN_ADMIN, a_business, a_payment
+from payagg_testing.builders import AN_ADMIN, LIVE, SANDBOX, a_business, a_payment
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -27,8 +27,6 @@ from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_START, RETENTION, SCHE
 from tests.support.assembly import services_over
 from tests.support.receivers import until
 
-pytestmark = pytest.mark.anyio
-LIVE, SANDBOX = Environment.LIVE, Environment.SANDBOX
 PENDING, DELIVERED, FAILED = DeliveryStatus.PENDING, DeliveryStatus.DELIVERED, DeliveryStatus.FAILED
 FAULTS = [Conflict("another was quicker"), Unavailable("the database is away")]
 

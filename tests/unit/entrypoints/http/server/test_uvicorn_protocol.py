@@ -3,13 +3,10 @@
 import asyncio
 from unittest.mock import create_autospec
 
-import pytest
 from uvicorn.config import Config
 
 from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.uvicorn_protocol import ServerProtocol
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_an_idle_connection_stays_open_for_a_second_when_the_server_stops() -> None:
