@@ -17,7 +17,7 @@ from payagg.adapters.jwks import KeySet, parse_keys
 from payagg.adapters.security import Tokens
 from payagg.entrypoints.bootstrap import _load
 from payagg.entrypoints.settings import SettingsError, read_settings
-from tests.unit.adapters.test_security_tokens import SECRET, assert_unauthorized, by_hand, claims, public_pem
+from tests.unit.adapters.test_security import SECRET, assert_unauthorized, by_hand, claims, public_pem
 
 ED, OTHER = ed25519.Ed25519PrivateKey.generate(), ed25519.Ed25519PrivateKey.generate()
 EC = ec.generate_private_key(ec.SECP256R1())
