@@ -1,6 +1,8 @@
+import platform
+
 import pytest
 
-from payagg.entrypoints.process.interpreter import is_optimised, is_shared
+from payagg.entrypoints.process.interpreter import interpreter, is_optimised, is_shared
 
 SCHEMES = ("posix_prefix", "venv")
 
@@ -22,3 +24,8 @@ def test_a_build_is_told_by_its_options(
 ) -> None:
     assert is_optimised(variables.get, schemes) is optimised
     assert is_shared(variables.get, schemes) is shared
+
+
+def test_the_interpreter_is_named_with_its_build() -> None:
+    assert interpreter().startswith(f"CPython {platform.python_version()}, ")
+    assert ("not optimised" in interpreter()) is not is_optimised()
