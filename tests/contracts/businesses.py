@@ -132,9 +132,10 @@ class GatewayContract:
     async def test_a_slug_is_taken_until_its_gateway_is_deleted(self, db: Database) -> None:
         first = a_gateway("mine", GatewayStatus.DISABLED)
         second = replace(first, id="gw_second")
-        assert await db.gateways.add(first)
-        assert not await db.gateways.add(second)
-        await db.gateways.save(first.delete(NOW))
+        async with db.begin() as tx:
+            assert await tx.gateways.add(first)
+            assert not await tx.gateways.add(second)
+            await tx.gateways.save(first.delete(NOW))
         assert await db.gateways.get(first.id) is await db.gateways.lock(first.id) is None
         assert await db.gateways.add(second)
         assert await db.gateways.by_slug("mine") == second

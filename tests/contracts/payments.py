@@ -113,8 +113,9 @@ class PaymentContract:
         assert await db.payments.add(first)
         assert await db.find_payment(REFERENCE) == await db.find_original("biz_1", SANDBOX, "order-1") == first
         other = replace(first, reference=OTHER)
-        assert not await db.payments.add(other)
-        assert await db.payments.add(replace(other, environment=Environment.LIVE))
+        async with db.begin() as tx:
+            assert not await tx.payments.add(other)
+            assert await tx.payments.add(replace(other, environment=Environment.LIVE))
         with pytest.raises(ReferenceTaken):
             await db.payments.add(a_payment(idempotency_key="order-2"))
         assert await db.find_original("biz_1", SANDBOX, "order-2") is None

@@ -348,11 +348,12 @@ class QueueContract:
 class InboxContract:
     async def test_an_inbound_event_enters_once(self, db: Database) -> None:
         event = an_inbound_event()
-        assert await db.inbox.add(event)
-        assert not await db.inbox.add(replace(event, id="inb_2"))
-        assert await db.inbox.add(replace(event, id="inb_3", environment=Environment.SANDBOX))
-        assert await db.inbox.add(an_inbound_event("inb_4", provider="provider_b"))
-        assert await db.inbox.add(an_inbound_event("inb_5", b"e" * 32))
+        async with db.begin() as tx:
+            assert await tx.inbox.add(event)
+            assert not await tx.inbox.add(replace(event, id="inb_2"))
+            assert await tx.inbox.add(replace(event, id="inb_3", environment=Environment.SANDBOX))
+            assert await tx.inbox.add(an_inbound_event("inb_4", provider="provider_b"))
+            assert await tx.inbox.add(an_inbound_event("inb_5", b"e" * 32))
         kept = {event.id: event for event in await db.inbox.lock_due(NOW, 10)}
         assert kept.keys() == {"inb_1", "inb_3", "inb_4", "inb_5"}
         assert kept["inb_1"] == event
