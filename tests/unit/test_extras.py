@@ -3,7 +3,7 @@
 import pytest
 
 from payagg.extras import UNIX
-from tests.unit.extras import brought_by, with_extra
+from tests.unit.extras import with_extra
 
 COMMAND = "from payagg.entrypoints.cli.main import main\nmain(sys.argv[1:])"
 IMPORT = """
@@ -15,12 +15,6 @@ for name in sys.argv[1:]:
             importlib.import_module(module.name)
 """
 ON_WINDOWS = ("payagg.domain", "payagg.application", "payagg.adapters.memory")
-
-
-def test_without_an_extra_nothing_comes_along_and_the_domain_works() -> None:
-    assert brought_by(None) == set()
-    done = with_extra(None, IMPORT, "payagg.domain")
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("words", "says"), [("--help", "serve"), ("--version", "payagg ")])
