@@ -3,7 +3,7 @@
 import pytest
 
 from payagg.extras import UNIX
-from tests.unit.extras import with_extra
+from tests.unit.extras import brought_by, with_extra
 
 COMMAND = "from payagg.entrypoints.cli.main import main\nmain(sys.argv[1:])"
 IMPORT = """
@@ -22,6 +22,7 @@ def test_help_and_version_need_no_extra_and_no_unix(words: str, says: str) -> No
     done = with_extra(None, COMMAND, words, without=",".join(UNIX))
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
+    assert brought_by(None) == set()
 
 
 LACKS = "payagg: `payagg {}` needs packages that are not installed ("
