@@ -17,6 +17,9 @@ from payagg.domain.webhook import Delivery, Event, EventType, WebhookEndpoint
 from payagg_testing.clocks import START
 
 NOW = START
+TICK, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 REFERENCE = "PAY-20250131-7K2M9X"
 WAY_TO = {
     Status.PENDING: Trigger.PROCESS,

@@ -5,26 +5,23 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_id
+from payagg_testing.builders import DAY, MINUTE, NOW, REFERENCE, SANDBOX, a_payment, a_report, an_id
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
-from payagg.application.ports.store import Store
 from payagg.domain.adjustment import Adjustment, AdjustmentKind, AdjustmentTotal
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.payment import Trigger
 from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment
+from tests.contracts.database import Database, put
 from tests.contracts.payment_search import a_reference, added
 
 FIRST = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amounts": [1], "word": "success"}, NOW, 3)
 SECOND = Anomaly("anm_2", None, AnomalyKind.UNKNOWN_REFERENCE, "event:provider_a", {}, NOW + timedelta(minutes=1))
 ACKNOWLEDGED = FIRST.acknowledge("ada", NOW)
 CLOSED = ACKNOWLEDGED.close("ada", "Refunded by hand.", NOW)
-
-SANDBOX = Environment.SANDBOX
-MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 
 def a_fact(
@@ -51,111 +48,95 @@ def a_fact(
     )
 
 
-async def kept(store: Store, *facts: Anomaly) -> None:
+async def kept(db: Database, *facts: Anomaly) -> None:
     """The facts, each with its payment."""
     for fact in facts:
         assert fact.reference is not None
         payment = a_payment(
             reference=fact.reference, business_id=fact.business_id or "biz_1", environment=fact.environment or SANDBOX
         )
-        async with store.begin() as tx:
-            if await tx.payments.get(fact.reference) is None:
-                await tx.payments.add(payment)
-            await tx.anomalies.add(replace(fact, status=AnomalyStatus.OPEN, closed_at=None, closed_by=None))
-            if fact.status is AnomalyStatus.CLOSED:
-                await tx.anomalies.save(fact)
+        if await db.payments.get(fact.reference) is None:
+            await db.payments.add(payment)
+        await db.anomalies.add(replace(fact, status=AnomalyStatus.OPEN, closed_at=None, closed_by=None))
+        if fact.status is AnomalyStatus.CLOSED:
+            await db.anomalies.save(fact)
 
 
-async def adjusted(store: Store, limit: int = 100, **wanted: Any) -> list[int]:
+async def adjusted(db: Database, limit: int = 100, **wanted: Any) -> list[int]:
     """The numbers of the facts that a business's adjustments are."""
-    async with store.begin() as tx:
-        found = await tx.adjustments.page(AdjustmentFilter("biz_1", SANDBOX, **wanted), limit)
+    found = await db.adjustments.page(AdjustmentFilter("biz_1", SANDBOX, **wanted), limit)
     return [int(one.id[-20:], 16) for one in found]
 
 
 class AnomalyContract:
-    async def test_anomalies_are_paged_newest_first_with_or_without_a_payment(self, store: Store) -> None:
-        async with store.begin() as tx:
-            await tx.anomalies.add(FIRST)
-            await tx.anomalies.add(SECOND)
-            assert await tx.anomalies.page(AnomalyFilter(), 10) == [SECOND, FIRST]
-            assert await tx.anomalies.page(AnomalyFilter(), 1) == [SECOND]
-            assert await tx.anomalies.page(AnomalyFilter(after="anm_2"), 10) == [FIRST]
-            assert await tx.anomalies.page(AnomalyFilter(kind=AnomalyKind.LATE_SUCCESS), 10) == [FIRST]
-            assert await tx.anomalies.page(AnomalyFilter(reference=REFERENCE), 10) == [FIRST]
-            assert await tx.anomalies.page(AnomalyFilter(status=AnomalyStatus.CLOSED), 10) == []
-            assert await tx.anomalies.of_payment(REFERENCE) == [FIRST]
+    async def test_anomalies_are_paged_newest_first_with_or_without_a_payment(self, db: Database) -> None:
+        await put(db, FIRST, SECOND)
+        assert await db.anomalies.page(AnomalyFilter(), 10) == [SECOND, FIRST]
+        assert await db.anomalies.page(AnomalyFilter(), 1) == [SECOND]
+        assert await db.anomalies.page(AnomalyFilter(after="anm_2"), 10) == [FIRST]
+        assert await db.anomalies.page(AnomalyFilter(kind=AnomalyKind.LATE_SUCCESS), 10) == [FIRST]
+        assert await db.anomalies.page(AnomalyFilter(reference=REFERENCE), 10) == [FIRST]
+        assert await db.anomalies.page(AnomalyFilter(status=AnomalyStatus.CLOSED), 10) == []
+        assert await db.anomalies.of_payment(REFERENCE) == [FIRST]
 
-    async def test_after_the_clock_went_back_an_anomaly_is_listed_as_the_newest(self, store: Store) -> None:
+    async def test_after_the_clock_went_back_an_anomaly_is_listed_as_the_newest(self, db: Database) -> None:
         clock = ManualClock()
-        settlement, ids = Settlement(store, clock, SeededEntropy()), list[str]()
+        settlement, ids = Settlement(db, clock, SeededEntropy()), list[str]()
         for number, hours in enumerate((0, -1, 0)):
             clock.move(timedelta(hours=hours))
             unknown = a_report(provider_reference=f"PAY-20250131-00000{number}")
             await settlement.report(unknown, "provider_a", Environment.SANDBOX, "test")
-            async with store.begin() as tx:
-                newest, *older = [anomaly.id for anomaly in await tx.anomalies.page(AnomalyFilter(), 10)]
+            newest, *older = [anomaly.id for anomaly in await db.anomalies.page(AnomalyFilter(), 10)]
             assert older == ids
             ids.insert(0, newest)
 
-    async def test_an_anomaly_is_told_of_worked_off_and_counted_until_it_is_closed(self, store: Store) -> None:
+    async def test_an_anomaly_is_told_of_worked_off_and_counted_until_it_is_closed(self, db: Database) -> None:
         untold = replace(FIRST, event_sequence=None)
-        async with store.begin() as tx:
-            await tx.anomalies.add(untold)
-            await tx.anomalies.notify(untold.id, 3)
+        await db.anomalies.add(untold)
+        await db.anomalies.notify(untold.id, 3)
         for moved, unclosed in ((ACKNOWLEDGED, {AnomalyKind.LATE_SUCCESS: 1}), (CLOSED, {})):
-            async with store.begin() as tx:
-                assert await tx.anomalies.lock("anm_0") is None
-                await tx.anomalies.save(moved)
-                assert await tx.anomalies.lock("anm_1") == moved
-                assert await tx.anomalies.count_open() == unclosed
+            assert await db.anomalies.lock("anm_0") is None
+            await db.anomalies.save(moved)
+            assert await db.anomalies.lock("anm_1") == moved
+            assert await db.anomalies.count_open() == unclosed
         for written in (replace(CLOSED, assignee="ben"), ACKNOWLEDGED):
             with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
-                async with store.begin() as tx:
-                    await tx.anomalies.save(written)
-            async with store.begin() as tx:
-                assert await tx.anomalies.of_payment(REFERENCE) == [CLOSED]
+                await db.anomalies.save(written)
+            assert await db.anomalies.of_payment(REFERENCE) == [CLOSED]
 
-    async def test_what_is_acknowledged_is_never_open_again(self, store: Store) -> None:
-        async with store.begin() as tx:
-            await tx.anomalies.add(FIRST)
-            await tx.anomalies.save(ACKNOWLEDGED)
+    async def test_what_is_acknowledged_is_never_open_again(self, db: Database) -> None:
+        await db.anomalies.add(FIRST)
+        await db.anomalies.save(ACKNOWLEDGED)
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
-            async with store.begin() as tx:
-                await tx.anomalies.save(replace(FIRST, status=AnomalyStatus.OPEN))
-        async with store.begin() as tx:
-            assert await tx.anomalies.lock("anm_1") == ACKNOWLEDGED
+            await db.anomalies.save(replace(FIRST, status=AnomalyStatus.OPEN))
+        assert await db.anomalies.lock("anm_1") == ACKNOWLEDGED
 
-    async def test_anomalies_are_found_by_severity_and_by_who_works_on_them(self, store: Store) -> None:
+    async def test_anomalies_are_found_by_severity_and_by_who_works_on_them(self, db: Database) -> None:
         gone = replace(SECOND, id="anm_3", kind=AnomalyKind.DISPUTE).assign("ada")
-        async with store.begin() as tx:
-            for one in (FIRST, SECOND, gone):
-                await tx.anomalies.add(one)
-            for wanted, found in (
-                (AnomalyFilter(severity=Severity.MONEY_GONE), [gone]),
-                (AnomalyFilter(severity=Severity.MONEY_TO_GIVE_BACK), [SECOND, FIRST]),
-                (AnomalyFilter(severity=Severity.MONEY_TO_GIVE_BACK, kind=AnomalyKind.LATE_SUCCESS), [FIRST]),
-                (AnomalyFilter(severity=Severity.MONEY_GONE, kind=AnomalyKind.LATE_SUCCESS), []),
-                (AnomalyFilter(assignee="ada"), [gone]),
-                (AnomalyFilter(assignee="ada", status=AnomalyStatus.OPEN), [gone]),
-                (AnomalyFilter(assignee="ada", severity=Severity.INFORMATION), []),
-            ):
-                assert [one.id for one in await tx.anomalies.page(wanted, 10)] == [one.id for one in found], wanted
+        await put(db, FIRST, SECOND, gone)
+        for wanted, found in (
+            (AnomalyFilter(severity=Severity.MONEY_GONE), [gone]),
+            (AnomalyFilter(severity=Severity.MONEY_TO_GIVE_BACK), [SECOND, FIRST]),
+            (AnomalyFilter(severity=Severity.MONEY_TO_GIVE_BACK, kind=AnomalyKind.LATE_SUCCESS), [FIRST]),
+            (AnomalyFilter(severity=Severity.MONEY_GONE, kind=AnomalyKind.LATE_SUCCESS), []),
+            (AnomalyFilter(assignee="ada"), [gone]),
+            (AnomalyFilter(assignee="ada", status=AnomalyStatus.OPEN), [gone]),
+            (AnomalyFilter(assignee="ada", severity=Severity.INFORMATION), []),
+        ):
+            assert [one.id for one in await db.anomalies.page(wanted, 10)] == [one.id for one in found], wanted
 
-    async def test_who_works_on_an_anomaly_and_the_notes_are_kept_until_it_is_closed(self, store: Store) -> None:
-        async with store.begin() as tx:
-            await tx.anomalies.add(FIRST)
+    async def test_who_works_on_an_anomaly_and_the_notes_are_kept_until_it_is_closed(self, db: Database) -> None:
+        await db.anomalies.add(FIRST)
         noted = FIRST.assign("ada").note("Asked the provider.", "admin:ada", NOW).note("No answer.", "admin:ada", NOW)
         for written in (noted, noted.assign(None), CLOSED):
-            async with store.begin() as tx:
-                await tx.anomalies.save(written)
-                found = await tx.anomalies.lock("anm_1")
-                assert found is not None
-                assert (found.assignee, found.notes) == (written.assignee, written.notes)
+            await db.anomalies.save(written)
+            found = await db.anomalies.lock("anm_1")
+            assert found is not None
+            assert (found.assignee, found.notes) == (written.assignee, written.notes)
 
-    async def test_adjustments_are_one_business_s_and_environment_s_told_ones_newest_first(self, store: Store) -> None:
+    async def test_adjustments_are_one_business_s_and_environment_s_told_ones_newest_first(self, db: Database) -> None:
         await kept(
-            store,
+            db,
             a_fact(11, AnomalyKind.PARTIAL_REFUND, NOW + MINUTE, amounts=[5]),
             a_fact(12, AnomalyKind.SECOND_CHARGE, amounts=[5]),
             a_fact(13, AnomalyKind.LATE_REVERSAL, told=False),
@@ -165,64 +146,60 @@ class AnomalyContract:
             a_fact(17, AnomalyKind.LATE_SUCCESS, environment=Environment.LIVE),
             a_fact(18, AnomalyKind.NO_EVIDENCE, reason="NO_EVIDENCE", expected=150000),
         )
-        async with store.begin() as tx:
-            many = await tx.anomalies.of_payments([a_reference(1), a_reference(3), a_reference(9)])
+        many = await db.anomalies.of_payments([a_reference(1), a_reference(3), a_reference(9)])
         assert sorted(int(one.id[-20:], 16) for one in many) == [11, 13]
-        assert await adjusted(store) == [11, 18, 12]
-        assert await adjusted(store, limit=2) == [11, 18]
-        assert await adjusted(store, after=an_id("anm", 18)) == [12]
+        assert await adjusted(db) == [11, 18, 12]
+        assert await adjusted(db, limit=2) == [11, 18]
+        assert await adjusted(db, after=an_id("anm", 18)) == [12]
 
-    async def test_a_dispute_is_one_adjustment_as_its_latest_fact_says(self, store: Store) -> None:
+    async def test_a_dispute_is_one_adjustment_as_its_latest_fact_says(self, db: Database) -> None:
         opened = a_fact(11, AnomalyKind.DISPUTE, disputeId="1", state="opened", amounts=[70])
         won = a_fact(21, AnomalyKind.DISPUTE, NOW + MINUTE, disputeId="1", state="won", amounts=[])
         other = a_fact(31, AnomalyKind.DISPUTE, disputeId="2", state="opened", amounts=[])
         unnamed = [a_fact(number, AnomalyKind.DISPUTE, state="opened", disputeId="") for number in (41, 51)]
         untold = a_fact(61, AnomalyKind.DISPUTE, NOW + DAY, told=False, disputeId="2", state="lost")
-        await kept(store, opened, won, other, *unnamed, untold)
-        assert await adjusted(store) == [21, 51, 41, 31]
-        assert await adjusted(store, needs_attention=True) == [51, 41, 31]
-        async with store.begin() as tx:
-            found = await tx.adjustments.page(AdjustmentFilter("biz_1", SANDBOX), 1)
+        await kept(db, opened, won, other, *unnamed, untold)
+        assert await adjusted(db) == [21, 51, 41, 31]
+        assert await adjusted(db, needs_attention=True) == [51, 41, 31]
+        found = await db.adjustments.page(AdjustmentFilter("biz_1", SANDBOX), 1)
         assert found == [Adjustment(won.id, a_reference(1), AdjustmentKind.DISPUTE, 150000, "won", NOW + MINUTE)]
 
-    async def test_a_dispute_whose_opening_arrives_late_stays_as_it_ended(self, store: Store) -> None:
+    async def test_a_dispute_whose_opening_arrives_late_stays_as_it_ended(self, db: Database) -> None:
         lost = a_fact(11, AnomalyKind.DISPUTE, disputeId="1", state="lost", amounts=[70])
         late = a_fact(21, AnomalyKind.DISPUTE, NOW + MINUTE, disputeId="1", state="opened", amounts=[70])
         reminded = [a_fact(number, AnomalyKind.DISPUTE, disputeId="2", state="opened") for number in (12, 22)]
-        await kept(store, lost, late, *reminded)
-        assert await adjusted(store) == [12, 11]
-        assert await adjusted(store, needs_attention=True) == [12]
-        async with store.begin() as tx:
-            (total,) = await tx.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
+        await kept(db, lost, late, *reminded)
+        assert await adjusted(db) == [12, 11]
+        assert await adjusted(db, needs_attention=True) == [12]
+        (total,) = await db.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
         assert (total.count, total.effect) == (2, -70)
 
-    async def test_what_needs_attention_does_until_it_is_worked_off(self, store: Store) -> None:
+    async def test_what_needs_attention_does_until_it_is_worked_off(self, db: Database) -> None:
         kinds = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE, AnomalyKind.NO_EVIDENCE, AnomalyKind.MISMATCH)
         facts = [a_fact(10 + number, kind, reason="R") for number, kind in enumerate(kinds, 1)]
         refund, dispute = a_fact(15, AnomalyKind.LATE_REVERSAL), a_fact(16, AnomalyKind.DISPUTE, state="opened")
         closed = [a_fact(20 + number, kind, reason="R") for number, kind in enumerate(kinds, 1)]
         closed = [one.close("ada", "Done.", NOW) for one in (*closed, a_fact(26, AnomalyKind.DISPUTE, state="opened"))]
-        await kept(store, *facts, refund, dispute, *closed)
-        assert await adjusted(store, needs_attention=True) == [26, 16, 14, 13, 12, 11]
+        await kept(db, *facts, refund, dispute, *closed)
+        assert await adjusted(db, needs_attention=True) == [26, 16, 14, 13, 12, 11]
 
-    async def test_what_came_and_went_back_of_a_reversed_payment_adds_nothing(self, store: Store) -> None:
+    async def test_what_came_and_went_back_of_a_reversed_payment_adds_nothing(self, db: Database) -> None:
         """A provider may send the refund first and the success it refunds later: no money is left of both."""
-        await added(store, 1, Trigger.REVERSE)
-        await added(store, 2, Trigger.FAIL)
+        await added(db, 1, Trigger.REVERSE)
+        await added(db, 2, Trigger.FAIL)
         for number in (1, 2):
             late = a_fact(number, AnomalyKind.LATE_SUCCESS, amounts=[150000])
             part = a_fact(10 + number, AnomalyKind.PARTIAL_REFUND, amounts=[5000])
-            await kept(store, late, part)
-        await kept(store, a_fact(21, AnomalyKind.SECOND_CHARGE, amounts=[150000]))
-        async with store.begin() as tx:
-            found = await tx.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
+            await kept(db, late, part)
+        await kept(db, a_fact(21, AnomalyKind.SECOND_CHARGE, amounts=[150000]))
+        found = await db.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
         assert {(total.kind, total.count, total.amount, total.effect) for total in found} == {
             (AdjustmentKind.LATE_SUCCESS, 2, 300000, 150000),
             (AdjustmentKind.REFUND, 2, 10000, -5000),
             (AdjustmentKind.SECOND_CHARGE, 1, 150000, 150000),
         }
 
-    async def test_adjustments_add_up_by_their_own_day_and_kind_as_the_domain_counts_them(self, store: Store) -> None:
+    async def test_adjustments_add_up_by_their_own_day_and_kind_as_the_domain_counts_them(self, db: Database) -> None:
         midnight = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
         yesterday = midnight - timedelta(microseconds=1)
         facts = [
@@ -239,7 +216,7 @@ class AnomalyContract:
             a_fact(9, AnomalyKind.LATE_SUCCESS, midnight, amounts=[1], environment=Environment.LIVE),
             a_fact(10, AnomalyKind.LATE_SUCCESS, midnight, amounts=[2], business_id="biz_2"),
         ]
-        await kept(store, *facts)
+        await kept(db, *facts)
         expected = [
             AdjustmentTotal(yesterday.date(), AdjustmentKind.REFUND, 1, 5000, -5000),
             AdjustmentTotal(midnight.date(), AdjustmentKind.REFUND, 3, 150300, -150300),
@@ -249,9 +226,8 @@ class AnomalyContract:
         ]
         whole = PaymentFilter("biz_1", SANDBOX, since=yesterday, until=midnight + DAY)
         everybody = AdjustmentTotal(midnight.date(), AdjustmentKind.LATE_SUCCESS, 2, 3, 3)
-        async with store.begin() as tx:
-            assert await tx.adjustments.totals(whole) == expected
-            assert await tx.adjustments.totals(replace(whole, since=None, until=midnight)) == expected[:1]
-            assert await tx.adjustments.totals(replace(whole, since=midnight)) == expected[1:]
-            of_all = PaymentFilter(since=midnight, until=midnight + DAY)
-            assert await tx.adjustments.totals(of_all) == [*expected[1:3], everybody, *expected[3:]]
+        assert await db.adjustments.totals(whole) == expected
+        assert await db.adjustments.totals(replace(whole, since=None, until=midnight)) == expected[:1]
+        assert await db.adjustments.totals(replace(whole, since=midnight)) == expected[1:]
+        of_all = PaymentFilter(since=midnight, until=midnight + DAY)
+        assert await db.adjustments.totals(of_all) == [*expected[1:3], everybody, *expected[3:]]

@@ -1,13 +1,12 @@
 """What every Store promises about payments whose history leaves for the archive."""
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import NOW, a_payment, an_attempt, an_event, an_id
+from payagg_testing.builders import DAY, NOW, a_payment, an_attempt, an_event, an_id
 
-from payagg.application.archive.tables import TABLES, History, remaining
+from payagg.application.archive.tables import TABLES, remaining
 from payagg.application.ports.outside import Conflict
 from payagg.application.ports.payments import ProviderCall
 from payagg.application.ports.store import Store
@@ -15,8 +14,8 @@ from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import AttemptState
 from payagg.domain.payment import Payment, Status, Trigger
+from tests.contracts.database import Database, autocommit
 
-DAY = timedelta(days=1)
 OF_DAY = ("PAY-20250131-", "PAY-20250131-ZZZZZZ")
 
 
@@ -28,38 +27,29 @@ async def with_history(
     store: Store, reference: str, *triggers: Trigger, attempt: dict[str, Any] | None = None, **fields: Any
 ) -> Payment:
     """A payment that made these moves, with an attempt and a call to its provider."""
-    payment = a_payment(reference=reference, **fields)
-    await store.add_payment(payment)
-    async with store.begin() as tx:
-        for number, trigger in enumerate(triggers):
-            payment, transition = payment.move(trigger, NOW + number * DAY / 24, actor="test", reason=None)
-            assert transition is not None
-            await tx.payments.save(payment, transition)
-        own = {"state": AttemptState.HANDED_OFF, "next_ask_at": None, "last_ask_at": NOW, **(attempt or {})}
-        await tx.attempts.add(an_attempt(payment, **own))
-        call_id = an_id("pcl", int(reference[-6:], 36))
-        await tx.provider_calls.add(
-            ProviderCall(call_id, reference, 1, "provider_a", "fetch_charge", "SUCCESS", "success", 20, "test", NOW)
-        )
+    payment, db = a_payment(reference=reference, **fields), autocommit(store)
+    await db.add_payment(payment)
+    for number, trigger in enumerate(triggers):
+        payment, transition = payment.move(trigger, NOW + number * DAY / 24, actor="test", reason=None)
+        assert transition is not None
+        await db.payments.save(payment, transition)
+    own = {"state": AttemptState.HANDED_OFF, "next_ask_at": None, "last_ask_at": NOW, **(attempt or {})}
+    await db.attempts.add(an_attempt(payment, **own))
+    call_id = an_id("pcl", int(reference[-6:], 36))
+    await db.provider_calls.add(
+        ProviderCall(call_id, reference, 1, "provider_a", "fetch_charge", "SUCCESS", "success", 20, "test", NOW)
+    )
     return payment
 
 
-async def ready(store: Store, limit: int = 9, after: str = OF_DAY[0]) -> tuple[list[str], str | None]:
-    async with store.begin() as tx:
-        return await tx.archive.ready(after, OF_DAY[1], NOW + DAY, limit)
+async def ready(db: Database, limit: int = 9, after: str = OF_DAY[0]) -> tuple[list[str], str | None]:
+    return await db.archive.ready(after, OF_DAY[1], NOW + DAY, limit)
 
 
-async def histories(store: Store, *references: str) -> History:
-    async with store.begin() as tx:
-        return await tx.archive.histories(references)
-
-
-async def a_part(store: Store, day: str = "PAY-20250131", folder: str = "f") -> ArchivePart:
-    async with store.begin() as tx:
-        begun = await tx.archive_parts.begin(day, folder, NOW)
+async def a_part(db: Database, day: str = "PAY-20250131", folder: str = "f") -> ArchivePart:
+    begun = await db.archive_parts.begin(day, folder, NOW)
     part = replace(begun, payments=1, last_reference=f"{day}-000001", manifest=b"m" * 32)
-    async with store.begin() as tx:
-        await tx.archive_parts.finish(part)
+    await db.archive_parts.finish(part)
     return part
 
 
@@ -67,50 +57,47 @@ ENDED = (Trigger.PROCESS, Trigger.SUCCEED)
 
 
 class ArchiveContract:
-    async def test_payments_with_a_history_are_met_in_the_order_of_their_references(self, store: Store) -> None:
+    async def test_payments_with_a_history_are_met_in_the_order_of_their_references(self, db: Database) -> None:
         for reference in (named("00000B"), "PAY-20250201-000001", named("00000A")):
-            await with_history(store, reference, *ENDED)
-        await store.add_payment(a_payment(reference="AAA-20250131-000001"))
+            await with_history(db, reference, *ENDED)
+        await db.add_payment(a_payment(reference="AAA-20250131-000001"))
         met, after = [], ""
-        async with store.begin() as tx:
-            while (found := await tx.archive.next_with_history(after)) is not None:
-                met.append(found)
-                after = found
+        while (found := await db.archive.next_with_history(after)) is not None:
+            met.append(found)
+            after = found
         assert met == [named("00000A"), named("00000B"), "PAY-20250201-000001"]
-        assert await ready(store, 1) == ([named("00000A")], named("00000A"))
-        assert await ready(store, 9, named("00000A")) == ([named("00000B")], named("00000B"))
-        assert await ready(store, 9, named("00000B")) == ([], None)
+        assert await ready(db, 1) == ([named("00000A")], named("00000A"))
+        assert await ready(db, 9, named("00000A")) == ([named("00000B")], named("00000B"))
+        assert await ready(db, 9, named("00000B")) == ([], None)
 
-    async def test_only_what_has_had_every_other_end_may_be_archived(self, store: Store) -> None:
-        await with_history(store, named("000001"), *ENDED)
-        await with_history(store, named("000002"), Trigger.PROCESS)
-        await with_history(store, named("000003"), *ENDED, attempt={"next_ask_at": NOW})
+    async def test_only_what_has_had_every_other_end_may_be_archived(self, db: Database) -> None:
+        await with_history(db, named("000001"), *ENDED)
+        await with_history(db, named("000002"), Trigger.PROCESS)
+        await with_history(db, named("000003"), *ENDED, attempt={"next_ask_at": NOW})
         for reference in (named("000004"), named("000005"), named("000006")):
-            await with_history(store, reference, *ENDED)
-        await with_history(store, named("000007"), *ENDED, now=NOW + DAY)
+            await with_history(db, reference, *ENDED)
+        await with_history(db, named("000007"), *ENDED, now=NOW + DAY)
         anomaly = Anomaly("anm_1", named("000005"), AnomalyKind.LATE_REVERSAL, "test", {}, NOW)
-        async with store.begin() as tx:
-            await tx.webhook_events.emit(an_event(reference=named("000004")), [])
-            await tx.anomalies.add(anomaly)
-            closed = Anomaly("anm_2", named("000006"), AnomalyKind.LATE_REVERSAL, "test", {}, NOW)
-            await tx.anomalies.add(closed)
-            await tx.anomalies.save(closed.close("admin:ada", "Refunded.", NOW))
-        assert await ready(store) == ([named("000001"), named("000006")], named("000007"))
-        async with store.begin() as tx:
-            await tx.anomalies.save(anomaly.close("admin:ada", "Refunded.", NOW))
-            asked = [named("000006"), named("000002"), named("000005"), "PAY-20250131-NOSUCH"]
-            assert await tx.archive.lock_ready(asked) == [named("000005"), named("000006")]
+        await db.webhook_events.emit(an_event(reference=named("000004")), [])
+        await db.anomalies.add(anomaly)
+        closed = Anomaly("anm_2", named("000006"), AnomalyKind.LATE_REVERSAL, "test", {}, NOW)
+        await db.anomalies.add(closed)
+        await db.anomalies.save(closed.close("admin:ada", "Refunded.", NOW))
+        assert await ready(db) == ([named("000001"), named("000006")], named("000007"))
+        await db.anomalies.save(anomaly.close("admin:ada", "Refunded.", NOW))
+        asked = [named("000006"), named("000002"), named("000005"), "PAY-20250131-NOSUCH"]
+        assert await db.archive.lock_ready(asked) == [named("000005"), named("000006")]
 
-    async def test_a_history_is_every_row_and_nothing_of_the_payer(self, store: Store) -> None:
+    async def test_a_history_is_every_row_and_nothing_of_the_payer(self, db: Database) -> None:
         payer: dict[str, Any] = {
             "customer_email": "ada@example.com",
             "metadata": {"order": "canary"},
             "idempotency_key": "canary key",
         }
-        payment = await with_history(store, named("000001"), *ENDED, **payer)
+        payment = await with_history(db, named("000001"), *ENDED, **payer)
         for number, trigger in ((2, Trigger.FAIL), (3, Trigger.REVERSE)):
-            await with_history(store, named(f"00000{number}"), Trigger.PROCESS, trigger)
-        history = await histories(store, named("000001"), "PAY-20250131-NOSUCH")
+            await with_history(db, named(f"00000{number}"), Trigger.PROCESS, trigger)
+        history = await db.archive.histories([named("000001"), "PAY-20250131-NOSUCH"])
         assert {table: len(rows) for table, rows in history.items()} == {
             "payments": 1,
             "transitions": 2,
@@ -122,64 +109,57 @@ class ArchiveContract:
         assert (own["amount"], own["status"], own["settled_at"]) == (payment.amount, "SUCCESS", payment.settled_at)
         assert [row[1] for row in history["transitions"]] == [1, 2]
         assert not [word for word in ("ada@", "canary", "https://") if word in repr(history)]
-        others = (await histories(store, named("000002"), named("000003")))["payments"]
+        others = (await db.archive.histories([named("000002"), named("000003")]))["payments"]
         column = list(TABLES["payments"]).index("status")
         assert [row[column] for row in others] == [Status.FAILED.value, Status.REVERSED.value]
 
-    async def test_what_is_moved_is_gone_and_known_to_be_archived(self, store: Store) -> None:
-        first = await with_history(store, named("000001"), *ENDED)
-        await with_history(store, named("000002"), *ENDED)
-        other = await histories(store, named("000002"))
-        part = await a_part(store)
-        own = await histories(store, named("000001"))
+    async def test_what_is_moved_is_gone_and_known_to_be_archived(self, db: Database) -> None:
+        first = await with_history(db, named("000001"), *ENDED)
+        await with_history(db, named("000002"), *ENDED)
+        other = await db.archive.histories([named("000002")])
+        part = await a_part(db)
+        own = await db.archive.histories([named("000001")])
         late = ProviderCall(
             "pcl_late", named("000001"), 1, "provider_a", "fetch_charge", "SUCCESS", "s", 5, "test", NOW
         )
-        async with store.begin() as tx:
-            await tx.provider_calls.add(late)
-            calls = [(row[0], row[1]) for row in own["provider_calls"]]
-            await tx.archive.move([remaining(named("000001"), part.number, own)], calls)
+        await db.provider_calls.add(late)
+        calls = [(row[0], row[1]) for row in own["provider_calls"]]
+        await db.archive.move([remaining(named("000001"), part.number, own)], calls)
         kept = ArchivedPayment(named("000001"), part.number, (("provider_a", AttemptState.HANDED_OFF),), None)
-        async with store.begin() as tx:
-            assert await tx.archive.find(named("000001")) == (kept, part)
-            assert await tx.archive.find(named("000002")) is None
-            assert await tx.archive.find_archived([named("000001"), named("000002")]) == {named("000001")}
-            assert await tx.payments.transitions(named("000001")) == []
-            assert await tx.attempts.of_payment(named("000001")) == []
-            assert await tx.provider_calls.of_payment(named("000001")) == [late], "what came meanwhile stays"
-            assert await tx.payments.get(named("000001")) == first
-        assert await histories(store, named("000002")) == other
-        assert await ready(store) == ([named("000002")], named("000002"))
+        assert await db.archive.find(named("000001")) == (kept, part)
+        assert await db.archive.find(named("000002")) is None
+        assert await db.archive.find_archived([named("000001"), named("000002")]) == {named("000001")}
+        assert await db.payments.transitions(named("000001")) == []
+        assert await db.attempts.of_payment(named("000001")) == []
+        assert await db.provider_calls.of_payment(named("000001")) == [late], "what came meanwhile stays"
+        assert await db.payments.get(named("000001")) == first
+        assert await db.archive.histories([named("000002")]) == other
+        assert await ready(db) == ([named("000002")], named("000002"))
 
-    async def test_every_attempt_of_an_archived_payment_can_be_told(self, store: Store) -> None:
-        part = await a_part(store)
+    async def test_every_attempt_of_an_archived_payment_can_be_told(self, db: Database) -> None:
+        part = await a_part(db)
         tried = (("provider_b", AttemptState.REFUSED), ("provider-a", AttemptState.UNKNOWN))
         payments = [
             ArchivedPayment(named("000001"), part.number, tried, f"{named('000001')}-2"),
             ArchivedPayment(named("000002"), part.number, (), None),
         ]
-        async with store.begin() as tx:
-            await tx.archive.move(payments, [])
-            assert [await tx.archive.find(one.reference) for one in payments] == [(one, part) for one in payments]
+        await db.archive.move(payments, [])
+        assert [await db.archive.find(one.reference) for one in payments] == [(one, part) for one in payments]
 
-    async def test_a_part_is_recorded_once_and_not_after_it_was_given_up(self, store: Store) -> None:
-        part = await a_part(store)
+    async def test_a_part_is_recorded_once_and_not_after_it_was_given_up(self, db: Database) -> None:
+        part = await a_part(db)
         with pytest.raises(Conflict):
-            async with store.begin() as tx:
-                await tx.archive_parts.finish(part)
-        async with store.begin() as tx:
-            lost = await tx.archive_parts.begin("PAY-20250131", "g", NOW)
-            other_day = await tx.archive_parts.begin("PAY-20250201", "h", NOW)
-            assert await tx.archive_parts.of_day("PAY-20250131") == [part, lost]
-            await tx.archive_parts.give_up(lost.number)
-            await tx.archive_parts.give_up(part.number)
-        async with store.begin() as tx:
-            assert await tx.archive_parts.of_day("PAY-20250131") == [part], "what is written is not given up"
-            assert await tx.archive_parts.of_day("PAY-20250201") == [other_day]
-            assert await tx.archive_parts.unfinished_days() == ["PAY-20250131", "PAY-20250201"]
-            await tx.archive_parts.close(part.number, NOW)
-            assert await tx.archive_parts.unfinished_days() == ["PAY-20250201"]
-            assert await tx.archive_parts.of_day("PAY-20250131") == []
+            await db.archive_parts.finish(part)
+        lost = await db.archive_parts.begin("PAY-20250131", "g", NOW)
+        other_day = await db.archive_parts.begin("PAY-20250201", "h", NOW)
+        assert await db.archive_parts.of_day("PAY-20250131") == [part, lost]
+        await db.archive_parts.give_up(lost.number)
+        await db.archive_parts.give_up(part.number)
+        assert await db.archive_parts.of_day("PAY-20250131") == [part], "what is written is not given up"
+        assert await db.archive_parts.of_day("PAY-20250201") == [other_day]
+        assert await db.archive_parts.unfinished_days() == ["PAY-20250131", "PAY-20250201"]
+        await db.archive_parts.close(part.number, NOW)
+        assert await db.archive_parts.unfinished_days() == ["PAY-20250201"]
+        assert await db.archive_parts.of_day("PAY-20250131") == []
         with pytest.raises(Conflict):
-            async with store.begin() as tx:
-                await tx.archive_parts.finish(replace(lost, payments=1, last_reference="x", manifest=b"m"))
+            await db.archive_parts.finish(replace(lost, payments=1, last_reference="x", manifest=b"m"))

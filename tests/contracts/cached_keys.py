@@ -4,41 +4,36 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, a_business, a_key, a_payment
+from payagg_testing.builders import NOW, REFERENCE, SANDBOX, a_business, a_key, a_payment
 
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import KeyStateChanged, ReferenceTaken
-from payagg.application.ports.store import Store
 from payagg.domain.business import BusinessStatus, KycStatus
-from payagg.domain.values import Environment
+from tests.contracts.database import Database, put
 from tests.contracts.payments import OTHER, stored
 
-SANDBOX = Environment.SANDBOX
 
-
-async def a_holder(store: Store) -> KeyHolder:
+async def a_holder(db: Database) -> KeyHolder:
     """An active key of an active, approved business, as the store found it."""
-    async with store.begin() as tx:
-        await tx.businesses.add(a_business())
-        await tx.api_keys.add(a_key())
-    holder = await store.find_key(a_key().secret_hash)
+    await put(db, a_business(), a_key())
+    holder = await db.find_key(a_key().secret_hash)
     assert holder is not None
     return holder
 
 
 class RememberedKeyContract:
-    async def test_a_cached_key_that_has_not_changed_adds_and_finds_payments(self, store: Store) -> None:
-        cached = await a_holder(store)
-        assert await store.find_payment(REFERENCE, cached) is None
-        assert await store.find_original("biz_1", SANDBOX, "order-1", cached) is None
+    async def test_a_cached_key_that_has_not_changed_adds_and_finds_payments(self, db: Database) -> None:
+        cached = await a_holder(db)
+        assert await db.find_payment(REFERENCE, cached) is None
+        assert await db.find_original("biz_1", SANDBOX, "order-1", cached) is None
         payment = a_payment(idempotency_key="order-1")
-        assert await store.add_payment(payment, cached) == (payment, True)
-        assert await store.find_payment(REFERENCE, cached) == payment
-        assert await store.find_original("biz_1", SANDBOX, "order-1", cached) == payment
+        assert await db.add_payment(payment, cached) == (payment, True)
+        assert await db.find_payment(REFERENCE, cached) == payment
+        assert await db.find_original("biz_1", SANDBOX, "order-1", cached) == payment
         again = a_payment(reference=OTHER, idempotency_key="order-1")
-        assert await store.add_payment(again, cached) == (payment, False)
+        assert await db.add_payment(again, cached) == (payment, False)
         with pytest.raises(ReferenceTaken):
-            await store.add_payment(a_payment(amount=999), cached)
+            await db.add_payment(a_payment(amount=999), cached)
 
     @pytest.mark.parametrize(
         "change",
@@ -51,36 +46,35 @@ class RememberedKeyContract:
         ids=["key revoked", "business suspended", "business restricted", "KYC moved"],
     )
     async def test_a_key_that_stands_otherwise_adds_and_learns_nothing(
-        self, store: Store, change: Callable[[KeyHolder], KeyHolder]
+        self, db: Database, change: Callable[[KeyHolder], KeyHolder]
     ) -> None:
-        cached = await a_holder(store)
-        first = await stored(store, idempotency_key="order-1")
+        cached = await a_holder(db)
+        first = await stored(db, idempotency_key="order-1")
         now = change(cached)
-        async with store.begin() as tx:
-            if now.key != cached.key:
-                await tx.api_keys.save(now.key)
-            if now.business != cached.business:
-                await tx.businesses.save(now.business)
+        if now.key != cached.key:
+            await db.api_keys.save(now.key)
+        if now.business != cached.business:
+            await db.businesses.save(now.business)
         again, new = (a_payment(reference=OTHER, idempotency_key=key) for key in ("order-1", "order-2"))
         for payment in (again, new):
             with pytest.raises(KeyStateChanged):
-                await store.add_payment(payment, cached)
+                await db.add_payment(payment, cached)
         for reference in (REFERENCE, OTHER):
             with pytest.raises(KeyStateChanged):
-                await store.find_payment(reference, cached)
+                await db.find_payment(reference, cached)
         for key in ("order-1", "order-2"):
             with pytest.raises(KeyStateChanged):
-                await store.find_original("biz_1", SANDBOX, key, cached)
-        assert await store.find_payment(REFERENCE, now) == first
-        assert await store.add_payment(again, now) == (first, False)
-        assert await store.add_payment(new, now) == (new, True)  # the idempotency key had stayed free
+                await db.find_original("biz_1", SANDBOX, key, cached)
+        assert await db.find_payment(REFERENCE, now) == first
+        assert await db.add_payment(again, now) == (first, False)
+        assert await db.add_payment(new, now) == (new, True)  # the idempotency key had stayed free
 
-    async def test_a_cached_key_must_exist(self, store: Store) -> None:
-        await stored(store)
+    async def test_a_cached_key_must_exist(self, db: Database) -> None:
+        await stored(db)
         nobody = KeyHolder(a_key(), a_business())
         for key in (None, "order-1"):
             with pytest.raises(KeyStateChanged):
-                await store.add_payment(a_payment(reference=OTHER, idempotency_key=key), nobody)
+                await db.add_payment(a_payment(reference=OTHER, idempotency_key=key), nobody)
         with pytest.raises(KeyStateChanged):
-            await store.find_payment(REFERENCE, nobody)
-        assert await store.find_payment(OTHER) is None
+            await db.find_payment(REFERENCE, nobody)
+        assert await db.find_payment(OTHER) is None

@@ -3,18 +3,13 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from payagg_testing.builders import NOW, a_business, a_payment, a_transition
+from payagg_testing.builders import DAY, HOUR, LIVE, MINUTE, NOW, SANDBOX, a_business, a_payment, a_transition
 
 from payagg.application.ports.reports import PAGE_BYTES
-from payagg.application.ports.store import Store
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
-from payagg.domain.values import Environment
+from tests.contracts.database import Database
 
-MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
-LIVE, SANDBOX = Environment.LIVE, Environment.SANDBOX
 OWN = PaymentFilter(business_id="biz_1", environment=SANDBOX)
 
 
@@ -23,95 +18,94 @@ def a_reference(number: int) -> str:
 
 
 async def added(
-    store: Store, number: int, trigger: Trigger | None = None, at: datetime = NOW, **fields: Any
+    db: Database, number: int, trigger: Trigger | None = None, at: datetime = NOW, **fields: Any
 ) -> Payment:
-    payment, created = await store.add_payment(a_payment(reference=a_reference(number), now=at, **fields))
+    payment, created = await db.add_payment(a_payment(reference=a_reference(number), now=at, **fields))
     assert created
     if trigger is None:
         return payment
     moved, transition = a_transition(payment, trigger, at)
-    async with store.begin() as tx:
-        await tx.payments.save(moved, transition)
+    await db.payments.save(moved, transition)
     return moved
 
 
 async def page(
-    store: Store,
+    db: Database,
     wanted: PaymentFilter = OWN,
     now: datetime = NOW,
     after: PaymentCursor | None = None,
     limit: int = 100,
 ) -> list[Payment]:
-    async with store.begin() as tx:
-        return (await tx.payment_search.page(wanted, now, after, limit))[0]
+    return (await db.payment_search.page(wanted, now, after, limit))[0]
 
 
 async def totals(
-    store: Store, wanted: PaymentFilter = OWN, now: datetime = NOW, most: int = 1_000
+    db: Database, wanted: PaymentFilter = OWN, now: datetime = NOW, most: int = 1_000
 ) -> list[PaymentTotal]:
-    async with store.begin() as tx:
-        return await tx.payment_search.totals(wanted, now, most)
+    return await db.payment_search.totals(wanted, now, most)
 
 
 class PaymentSearchContract:
-    async def test_a_page_of_large_metadata_ends_early_and_the_walk_goes_on(self, store: Store) -> None:
+    async def test_a_page_of_large_metadata_ends_early_and_the_walk_goes_on(self, db: Database) -> None:
         large = {"note": "x" * 15_000}
-        every = [await added(store, number, at=NOW - number * MINUTE, metadata=large) for number in range(20)]
+        every = [await added(db, number, at=NOW - number * MINUTE, metadata=large) for number in range(20)]
         met: list[str] = []
         after: PaymentCursor | None = None
         has_more = True
-        async with store.begin() as tx:
-            while has_more:
-                found, has_more = await tx.payment_search.page(OWN, NOW, after, 100)
-                assert 0 < len(found) * 15_000 < PAGE_BYTES + 15_000
-                met += [payment.reference for payment in found]
-                after = PaymentCursor.of(found[-1])
+        while has_more:
+            found, has_more = await db.payment_search.page(OWN, NOW, after, 100)
+            assert 0 < len(found) * 15_000 < PAGE_BYTES + 15_000
+            met += [payment.reference for payment in found]
+            after = PaymentCursor.of(found[-1])
         assert met == [payment.reference for payment in every]
 
-    async def test_a_cursor_goes_on_strictly_below_itself_over_every_status(self, store: Store) -> None:
+    async def test_a_cursor_goes_on_strictly_below_itself_over_every_status(self, db: Database) -> None:
         triggers = [None, *Trigger]
         for number in range(14):
             trigger = triggers[number % len(triggers)]
             at = NOW - number // 3 * MINUTE
-            await added(store, number, trigger, at=at)
-        whole = await page(store)
+            await added(db, number, trigger, at=at)
+        whole = await page(db)
         assert [one.reference for one in whole] == [
             a_reference(number) for number in sorted(range(14), key=lambda number: (number // 3, -number))
         ]
         for size in (1, 3, 13):
             seen: list[Payment] = []
             after = None
-            while found := await page(store, after=after, limit=size):
+            while found := await page(db, after=after, limit=size):
                 assert len(found) == min(size, 14 - len(seen))
                 seen += found
                 after = PaymentCursor.of(found[-1])
             assert seen == whole
+        for status in Status:
+            found = await page(db, PaymentFilter("biz_1", SANDBOX, status=status))
+            assert found == [one for one in whole if one.status is status] != []
 
-    async def test_businesses_and_environments_never_meet(self, store: Store) -> None:
-        own = await added(store, 1, customer_email="ada@example.com", idempotency_key="order-1")
-        live = await added(store, 2, environment=LIVE, customer_email="ada@example.com", idempotency_key="order-1")
-        other = await added(store, 3, business_id="biz_2", customer_email="ada@example.com", idempotency_key="order-1")
+    async def test_businesses_and_environments_never_meet(self, db: Database) -> None:
+        own = await added(db, 1, customer_email="ada@example.com", idempotency_key="order-1")
+        live = await added(db, 2, environment=LIVE, customer_email="ada@example.com", idempotency_key="order-1")
+        other = await added(db, 3, business_id="biz_2", customer_email="ada@example.com", idempotency_key="order-1")
         for fields in ({}, {"email": "ada@example.com"}, {"idempotency_key": "order-1"}, {"status": Status.INITIATED}):
             for business_id, environment, expected in (
                 ("biz_1", SANDBOX, own),
                 ("biz_1", LIVE, live),
                 ("biz_2", SANDBOX, other),
             ):
-                assert await page(store, PaymentFilter(business_id, environment, **fields)) == [expected]
-            assert await page(store, PaymentFilter("biz_1", **fields)) == [live, own]
-            assert await page(store, PaymentFilter("biz_2", LIVE, **fields)) == []
-            assert await page(store, PaymentFilter("biz_3", SANDBOX, **fields)) == []
-        assert await page(store, PaymentFilter("biz_2", SANDBOX, reference=own.reference)) == []
-        assert await page(store, PaymentFilter("biz_1", LIVE, reference=own.reference)) == []
-        assert await page(store, PaymentFilter("biz_1", SANDBOX, reference=own.reference)) == [own]
+                assert await page(db, PaymentFilter(business_id, environment, **fields)) == [expected]
+            assert await page(db, PaymentFilter("biz_1", **fields)) == [live, own]
+            assert await page(db, PaymentFilter("biz_2", LIVE, **fields)) == []
+            assert await page(db, PaymentFilter("biz_3", SANDBOX, **fields)) == []
+        assert await page(db, PaymentFilter("biz_2", SANDBOX, reference=own.reference)) == []
+        assert await page(db, PaymentFilter("biz_1", LIVE, reference=own.reference)) == []
+        assert await page(db, PaymentFilter("biz_1", SANDBOX, reference=own.reference)) == [own]
 
-    async def test_administrators_search_all_businesses(self, store: Store) -> None:
+    async def test_administrators_search_all_businesses(self, db: Database) -> None:
         email = "ada@example.com"
-        own = await added(store, 1, customer_email=email)
-        live = await added(store, 2, Trigger.SUCCEED, environment=LIVE, customer_email=email)
-        other = await added(store, 3, business_id="biz_2", customer_email=email)
-        await added(store, 4, business_id="biz_3", customer_email="bola@example.com")
-        assert [p.reference for p in await page(store, PaymentFilter())] == [a_reference(n) for n in (4, 3, 2, 1)]
+        own = await added(db, 1, customer_email=email)
+        live = await added(db, 2, Trigger.SUCCEED, environment=LIVE, customer_email=email)
+        other = await added(db, 3, business_id="biz_2", customer_email=email)
+        await added(db, 4, business_id="biz_3", customer_email="bola@example.com")
+        assert [p.reference for p in await page(db, PaymentFilter())] == [a_reference(n) for n in (4, 3, 2, 1)]
         for wanted, found in (
             (PaymentFilter(email=email), [other, live, own]),
             (PaymentFilter(email=email, environment=SANDBOX), [other, own]),
@@ -120,12 +114,12 @@ class PaymentSearchContract:
             (PaymentFilter(environment=LIVE), [live]),
             (PaymentFilter(reference=other.reference), [other]),
         ):
-            assert await page(store, wanted) == found
-        assert await page(store, PaymentFilter(email=email), limit=2) == [other, live]
-        assert await page(store, PaymentFilter(email=email), after=PaymentCursor.of(live)) == [own]
+            assert await page(db, wanted) == found
+        assert await page(db, PaymentFilter(email=email), limit=2) == [other, live]
+        assert await page(db, PaymentFilter(email=email), after=PaymentCursor.of(live)) == [own]
 
-    async def test_times_include_their_start_and_not_their_end(self, store: Store) -> None:
-        first, second, third = [await added(store, n, at=NOW + n * MINUTE) for n in (0, 1, 2)]
+    async def test_times_include_their_start_and_not_their_end(self, db: Database) -> None:
+        first, second, third = [await added(db, n, at=NOW + n * MINUTE) for n in (0, 1, 2)]
         ranges: tuple[tuple[datetime | None, datetime | None, list[Payment]], ...] = (
             (NOW, NOW + 2 * MINUTE, [second, first]),
             (NOW + MINUTE, None, [third, second]),
@@ -133,46 +127,39 @@ class PaymentSearchContract:
             (NOW + 3 * MINUTE, None, []),
         )
         for since, until, expected in ranges:
-            assert await page(store, PaymentFilter("biz_1", SANDBOX, since=since, until=until)) == expected
+            assert await page(db, PaymentFilter("biz_1", SANDBOX, since=since, until=until)) == expected
         above = PaymentCursor(NOW + HOUR, a_reference(3))  # a cursor above the end does not widen the range
         wanted = PaymentFilter("biz_1", SANDBOX, until=NOW + MINUTE)
-        assert await page(store, wanted, after=above) == [first]
+        assert await page(db, wanted, after=above) == [first]
 
-    async def test_payments_are_found_by_their_status(self, store: Store) -> None:
-        for number, trigger in enumerate((None, Trigger.PROCESS, Trigger.SUCCEED, Trigger.FAIL, Trigger.REVERSE)):
-            await added(store, number, trigger)
-        for status in Status:
-            found = await page(store, PaymentFilter("biz_1", SANDBOX, status=status))
-            assert [payment.status for payment in found] == [status]
-
-    async def test_expiry_counts_from_its_instant_in_lists_and_summaries(self, store: Store) -> None:
-        payment = await added(store, 1)
-        failed = await added(store, 2, Trigger.FAIL)
+    async def test_expiry_counts_from_its_instant_in_lists_and_summaries(self, db: Database) -> None:
+        payment = await added(db, 1)
+        failed = await added(db, 2, Trigger.FAIL)
         before, after = NOW + HOUR - timedelta(microseconds=1), NOW + HOUR
         for business_id in ("biz_1", None):
             initiated = PaymentFilter(business_id, SANDBOX, status=Status.INITIATED)
             wanted = PaymentFilter(business_id, SANDBOX, status=Status.FAILED)
-            assert await page(store, initiated, before) == [payment]
-            assert await page(store, wanted, before) == [failed]
-            assert await page(store, initiated, after) == []
-            assert await page(store, wanted, after) == [failed, payment]
-            assert await totals(store, initiated, after) == []
-            assert await totals(store, wanted, after) == [PaymentTotal(NOW.date(), Status.FAILED, 2, 300000)]
-        assert [total.status for total in await totals(store, now=before)] == [Status.INITIATED, Status.FAILED]
-        assert await totals(store, now=after) == [PaymentTotal(NOW.date(), Status.FAILED, 2, 300000)]
+            assert await page(db, initiated, before) == [payment]
+            assert await page(db, wanted, before) == [failed]
+            assert await page(db, initiated, after) == []
+            assert await page(db, wanted, after) == [failed, payment]
+            assert await totals(db, initiated, after) == []
+            assert await totals(db, wanted, after) == [PaymentTotal(NOW.date(), Status.FAILED, 2, 300000)]
+        assert [total.status for total in await totals(db, now=before)] == [Status.INITIATED, Status.FAILED]
+        assert await totals(db, now=after) == [PaymentTotal(NOW.date(), Status.FAILED, 2, 300000)]
 
-    async def test_an_address_is_compared_without_letter_case(self, store: Store) -> None:
-        upper = await added(store, 1, customer_email="Ada.Ọla@Example.com")
-        lower = await added(store, 2, customer_email="ada.ọla@example.com", business_id="biz_2")
-        await added(store, 3, customer_email="ada.ola@example.com")
+    async def test_an_address_is_compared_without_letter_case(self, db: Database) -> None:
+        upper = await added(db, 1, customer_email="Ada.Ọla@Example.com")
+        lower = await added(db, 2, customer_email="ada.ọla@example.com", business_id="biz_2")
+        await added(db, 3, customer_email="ada.ola@example.com")
         for email in ("Ada.Ọla@Example.com", "ada.ọla@example.com", "ADA.ỌLA@EXAMPLE.COM"):
-            assert await page(store, PaymentFilter("biz_1", SANDBOX, email=email)) == [upper]
-            assert await page(store, PaymentFilter(email=email)) == [lower, upper]
+            assert await page(db, PaymentFilter("biz_1", SANDBOX, email=email)) == [upper]
+            assert await page(db, PaymentFilter(email=email)) == [lower, upper]
             for reference, found in ((a_reference(1), [upper]), (a_reference(3), [])):
-                assert await page(store, PaymentFilter(email=email, reference=reference)) == found
+                assert await page(db, PaymentFilter(email=email, reference=reference)) == found
 
-    async def test_all_filters_hold_together(self, store: Store) -> None:
-        payment = await added(store, 1, Trigger.SUCCEED, customer_email="ada@example.com", idempotency_key="order-1")
+    async def test_all_filters_hold_together(self, db: Database) -> None:
+        payment = await added(db, 1, Trigger.SUCCEED, customer_email="ada@example.com", idempotency_key="order-1")
         right: dict[str, Any] = {
             "status": Status.SUCCESS,
             "since": NOW,
@@ -189,50 +176,48 @@ class PaymentSearchContract:
             "idempotency_key": "order-2",
             "email": "bola@example.com",
         }
-        assert await page(store, PaymentFilter("biz_1", SANDBOX, **right)) == [payment]
+        assert await page(db, PaymentFilter("biz_1", SANDBOX, **right)) == [payment]
         for name, value in wrong.items():
-            assert await page(store, PaymentFilter("biz_1", SANDBOX, **{**right, name: value})) == []
-        assert await page(store, PaymentFilter("biz_1", SANDBOX, **right), after=PaymentCursor.of(payment)) == []
+            assert await page(db, PaymentFilter("biz_1", SANDBOX, **{**right, name: value})) == []
+        assert await page(db, PaymentFilter("biz_1", SANDBOX, **right), after=PaymentCursor.of(payment)) == []
 
-    async def test_a_summary_counts_and_adds_up_by_utc_day_and_status(self, store: Store) -> None:
+    async def test_a_summary_counts_and_adds_up_by_utc_day_and_status(self, db: Database) -> None:
         midnight = NOW.replace(hour=0) + DAY
         largest = 2**53 - 1
-        await added(store, 1, Trigger.SUCCEED, at=midnight - timedelta(microseconds=1), amount=100)
-        await added(store, 2, Trigger.SUCCEED, at=midnight, amount=largest)
-        await added(store, 3, Trigger.SUCCEED, at=midnight + HOUR, amount=largest)
-        await added(store, 4, Trigger.FAIL, at=midnight + HOUR, amount=300)
-        await added(store, 5, environment=LIVE, at=midnight, amount=500)
-        await added(store, 6, business_id="biz_2", at=midnight, amount=700)
+        await added(db, 1, Trigger.SUCCEED, at=midnight - timedelta(microseconds=1), amount=100)
+        await added(db, 2, Trigger.SUCCEED, at=midnight, amount=largest)
+        await added(db, 3, Trigger.SUCCEED, at=midnight + HOUR, amount=largest)
+        await added(db, 4, Trigger.FAIL, at=midnight + HOUR, amount=300)
+        await added(db, 5, environment=LIVE, at=midnight, amount=500)
+        await added(db, 6, business_id="biz_2", at=midnight, amount=700)
         first, second = (midnight - DAY).date(), midnight.date()
         expected = [
             PaymentTotal(first, Status.SUCCESS, 1, 100),
             PaymentTotal(second, Status.SUCCESS, 2, 2 * largest),
             PaymentTotal(second, Status.FAILED, 1, 300),
         ]
-        assert await totals(store) == expected
-        assert await totals(store, PaymentFilter("biz_1", SANDBOX, since=midnight)) == expected[1:]
-        assert await totals(store, PaymentFilter("biz_1", SANDBOX, until=midnight)) == expected[:1]
-        assert await totals(store, PaymentFilter("biz_1", SANDBOX, status=Status.FAILED)) == expected[2:]
-        everywhere = await totals(store, PaymentFilter(since=midnight))
+        assert await totals(db) == expected
+        assert await totals(db, PaymentFilter("biz_1", SANDBOX, since=midnight)) == expected[1:]
+        assert await totals(db, PaymentFilter("biz_1", SANDBOX, until=midnight)) == expected[:1]
+        assert await totals(db, PaymentFilter("biz_1", SANDBOX, status=Status.FAILED)) == expected[2:]
+        everywhere = await totals(db, PaymentFilter(since=midnight))
         assert everywhere[0] == PaymentTotal(second, Status.INITIATED, 2, 1200)
-        assert await totals(store, PaymentFilter("biz_3", SANDBOX)) == []
-        assert [sum(total.count for total in await totals(store, most=most)) for most in (1, 2)] == [1, 2]
+        assert await totals(db, PaymentFilter("biz_3", SANDBOX)) == []
+        assert [sum(total.count for total in await totals(db, most=most)) for most in (1, 2)] == [1, 2]
 
-    async def test_a_summary_adds_up_the_fees_that_are_known(self, store: Store) -> None:
-        await added(store, 1)
+    async def test_a_summary_adds_up_the_fees_that_are_known(self, db: Database) -> None:
+        await added(db, 1)
         for number, fee in ((2, 0), (3, 2250), (4, None)):
-            payment = await added(store, number, Trigger.SUCCEED)
-            async with store.begin() as tx:
-                await tx.payments.lock(payment.reference)
-                await tx.payments.note(payment.with_fee(fee, None))
+            payment = await added(db, number, Trigger.SUCCEED)
+            await db.payments.lock(payment.reference)
+            await db.payments.note(payment.with_fee(fee, None))
         day = NOW.date()
-        assert await totals(store) == [
+        assert await totals(db) == [
             PaymentTotal(day, Status.INITIATED, 1, 150000),
             PaymentTotal(day, Status.SUCCESS, 3, 450000, 2250, 297750, 2),
         ]
 
-    async def test_names_are_those_of_the_businesses_that_there_are(self, store: Store) -> None:
-        async with store.begin() as tx:
-            await tx.businesses.add(a_business())
-            assert await tx.businesses.names(["biz_1", "biz_2"]) == {"biz_1": "Ada's Shop"}
-            assert await tx.businesses.names([]) == {}
+    async def test_names_are_those_of_the_businesses_that_there_are(self, db: Database) -> None:
+        await db.businesses.add(a_business())
+        assert await db.businesses.names(["biz_1", "biz_2"]) == {"biz_1": "Ada's Shop"}
+        assert await db.businesses.names([]) == {}

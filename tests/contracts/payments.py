@@ -19,13 +19,13 @@ from payagg_testing.builders import (
 
 from payagg.application.ports.outside import Conflict, ReferenceTaken
 from payagg.application.ports.payments import LockedPayment, PaymentAggregate, ProviderCall
-from payagg.application.ports.store import Store
-from payagg.domain.attempt import FIRST_CHECK_MAX, HASTEN_PAID, Attempt, AttemptState
+from payagg.domain.attempt import FIRST_CHECK_MAX, HASTEN_PAID, AttemptState
 from payagg.domain.audit import AuditFilter
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
+from tests.contracts.database import Database, put
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -34,19 +34,14 @@ SANDBOX = Environment.SANDBOX
 TICK = timedelta(microseconds=1)
 
 
-async def stored(store: Store, **fields: Any) -> Payment:
-    payment, created = await store.add_payment(a_payment(**fields))
+async def stored(db: Database, **fields: Any) -> Payment:
+    payment, created = await db.add_payment(a_payment(**fields))
     assert created
     return payment
 
 
-async def handed(store: Store, attempt: Attempt) -> None:
-    async with store.begin() as tx:
-        await tx.attempts.add(attempt)
-
-
 class PaymentContract:
-    async def test_a_payment_comes_back_as_it_went_in(self, store: Store) -> None:
+    async def test_a_payment_comes_back_as_it_went_in(self, db: Database) -> None:
         payment = a_payment(
             gateway="provider_a",
             customer_email="ada@example.com",
@@ -60,102 +55,90 @@ class PaymentContract:
             amount=2**53 - 1,
             api_key_id="key_1",
         )
-        assert await store.add_payment(payment) == (payment, True)
-        assert await store.find_payment(REFERENCE) == payment
-        async with store.begin() as tx:
-            assert await tx.payments.get(REFERENCE) == payment
-            assert await tx.payments.lock(REFERENCE) == payment
+        assert await db.add_payment(payment) == (payment, True)
+        assert await db.find_payment(REFERENCE) == payment
+        assert await db.payments.get(REFERENCE) == payment
+        assert await db.payments.lock(REFERENCE) == payment
 
-    async def test_a_test_payment_stays_one_and_meets_the_simulator_alone(self, store: Store) -> None:
-        payment = await stored(store, is_test=True, gateway="sandbox")
-        assert await store.find_payment(REFERENCE) == payment
+    async def test_a_test_payment_stays_one_and_meets_the_simulator_alone(self, db: Database) -> None:
+        payment = await stored(db, is_test=True, gateway="sandbox")
+        assert await db.find_payment(REFERENCE) == payment
         assert payment.is_test
         moved, transition = a_transition(payment, Trigger.PROCESS)
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
-            async with store.begin() as tx:
-                await tx.payments.save(replace(moved, gateway="provider_a"), transition)
-        async with store.begin() as tx:
-            await tx.payments.save(moved, transition)
-            assert (await tx.payments.get(REFERENCE)) == moved
+            await db.payments.save(replace(moved, gateway="provider_a"), transition)
+        await db.payments.save(moved, transition)
+        assert (await db.payments.get(REFERENCE)) == moved
 
-    async def test_a_gateway_has_open_attempts_while_any_is_to_be_asked_about(self, store: Store) -> None:
-        await stored(store)
+    async def test_a_gateway_has_open_attempts_while_any_is_to_be_asked_about(self, db: Database) -> None:
+        await stored(db)
         attempt = an_attempt(next_ask_at=NOW)
-        await handed(store, attempt)
-        await handed(store, an_attempt(number=2, state=AttemptState.REFUSED, gateway="provider_b", next_ask_at=None))
-        async with store.begin() as tx:
-            assert await tx.attempts.has_open("gw_provider_a")
-            counts = [await tx.attempts.count_open("gw_provider_a", most) for most in (0, 1, 5)]
-            assert counts == [0, 1, 1]
-            assert await tx.attempts.count_open("gw_provider_b", 5) == 0
-            assert not await tx.attempts.has_open("gw_provider_b")
-            await tx.attempts.save(replace(attempt, next_ask_at=None), attempt.token)
-            assert not await tx.attempts.has_open("gw_provider_a")
+        await db.attempts.add(attempt)
+        await db.attempts.add(an_attempt(number=2, state=AttemptState.REFUSED, gateway="provider_b", next_ask_at=None))
+        assert await db.attempts.has_open("gw_provider_a")
+        counts = [await db.attempts.count_open("gw_provider_a", most) for most in (0, 1, 5)]
+        assert counts == [0, 1, 1]
+        assert await db.attempts.count_open("gw_provider_b", 5) == 0
+        assert not await db.attempts.has_open("gw_provider_b")
+        await db.attempts.save(replace(attempt, next_ask_at=None), attempt.token)
+        assert not await db.attempts.has_open("gw_provider_a")
 
-    async def test_an_unknown_reference_is_nothing(self, store: Store) -> None:
+    async def test_an_unknown_reference_is_nothing(self, db: Database) -> None:
         for reference in (REFERENCE, "", "PAY\x00", "\ud800"):
-            assert await store.find_payment(reference) is None
-        async with store.begin() as tx:
-            payments = tx.payments
-            assert [await read(REFERENCE) for read in (payments.get, payments.lock)] == [None, None]
-            assert [await read(REFERENCE) for read in (tx.attempts.of_payment, payments.transitions)] == [[], []]
+            assert await db.find_payment(reference) is None
+        payments = db.payments
+        assert [await read(REFERENCE) for read in (payments.get, payments.lock)] == [None, None]
+        assert [await read(REFERENCE) for read in (db.attempts.of_payment, payments.transitions)] == [[], []]
 
-    async def test_a_taken_reference_is_refused_and_a_taken_key_gives_the_original(self, store: Store) -> None:
+    async def test_a_taken_reference_is_refused_and_a_taken_key_gives_the_original(self, db: Database) -> None:
         """A key is taken in its business and environment alone, and payments without one never meet."""
-        first = await stored(store, idempotency_key="order-1")
+        first = await stored(db, idempotency_key="order-1")
         with pytest.raises(ReferenceTaken):
-            await store.add_payment(a_payment(amount=999, business_id="biz_2"))
-        again = await store.add_payment(a_payment(reference=OTHER, amount=999, idempotency_key="order-1"))
+            await db.add_payment(a_payment(amount=999, business_id="biz_2"))
+        again = await db.add_payment(a_payment(reference=OTHER, amount=999, idempotency_key="order-1"))
         assert again == (first, False)
-        assert await store.find_payment(REFERENCE) == first
-        assert await store.find_payment(OTHER) is None
-        await stored(store, reference=OTHER, idempotency_key="order-1", business_id="biz_2")
+        assert await db.find_payment(REFERENCE) == first
+        assert await db.find_payment(OTHER) is None
+        await stored(db, reference=OTHER, idempotency_key="order-1", business_id="biz_2")
         live = {"reference": "PAY-20250131-LIVE00", "idempotency_key": "order-1", "environment": Environment.LIVE}
-        taken_there = await stored(store, **live)
-        assert await store.find_original("biz_1", SANDBOX, "order-1") == first
-        assert await store.find_original("biz_1", Environment.LIVE, "order-1") == taken_there
-        assert await store.find_original("biz_1", SANDBOX, "Order-1") is None
+        taken_there = await stored(db, **live)
+        assert await db.find_original("biz_1", SANDBOX, "order-1") == first
+        assert await db.find_original("biz_1", Environment.LIVE, "order-1") == taken_there
+        assert await db.find_original("biz_1", SANDBOX, "Order-1") is None
         for number in range(2):
-            await stored(store, reference=f"PAY-20250131-00000{number}")
+            await stored(db, reference=f"PAY-20250131-00000{number}")
 
-    async def test_a_payment_that_is_added_in_a_transaction_meets_what_is_taken_too(self, store: Store) -> None:
+    async def test_a_payment_that_is_added_in_a_transaction_meets_what_is_taken_too(self, db: Database) -> None:
         first = a_payment(idempotency_key="order-1", metadata={"a": [1, None]})
-        async with store.begin() as tx:
-            assert await tx.payments.add(first)
-        assert await store.find_payment(REFERENCE) == await store.find_original("biz_1", SANDBOX, "order-1") == first
+        assert await db.payments.add(first)
+        assert await db.find_payment(REFERENCE) == await db.find_original("biz_1", SANDBOX, "order-1") == first
         other = replace(first, reference=OTHER)
-        async with store.begin() as tx:
+        async with db.begin() as tx:
             assert not await tx.payments.add(other)
             assert await tx.payments.add(replace(other, environment=Environment.LIVE))
         with pytest.raises(ReferenceTaken):
-            async with store.begin() as tx:
-                await tx.payments.add(a_payment(idempotency_key="order-2"))
-        assert await store.find_original("biz_1", SANDBOX, "order-2") is None
+            await db.payments.add(a_payment(idempotency_key="order-2"))
+        assert await db.find_original("biz_1", SANDBOX, "order-2") is None
 
-    async def test_of_two_moves_from_the_same_state_only_the_first_is_stored(self, store: Store) -> None:
-        payment = await stored(store)
+    async def test_of_two_moves_from_the_same_state_only_the_first_is_stored(self, db: Database) -> None:
+        payment = await stored(db)
         first, transition = a_transition(payment, Trigger.FAIL)
         late, second = a_transition(payment, Trigger.SUCCEED)
-        async with store.begin() as tx:
-            await tx.payments.save(first, transition)
+        await db.payments.save(first, transition)
         with pytest.raises(Conflict):
-            async with store.begin() as tx:
-                await tx.payments.save(late, second)
-        assert await store.find_payment(REFERENCE) == first
-        async with store.begin() as tx:
-            assert await tx.payments.transitions(REFERENCE) == [transition]
+            await db.payments.save(late, second)
+        assert await db.find_payment(REFERENCE) == first
+        assert await db.payments.transitions(REFERENCE) == [transition]
 
-    async def test_a_final_payment_is_never_moved_again(self, store: Store) -> None:
-        moved, transition = a_transition(await stored(store))
-        async with store.begin() as tx:
-            await tx.payments.save(moved, transition)
+    async def test_a_final_payment_is_never_moved_again(self, db: Database) -> None:
+        moved, transition = a_transition(await stored(db))
+        await db.payments.save(moved, transition)
         # What a careless caller might write: the right sequence, and a move that the machine does not have.
         overwritten = with_changes(moved, status=Status.FAILED, sequence=2)
         forbidden = with_changes(transition, sequence=2, from_status=Status.SUCCESS, to_status=Status.FAILED)
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a defect
-            async with store.begin() as tx:
-                await tx.payments.save(overwritten, forbidden)
-        assert await store.find_payment(REFERENCE) == moved
+            await db.payments.save(overwritten, forbidden)
+        assert await db.find_payment(REFERENCE) == moved
 
     @pytest.mark.parametrize(
         "change",
@@ -167,107 +150,95 @@ class PaymentContract:
         ],
         ids=lambda change: str(next(iter(change))),
     )
-    async def test_what_a_payment_is_never_changes(self, store: Store, change: dict[str, Any]) -> None:
-        payment = await stored(store)
+    async def test_what_a_payment_is_never_changes(self, db: Database, change: dict[str, Any]) -> None:
+        payment = await stored(db)
         moved, transition = a_transition(payment)
         try:
-            async with store.begin() as tx:
-                await tx.payments.save(replace(moved, **change), transition)
+            await db.payments.save(replace(moved, **change), transition)
         except Exception:  # noqa: BLE001 - refusing the write and leaving the fact out of it are both right
-            assert await store.find_payment(REFERENCE) == payment
+            assert await db.find_payment(REFERENCE) == payment
             return
-        assert await store.find_payment(REFERENCE) == moved
+        assert await db.find_payment(REFERENCE) == moved
 
-    async def test_a_raised_block_leaves_nothing_behind(self, store: Store) -> None:
-        payment = await stored(store)
+    async def test_a_raised_block_leaves_nothing_behind(self, db: Database) -> None:
+        payment = await stored(db)
         moved, transition = a_transition(payment, Trigger.PROCESS)
         with pytest.raises(RuntimeError):  # noqa: PT012 - the block is what is tested
-            async with store.begin() as tx:
+            async with db.begin() as tx:
                 await tx.payments.save(moved, transition)
                 await tx.attempts.add(an_attempt(payment))
                 await tx.audit.add(an_entry())
                 await tx.revocations.add(Revocation(RevokedClaim.TOKEN, "t-1", NOW))
                 raise RuntimeError
-        assert await store.find_payment(REFERENCE) == payment
-        assert not await store.is_revoked("t-1", "ada", NOW)
-        async with store.begin() as tx:
-            assert await tx.payments.transitions(REFERENCE) == []
-            assert await tx.attempts.of_payment(REFERENCE) == []
-            assert await tx.audit.list_entries(AuditFilter(), None, 10) == []
+        assert await db.find_payment(REFERENCE) == payment
+        assert not await db.is_revoked("t-1", "ada", NOW)
+        assert await db.payments.transitions(REFERENCE) == []
+        assert await db.attempts.of_payment(REFERENCE) == []
+        assert await db.audit.list_entries(AuditFilter(), None, 10) == []
 
-    async def test_initiated_payments_are_found_by_the_ends_of_their_windows_oldest_first(self, store: Store) -> None:
+    async def test_initiated_payments_are_found_by_the_ends_of_their_windows_oldest_first(self, db: Database) -> None:
         """All of them, and those whose window has ended."""
-        young = await stored(store, reference=OTHER, now=NOW + MINUTE)
-        old = await stored(store)
-        moved, transition = a_transition(await stored(store, reference="PAY-20250131-PEND00"), Trigger.PROCESS)
-        async with store.begin() as tx:
-            await tx.payments.save(moved, transition)
-        async with store.begin() as tx:
-            assert await tx.payment_upkeep.lock_expired(NOW + HOUR - TICK, 10) == []
-            assert await tx.payment_upkeep.lock_expired(NOW + HOUR, 10) == [old]
-            assert await tx.payment_upkeep.lock_expired(NOW + 2 * HOUR, 10) == [old, young]
-            assert await tx.payment_upkeep.lock_expired(NOW + 2 * HOUR, 1) == [old]
-            assert await tx.payment_upkeep.list_initiated(NOW, "", 10) == [old, young]
-            assert await tx.payment_upkeep.list_initiated(NOW, "", 1) == [old]
-            assert await tx.payment_upkeep.list_initiated(old.expires_at, old.reference, 10) == [young]
-            assert await tx.payment_upkeep.list_initiated(young.expires_at, young.reference, 10) == []
+        young = await stored(db, reference=OTHER, now=NOW + MINUTE)
+        old = await stored(db)
+        moved, transition = a_transition(await stored(db, reference="PAY-20250131-PEND00"), Trigger.PROCESS)
+        await db.payments.save(moved, transition)
+        assert await db.payment_upkeep.lock_expired(NOW + HOUR - TICK, 10) == []
+        assert await db.payment_upkeep.lock_expired(NOW + HOUR, 10) == [old]
+        assert await db.payment_upkeep.lock_expired(NOW + 2 * HOUR, 10) == [old, young]
+        assert await db.payment_upkeep.lock_expired(NOW + 2 * HOUR, 1) == [old]
+        assert await db.payment_upkeep.list_initiated(NOW, "", 10) == [old, young]
+        assert await db.payment_upkeep.list_initiated(NOW, "", 1) == [old]
+        assert await db.payment_upkeep.list_initiated(old.expires_at, old.reference, 10) == [young]
+        assert await db.payment_upkeep.list_initiated(young.expires_at, young.reference, 10) == []
 
-    async def test_attempts_come_back_whole_and_by_number(self, store: Store) -> None:
-        payment = await stored(store)
+    async def test_attempts_come_back_whole_and_by_number(self, db: Database) -> None:
+        payment = await stored(db)
         first = an_attempt(payment, 1, AttemptState.REFUSED, scenario="declined", asks=3)
         second = an_attempt(payment, 2, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE)
-        await handed(store, first)
-        await handed(store, second)
-        async with store.begin() as tx:
-            assert await tx.attempts.of_payment(REFERENCE) == [first, second]
+        await put(db, first, second)
+        assert await db.attempts.of_payment(REFERENCE) == [first, second]
 
-    async def test_only_the_holder_of_the_token_writes_an_attempt(self, store: Store) -> None:
-        payment = await stored(store)
+    async def test_only_the_holder_of_the_token_writes_an_attempt(self, db: Database) -> None:
+        payment = await stored(db)
         claim = an_attempt(payment)
         taken = replace(claim, token=f"{claim.token} again", lease_until=claim.lease_until + MINUTE)
         late = an_attempt(payment, 1, AttemptState.HANDED_OFF)
-        await handed(store, claim)
-        async with store.begin() as tx:
-            await tx.attempts.save(taken, claim.token)
+        await db.attempts.add(claim)
+        await db.attempts.save(taken, claim.token)
         for attempt in (late, an_attempt(payment, 2)):  # taken over, and never added
             with pytest.raises(Conflict):
-                async with store.begin() as tx:
-                    await tx.attempts.save(attempt, attempt.token)
-        async with store.begin() as tx:
-            assert await tx.attempts.of_payment(REFERENCE) == [taken]
+                await db.attempts.save(attempt, attempt.token)
+        assert await db.attempts.of_payment(REFERENCE) == [taken]
 
     @pytest.mark.parametrize("state", [AttemptState.CLAIMED, AttemptState.HANDED_OFF])
-    async def test_at_most_one_attempt_is_claimed_and_one_handed_off(self, store: Store, state: AttemptState) -> None:
-        payment = await stored(store)
-        await handed(store, an_attempt(payment, 1, state))
+    async def test_at_most_one_attempt_is_claimed_and_one_handed_off(self, db: Database, state: AttemptState) -> None:
+        payment = await stored(db)
+        await db.attempts.add(an_attempt(payment, 1, state))
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a defect
-            await handed(store, an_attempt(payment, 2, state))
-        async with store.begin() as tx:
-            assert [attempt.number for attempt in await tx.attempts.of_payment(REFERENCE)] == [1]
+            await db.attempts.add(an_attempt(payment, 2, state))
+        assert [attempt.number for attempt in await db.attempts.of_payment(REFERENCE)] == [1]
 
-    async def test_due_asks_are_held_back_from_everybody_else(self, store: Store) -> None:
-        payment = await stored(store)
-        other = await stored(store, reference=OTHER)
-        await handed(store, an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE))
-        await handed(store, an_attempt(other, 1, AttemptState.UNKNOWN, gateway="provider_b", next_ask_at=NOW))
-        async with store.begin() as tx:
-            ask, at_a, at_b = tx.attempts, ("provider_a", SANDBOX), ("provider_b", SANDBOX)
-            both = ("provider_a", "provider_b")
-            assert await ask.oldest_check(both, NOW - TICK) is None
-            assert await ask.oldest_check(both, NOW + HOUR) == NOW
-            assert await ask.oldest_check(both[:1], NOW + HOUR) == NOW + MINUTE
-            assert await ask.due_checks(*at_a, NOW, 10, MINUTE) == []
-            assert [a.reference for a in await ask.due_checks(*at_a, NOW + MINUTE, 10, HOUR)] == [REFERENCE]
-            assert [a.reference for a in await ask.due_checks(*at_b, NOW + MINUTE, 10, HOUR)] == [OTHER]
-            assert await ask.due_checks(*at_a, NOW + MINUTE, 10, HOUR) == []
-            assert await ask.oldest_check(both, NOW + HOUR) == NOW  # held, and late all the same
-        async with store.begin() as tx:
-            again = await tx.attempts.due_checks(*at_b, NOW + MINUTE + HOUR, 1, HOUR)
-            assert [attempt.reference for attempt in again] == [OTHER]
-            await tx.attempts.save(again[0], again[0].token)
-            assert await tx.attempts.due_checks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
+    async def test_due_asks_are_held_back_from_everybody_else(self, db: Database) -> None:
+        payment = await stored(db)
+        other = await stored(db, reference=OTHER)
+        await db.attempts.add(an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE))
+        await db.attempts.add(an_attempt(other, 1, AttemptState.UNKNOWN, gateway="provider_b", next_ask_at=NOW))
+        ask, at_a, at_b = db.attempts, ("provider_a", SANDBOX), ("provider_b", SANDBOX)
+        both = ("provider_a", "provider_b")
+        assert await ask.oldest_check(both, NOW - TICK) is None
+        assert await ask.oldest_check(both, NOW + HOUR) == NOW
+        assert await ask.oldest_check(both[:1], NOW + HOUR) == NOW + MINUTE
+        assert await ask.due_checks(*at_a, NOW, 10, MINUTE) == []
+        assert [a.reference for a in await ask.due_checks(*at_a, NOW + MINUTE, 10, HOUR)] == [REFERENCE]
+        assert [a.reference for a in await ask.due_checks(*at_b, NOW + MINUTE, 10, HOUR)] == [OTHER]
+        assert await ask.due_checks(*at_a, NOW + MINUTE, 10, HOUR) == []
+        assert await ask.oldest_check(both, NOW + HOUR) == NOW  # held, and late all the same
+        again = await db.attempts.due_checks(*at_b, NOW + MINUTE + HOUR, 1, HOUR)
+        assert [attempt.reference for attempt in again] == [OTHER]
+        await db.attempts.save(again[0], again[0].token)
+        assert await db.attempts.due_checks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
 
-    async def test_charges_open_when_a_process_began_are_checked_once_ahead_of_time(self, store: Store) -> None:
+    async def test_charges_open_when_a_process_began_are_checked_once_ahead_of_time(self, db: Database) -> None:
         """One each: held by a worker before; handed off; asked about since; made since; a claim; far from its ask."""
         began = NOW + MINUTE
         soon = {"next_ask_at": began + TICK}
@@ -280,87 +251,80 @@ class PaymentContract:
             {"next_ask_at": began + FIRST_CHECK_MAX + TICK},
         ]
         for number, fields in enumerate(attempts):
-            payment = await stored(store, reference=f"PAY-20250131-00000{number}")
+            payment = await stored(db, reference=f"PAY-20250131-00000{number}")
             state = fields.pop("state", AttemptState.HANDED_OFF)
-            await handed(store, an_attempt(payment, 1, state, **{**soon, **fields}))
+            await db.attempts.add(an_attempt(payment, 1, state, **{**soon, **fields}))
         place = ("provider_a", SANDBOX)
-        async with store.begin() as tx:
-            # A worker that began earlier, and died.
-            [held] = await tx.attempts.due_checks(*place, began - TICK, 1, HOUR, began - TICK)
-            assert held.reference[-1] == "0"
-            assert await tx.attempts.due_checks(*place, began, 10, HOUR) == []
-            found = await tx.attempts.due_checks(*place, began, 10, HOUR, began)
-            assert [attempt.reference[-1] for attempt in found] == ["0", "1"]
-            assert await tx.attempts.due_checks(*place, began, 10, HOUR, began) == []
-            assert len(await tx.attempts.due_checks(*place, NOW + 3 * HOUR, 10, HOUR, began)) == len(attempts)
+        # A worker that began earlier, and died.
+        [held] = await db.attempts.due_checks(*place, began - TICK, 1, HOUR, began - TICK)
+        assert held.reference[-1] == "0"
+        assert await db.attempts.due_checks(*place, began, 10, HOUR) == []
+        found = await db.attempts.due_checks(*place, began, 10, HOUR, began)
+        assert [attempt.reference[-1] for attempt in found] == ["0", "1"]
+        assert await db.attempts.due_checks(*place, began, 10, HOUR, began) == []
+        assert len(await db.attempts.due_checks(*place, NOW + 3 * HOUR, 10, HOUR, began)) == len(attempts)
 
-    async def test_businesses_take_turns_at_being_asked_about_and_environments_do_not_meet(self, store: Store) -> None:
+    async def test_businesses_take_turns_at_being_asked_about_and_environments_do_not_meet(self, db: Database) -> None:
         """Eight old payments of one business, a younger one of another, and one in the other environment."""
 
         async def due(environment: Environment, limit: int) -> list[str]:
-            async with store.begin() as tx:
-                found = await tx.attempts.due_checks("provider_a", environment, NOW + HOUR, limit, MINUTE)
+            found = await db.attempts.due_checks("provider_a", environment, NOW + HOUR, limit, MINUTE)
             return [attempt.reference[-1] for attempt in found]
 
         for number in range(10):
             payment = await stored(
-                store,
+                db,
                 reference=f"PAY-20250131-00000{number}",
                 business_id="biz_2" if number == 8 else "biz_1",
                 environment=Environment.LIVE if number == 9 else SANDBOX,
             )
             at = NOW + number * MINUTE
-            await handed(store, an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=at))
+            await db.attempts.add(an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=at))
         assert await due(SANDBOX, 3) == ["0", "1", "8"]
         assert await due(SANDBOX, 100) == ["2", "3", "4", "5", "6", "7"]
         assert await due(Environment.LIVE, 100) == ["9"]
 
-    async def test_asks_of_a_later_time_are_made_due(self, store: Store) -> None:
+    async def test_asks_of_a_later_time_are_made_due(self, db: Database) -> None:
         for number, state in enumerate((AttemptState.HANDED_OFF, AttemptState.UNKNOWN, AttemptState.REFUSED)):
-            payment = await stored(store, reference=f"PAY-20250131-00000{number}")
+            payment = await stored(db, reference=f"PAY-20250131-00000{number}")
             at = None if state is AttemptState.REFUSED else NOW + HOUR * number
-            await handed(store, an_attempt(payment, 1, state, next_ask_at=at))
+            await db.attempts.add(an_attempt(payment, 1, state, next_ask_at=at))
         for number, age in enumerate((HASTEN_PAID - HOUR, HASTEN_PAID), start=3):  # paid within the time, and before
-            payment = await stored(store, reference=f"PAY-20250131-00000{number}")
+            payment = await stored(db, reference=f"PAY-20250131-00000{number}")
             paid = an_attempt(payment, 1, AttemptState.HANDED_OFF, confirmed_at=NOW - age, next_ask_at=NOW + HOUR)
-            await handed(store, paid)
-        live = await stored(store, reference=OTHER, environment=Environment.LIVE)
-        await handed(store, an_attempt(live, 1, AttemptState.UNKNOWN, next_ask_at=NOW + HOUR))
-        async with store.begin() as tx:
-            assert await tx.attempts.hasten_checks("provider_b", SANDBOX, NOW) == 0
-            assert await tx.attempts.hasten_checks("provider_a", SANDBOX, NOW) == 2
-            assert await tx.attempts.hasten_checks("provider_a", SANDBOX, NOW) == 0
-        async with store.begin() as tx:
-            due = await tx.attempts.due_checks("provider_a", SANDBOX, NOW, 10, HOUR)
-            assert sorted(attempt.reference[-1] for attempt in due) == ["0", "1", "3"]
-            assert await tx.attempts.due_checks("provider_a", Environment.LIVE, NOW, 10, HOUR) == []
+            await db.attempts.add(paid)
+        live = await stored(db, reference=OTHER, environment=Environment.LIVE)
+        await db.attempts.add(an_attempt(live, 1, AttemptState.UNKNOWN, next_ask_at=NOW + HOUR))
+        assert await db.attempts.hasten_checks("provider_b", SANDBOX, NOW) == 0
+        assert await db.attempts.hasten_checks("provider_a", SANDBOX, NOW) == 2
+        assert await db.attempts.hasten_checks("provider_a", SANDBOX, NOW) == 0
+        due = await db.attempts.due_checks("provider_a", SANDBOX, NOW, 10, HOUR)
+        assert sorted(attempt.reference[-1] for attempt in due) == ["0", "1", "3"]
+        assert await db.attempts.due_checks("provider_a", Environment.LIVE, NOW, 10, HOUR) == []
 
-    async def test_the_asking_about_a_payment_ends_for_all_its_attempts(self, store: Store) -> None:
-        payment, other = await stored(store), await stored(store, reference=OTHER)
+    async def test_the_asking_about_a_payment_ends_for_all_its_attempts(self, db: Database) -> None:
+        payment, other = await stored(db), await stored(db, reference=OTHER)
         unknown = replace(an_attempt(payment, 1, AttemptState.UNKNOWN), next_ask_at=NOW)
         handed_off = replace(an_attempt(payment, 2, AttemptState.HANDED_OFF), next_ask_at=NOW)
         elsewhere = replace(an_attempt(other, 1, AttemptState.UNKNOWN), next_ask_at=NOW)
-        for attempt in (unknown, handed_off, elsewhere):
-            await handed(store, attempt)
-        async with store.begin() as tx:
-            assert len(await tx.attempts.due_checks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
-            await tx.attempts.end_checks(REFERENCE)
-        async with store.begin() as tx:
-            over = [replace(attempt, next_ask_at=None) for attempt in (unknown, handed_off)]
-            assert await tx.attempts.of_payment(REFERENCE) == over
-            assert await tx.attempts.due_checks("provider_a", SANDBOX, NOW + 2 * HOUR, 3, HOUR) == [elsewhere]
+        await put(db, unknown, handed_off, elsewhere)
+        assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
+        await db.attempts.end_checks(REFERENCE)
+        over = [replace(attempt, next_ask_at=None) for attempt in (unknown, handed_off)]
+        assert await db.attempts.of_payment(REFERENCE) == over
+        assert await db.attempts.due_checks("provider_a", SANDBOX, NOW + 2 * HOUR, 3, HOUR) == [elsewhere]
 
-    async def test_a_provider_is_asked_once_in_a_while(self, store: Store) -> None:
-        await handed(store, an_attempt(await stored(store), 1, AttemptState.HANDED_OFF))
+    async def test_a_provider_is_asked_once_in_a_while(self, db: Database) -> None:
+        await db.attempts.add(an_attempt(await stored(db), 1, AttemptState.HANDED_OFF))
         every = timedelta(seconds=2)
-        assert await store.begin_check(REFERENCE, 1, NOW, every)
-        assert not await store.begin_check(REFERENCE, 1, NOW + every - TICK, every)
-        assert await store.begin_check(REFERENCE, 1, NOW + every, every)
-        assert await store.begin_check(REFERENCE, 1, NOW + every, timedelta(0))
-        assert not await store.begin_check(REFERENCE, 2, NOW, every)
+        assert await db.begin_check(REFERENCE, 1, NOW, every)
+        assert not await db.begin_check(REFERENCE, 1, NOW + every - TICK, every)
+        assert await db.begin_check(REFERENCE, 1, NOW + every, every)
+        assert await db.begin_check(REFERENCE, 1, NOW + every, timedelta(0))
+        assert not await db.begin_check(REFERENCE, 2, NOW, every)
 
-    async def test_a_payment_is_read_with_what_decides_on_it_and_what_a_change_needs(self, store: Store) -> None:
-        payment, business = await stored(store), a_business()
+    async def test_a_payment_is_read_with_what_decides_on_it_and_what_a_change_needs(self, db: Database) -> None:
+        payment, business = await stored(db), a_business()
         attempts = [an_attempt(payment, 1, AttemptState.REFUSED), an_attempt(payment, 2, AttemptState.CLAIMED)]
         first, second = an_endpoint(), an_endpoint(id="whe_2", created_at=NOW + TICK)
         others = [
@@ -368,32 +332,23 @@ class PaymentContract:
             an_endpoint(id="whe_4", environment=Environment.LIVE),
             an_endpoint(id="whe_5", business_id="biz_2"),
         ]
-        async with store.begin() as tx:
-            await tx.businesses.add(business)
-            await tx.businesses.add(a_business("biz_2"))
-            for attempt in attempts:
-                await tx.attempts.add(attempt)
-            for endpoint in (second, first, *others):
-                await tx.endpoints.add(endpoint)
-        async with store.begin() as tx:
-            for read in (tx.payments.aggregate, tx.payments.lock_aggregate):
-                assert await read(REFERENCE) == PaymentAggregate(payment, business, attempts)
-                assert await read(OTHER) is None
-            assert await tx.payments.lock_for_status(REFERENCE) == LockedPayment(payment, attempts, [first, second], [])
-            assert await tx.payments.lock_for_status(OTHER) is None
-        assert await store.find_checkout(REFERENCE) == (payment, business)
-        assert await store.find_checkout(OTHER) is None
-        assert await store.find_checkout("not a reference\x00") is None
+        await put(db, business, a_business("biz_2"), *attempts, second, first, *others)
+        for read in (db.payments.aggregate, db.payments.lock_aggregate):
+            assert await read(REFERENCE) == PaymentAggregate(payment, business, attempts)
+            assert await read(OTHER) is None
+        assert await db.payments.lock_for_status(REFERENCE) == LockedPayment(payment, attempts, [first, second], [])
+        assert await db.payments.lock_for_status(OTHER) is None
+        assert await db.find_checkout(REFERENCE) == (payment, business)
+        assert await db.find_checkout(OTHER) is None
+        assert await db.find_checkout("not a reference\x00") is None
 
-    async def test_provider_calls_are_listed_in_order_and_the_last_answer_has_a_status(self, store: Store) -> None:
+    async def test_provider_calls_are_listed_in_order_and_the_last_answer_has_a_status(self, db: Database) -> None:
         first = ProviderCall(
             an_id("pcl", 1), REFERENCE, 1, "provider_a", "fetch_charge", "PENDING", "ongoing", 9, "verify", NOW
         )
         later = replace(first, id=an_id("pcl", 2), result="SUCCEEDED", word="success", at=NOW + MINUTE)
         silent = replace(later, id=an_id("pcl", 3), result="TIMEOUT", word=None, at=NOW + 2 * MINUTE)
-        async with store.begin() as tx:
-            assert await tx.provider_calls.last_answer(REFERENCE) is None
-            for call in (later, first, silent, replace(first, id=an_id("pcl", 4), reference=OTHER, at=NOW + HOUR)):
-                await tx.provider_calls.add(call)
-            assert await tx.provider_calls.of_payment(REFERENCE) == [first, later, silent]
-            assert await tx.provider_calls.last_answer(REFERENCE) == later
+        assert await db.provider_calls.last_answer(REFERENCE) is None
+        await put(db, later, first, silent, replace(first, id=an_id("pcl", 4), reference=OTHER, at=NOW + HOUR))
+        assert await db.provider_calls.of_payment(REFERENCE) == [first, later, silent]
+        assert await db.provider_calls.last_answer(REFERENCE) == later

@@ -1,20 +1,19 @@
 """What every Store promises about the end of personal data: what is asked for is cleared, and nothing beside it."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from payagg_testing.builders import NOW, a_payment, an_attempt, an_event, an_id
+from payagg_testing.builders import DAY, NOW, a_payment, an_attempt, an_event, an_id
 
 from payagg.application.ports.provider_events import ProviderEvent
-from payagg.application.ports.store import Store
 from payagg.domain.attempt import AttemptState
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Trigger
 from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment
+from tests.contracts.database import Database
 
-DAY = timedelta(days=1)
 PAYER: dict[str, Any] = {
     "customer_email": "Ada@Example.com",
     "customer_name": "Ada",
@@ -28,16 +27,15 @@ def named(number: int) -> str:
     return f"PAY-20250131-00000{number}"
 
 
-async def with_payments(store: Store, *payments: Payment) -> None:
+async def with_payments(db: Database, *payments: Payment) -> None:
     """Payments as they are; those that ended are moved there."""
     for payment in payments:
         opened = with_changes(payment, settled_at=None)
-        await store.add_payment(opened)
+        await db.add_payment(opened)
         if payment.settled_at is not None:
-            async with store.begin() as tx:
-                moved, transition = opened.move(Trigger.SUCCEED, payment.settled_at, actor="test")
-                assert transition is not None
-                await tx.payments.save(moved, transition)
+            moved, transition = opened.move(Trigger.SUCCEED, payment.settled_at, actor="test")
+            assert transition is not None
+            await db.payments.save(moved, transition)
 
 
 def ended(at: datetime, **fields: Any) -> Payment:
@@ -45,88 +43,79 @@ def ended(at: datetime, **fields: Any) -> Payment:
 
 
 class PersonalDataContract:
-    async def test_payments_that_ended_before_and_have_a_payer_are_found_oldest_first(self, store: Store) -> None:
+    async def test_payments_that_ended_before_and_have_a_payer_are_found_oldest_first(self, db: Database) -> None:
         await with_payments(
-            store,
+            db,
             ended(NOW + DAY, reference=named(1), customer_phone="1"),
             ended(NOW, reference=named(2), metadata={"a": 1}),
             ended(NOW, reference=named(3)),
             a_payment(reference=named(4), customer_email="a@b.example"),
             ended(NOW + 2 * DAY, reference=named(5), customer_name="Ada"),
         )
-        async with store.begin() as tx:
-            assert await tx.payment_upkeep.settled_with_payer(NOW + 2 * DAY, 9) == [named(2), named(1)]
-            assert await tx.payment_upkeep.settled_with_payer(NOW + 3 * DAY, 1) == [named(2)]
-            assert await tx.payment_upkeep.settled_with_payer(NOW, 9) == []
+        assert await db.payment_upkeep.settled_with_payer(NOW + 2 * DAY, 9) == [named(2), named(1)]
+        assert await db.payment_upkeep.settled_with_payer(NOW + 3 * DAY, 1) == [named(2)]
+        assert await db.payment_upkeep.settled_with_payer(NOW, 9) == []
 
-    async def test_a_payer_is_found_by_steps_in_any_letter_case(self, store: Store) -> None:
+    async def test_a_payer_is_found_by_steps_in_any_letter_case(self, db: Database) -> None:
         own = {2: "ada@example.COM", 3: "ada@example.com.ng", 4: "ADA@example.com"}
-        await with_payments(store, *(a_payment(reference=named(n), customer_email=own.get(n)) for n in range(1, 6)))
-        async with store.begin() as tx:
-            assert await tx.payment_upkeep.of_payer("Ada@Example.com", "", 3) == ([named(2)], named(3))
-            assert await tx.payment_upkeep.of_payer("Ada@Example.com", named(3), 3) == ([named(4)], named(5))
-            assert await tx.payment_upkeep.of_payer("Ada@Example.com", named(5), 3) == ([], None)
+        await with_payments(db, *(a_payment(reference=named(n), customer_email=own.get(n)) for n in range(1, 6)))
+        assert await db.payment_upkeep.of_payer("Ada@Example.com", "", 3) == ([named(2)], named(3))
+        assert await db.payment_upkeep.of_payer("Ada@Example.com", named(3), 3) == ([named(4)], named(5))
+        assert await db.payment_upkeep.of_payer("Ada@Example.com", named(5), 3) == ([], None)
 
-    async def test_clearing_a_payer_changes_nothing_beside(self, store: Store) -> None:
+    async def test_clearing_a_payer_changes_nothing_beside(self, db: Database) -> None:
         paid = ended(NOW, reference=named(1), callback_url="https://shop.example/", **PAYER)
         other = a_payment(reference=named(2), **PAYER)
-        await with_payments(store, paid, other)
+        await with_payments(db, paid, other)
         attempt = an_attempt(paid, state=AttemptState.HANDED_OFF)
-        async with store.begin() as tx:
-            await tx.attempts.add(attempt)
-            before = await tx.payments.get(named(1))
-            assert before is not None
-            await tx.payment_upkeep.clear_payer([named(1), named(1)])
-        async with store.begin() as tx:
-            assert await tx.payments.get(named(1)) == before.without_payer()
-            assert await tx.payments.get(named(2)) == other
-            assert attempt.hand_off is not None
-            left = with_changes(attempt, hand_off=with_changes(attempt.hand_off, checkout_url=""))
-            assert await tx.attempts.of_payment(named(1)) == [left]
-            assert await tx.payment_upkeep.settled_with_payer(NOW + DAY, 9) == []
+        await db.attempts.add(attempt)
+        before = await db.payments.get(named(1))
+        assert before is not None
+        await db.payment_upkeep.clear_payer([named(1), named(1)])
+        assert await db.payments.get(named(1)) == before.without_payer()
+        assert await db.payments.get(named(2)) == other
+        assert attempt.hand_off is not None
+        left = with_changes(attempt, hand_off=with_changes(attempt.hand_off, checkout_url=""))
+        assert await db.attempts.of_payment(named(1)) == [left]
+        assert await db.payment_upkeep.settled_with_payer(NOW + DAY, 9) == []
 
-    async def test_keys_of_payments_that_ended_before_are_free_again(self, store: Store) -> None:
+    async def test_keys_of_payments_that_ended_before_are_free_again(self, db: Database) -> None:
         old = [ended(NOW + n * DAY, reference=f"PAY-2025013{n}-000001", idempotency_key=f"key {n}") for n in range(3)]
         open_one = a_payment(reference="PAY-20250101-000009", idempotency_key="open")
-        await with_payments(store, *old, open_one)
+        await with_payments(db, *old, open_one)
 
         async def holder(key: str) -> str | None:
-            found = await store.find_original(open_one.business_id, open_one.environment, key)
+            found = await db.find_original(open_one.business_id, open_one.environment, key)
             return found.reference if found is not None else None
 
-        async with store.begin() as tx:
-            assert await tx.payment_upkeep.forget_keys(NOW + 2 * DAY, 1) == 1
+        assert await db.payment_upkeep.forget_keys(NOW + 2 * DAY, 1) == 1
         assert [await holder(f"key {n}") for n in range(3)] == [None, old[1].reference, old[2].reference]
-        async with store.begin() as tx:
-            assert await tx.payment_upkeep.forget_keys(NOW + 2 * DAY, 9) == 1
-            assert await tx.payment_upkeep.forget_keys(NOW + 2 * DAY, 9) == 0
+        assert await db.payment_upkeep.forget_keys(NOW + 2 * DAY, 9) == 1
+        assert await db.payment_upkeep.forget_keys(NOW + 2 * DAY, 9) == 0
         assert [await holder(key) for key in ("key 1", "key 2", "open")] == [None, old[2].reference, open_one.reference]
         again = a_payment(reference="PAY-20250301-000001", idempotency_key="key 0")
-        assert await store.add_payment(again) == (again, True)
-        first = await store.find_payment(old[0].reference)
+        assert await db.add_payment(again) == (again, True)
+        first = await db.find_payment(old[0].reference)
         assert first is not None
         assert first.idempotency_key == "key 0"
         wanted = PaymentFilter(open_one.business_id, idempotency_key="key 0")
-        async with store.begin() as tx:
-            found, _ = await tx.payment_search.page(wanted, NOW, None, 9)
+        found, _ = await db.payment_search.page(wanted, NOW, None, 9)
         assert [payment.reference for payment in found] == [again.reference]
 
-    async def test_bodies_of_events_are_replaced_and_nothing_beside(self, store: Store) -> None:
+    async def test_bodies_of_events_are_replaced_and_nothing_beside(self, db: Database) -> None:
         large = b'{"data":{"metadata":{"note":"%s"},"amount":1}}' % (b"n" * 9_000)
         first = an_event(an_id("evt", 1), 1, reference=named(1), body=large)
         second = an_event(an_id("evt", 2), 2, reference=named(1), body=large.replace(b"1", b"2"))
         other = an_event(an_id("evt", 3), 1, reference=named(2))
-        async with store.begin() as tx:
-            for event in (first, second, other):
-                await tx.webhook_events.emit(event, [])
-            found = await tx.webhook_events.of_payments([named(1)])
-            assert sorted(found, key=lambda event: event.id) == [first, second]
-            await tx.webhook_events.save_bodies([replace(second, body=b"{}")])
-        async with store.begin() as tx:
-            assert (await tx.webhook_events.of_payment(named(1)))[0] == [first, replace(second, body=b"{}")]
-            assert (await tx.webhook_events.of_payment(named(2)))[0] == [other]
+        for event in (first, second, other):
+            await db.webhook_events.emit(event, [])
+        found = await db.webhook_events.of_payments([named(1)])
+        assert sorted(found, key=lambda event: event.id) == [first, second]
+        await db.webhook_events.save_bodies([replace(second, body=b"{}")])
+        assert (await db.webhook_events.of_payment(named(1)))[0] == [first, replace(second, body=b"{}")]
+        assert (await db.webhook_events.of_payment(named(2)))[0] == [other]
 
-    async def test_bodies_of_events_handled_before_are_emptied(self, store: Store) -> None:
+    async def test_bodies_of_events_handled_before_are_emptied(self, db: Database) -> None:
         def arrived(number: int, handled: int | None) -> ProviderEvent:
             at = None if handled is None else NOW + handled * DAY
             id, due, result = f"inb_{number}", None if at else NOW, "MOVED" if at else None
@@ -134,15 +123,14 @@ class PersonalDataContract:
             return ProviderEvent(id, "provider_a", live, digest, b"{}", NOW, 1, due, at, result)
 
         waiting = arrived(4, None)
-        async with store.begin() as tx:
-            for event in (arrived(1, 2), arrived(2, 0), arrived(3, 1), waiting):
-                assert await tx.inbox.add(event)
-            assert [await tx.inbox.empty(NOW + 2 * DAY, most) for most in (1, 9, 9)] == [1, 1, 0]
-            assert await tx.inbox.lock_due(NOW, 9) == [waiting]
-            # The digest stays, so the same event is known.
-            assert not await tx.inbox.add(arrived(2, 0))
+        for event in (arrived(1, 2), arrived(2, 0), arrived(3, 1), waiting):
+            assert await db.inbox.add(event)
+        assert [await db.inbox.empty(NOW + 2 * DAY, most) for most in (1, 9, 9)] == [1, 1, 0]
+        assert await db.inbox.lock_due(NOW, 9) == [waiting]
+        # The digest stays, so the same event is known.
+        assert not await db.inbox.add(arrived(2, 0))
 
-    async def test_handled_events_that_came_before_are_removed(self, store: Store) -> None:
+    async def test_handled_events_that_came_before_are_removed(self, db: Database) -> None:
         def arrived(days: int, *, handled: bool = True) -> ProviderEvent:
             at = NOW + days * DAY
             digest, handled_at, due = bytes([days, handled]), at if handled else None, None if handled else at
@@ -150,14 +138,13 @@ class PersonalDataContract:
             return ProviderEvent(drawn, "provider_a", Environment.LIVE, digest, b"", at, 1, due, handled_at, None)
 
         waiting = arrived(0, handled=False)
-        async with store.begin() as tx:
-            for event in (arrived(0), arrived(1), arrived(2), waiting):
-                assert await tx.inbox.add(event)
-            assert await tx.inbox.remove(NOW + 2 * DAY, "", 1) == (0, waiting.id)
-            assert await tx.inbox.remove(NOW + 2 * DAY, waiting.id, 1) == (1, arrived(0).id)
-            assert await tx.inbox.remove(NOW + 2 * DAY, arrived(0).id, 9) == (1, arrived(1).id)
-            assert await tx.inbox.remove(NOW + 2 * DAY, "", 9) == (0, waiting.id)
-            assert await tx.inbox.remove(NOW + 2 * DAY, waiting.id, 9) == (0, None)
-            assert await tx.inbox.lock_due(NOW, 9) == [waiting]
-            assert await tx.inbox.add(arrived(0)), "it is new again"
-            assert not await tx.inbox.add(arrived(2))
+        for event in (arrived(0), arrived(1), arrived(2), waiting):
+            assert await db.inbox.add(event)
+        assert await db.inbox.remove(NOW + 2 * DAY, "", 1) == (0, waiting.id)
+        assert await db.inbox.remove(NOW + 2 * DAY, waiting.id, 1) == (1, arrived(0).id)
+        assert await db.inbox.remove(NOW + 2 * DAY, arrived(0).id, 9) == (1, arrived(1).id)
+        assert await db.inbox.remove(NOW + 2 * DAY, "", 9) == (0, waiting.id)
+        assert await db.inbox.remove(NOW + 2 * DAY, waiting.id, 9) == (0, None)
+        assert await db.inbox.lock_due(NOW, 9) == [waiting]
+        assert await db.inbox.add(arrived(0)), "it is new again"
+        assert not await db.inbox.add(arrived(2))

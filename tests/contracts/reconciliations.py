@@ -1,19 +1,18 @@
 """What any Store promises of reconciliations."""
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, a_payment, an_attempt
+from payagg_testing.builders import HOUR, LIVE, NOW, REFERENCE, a_payment, an_attempt
 
-from payagg.application.ports.store import Store
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, MatchBucket, OurPayment, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
+from tests.contracts.database import Database, put
 
-LIVE, HOUR = Environment.LIVE, timedelta(hours=1)
 DAY = date(2025, 1, 30)
 RUN = ReconciliationRun("rec_1", "provider_a", LIVE, DAY, DAY, "list", "cli:ada", NOW)
 CLAIMED = replace(RUN, id="rec_2", claim="provider_a LIVE 2025-01-30")
@@ -29,41 +28,33 @@ OTHER = "PAY-20250131-7K2M9Y"
 
 
 class ReconciliationContract:
-    async def test_a_reconciliation_is_kept_from_its_start_and_ends_once_with_its_findings(self, store: Store) -> None:
-        async with store.begin() as tx:
-            await tx.reconciliations.add(RUN)
-            await tx.reconciliations.add(CLAIMED)
-        async with store.begin() as tx:
-            assert await tx.reconciliations.get("rec_1") == RUN
-            assert await tx.reconciliations.get("rec_0") is None
-            await tx.reconciliations.end(ENDED, FINDINGS)
-        async with store.begin() as tx:
-            assert await tx.reconciliations.page(None, 10) == [CLAIMED, ENDED]
-            assert await tx.reconciliations.page(None, 1) == [CLAIMED]
-            assert await tx.reconciliations.page("rec_2", 10) == [ENDED]
-            assert await tx.reconciliations.findings("rec_1", 0, 10) == FINDINGS
-            assert await tx.reconciliations.findings("rec_1", 1, 10) == FINDINGS[1:]
-            assert await tx.reconciliations.findings("rec_1", 0, 1) == FINDINGS[:1]
-            assert await tx.reconciliations.findings("rec_2", 0, 10) == []
+    async def test_a_reconciliation_is_kept_from_its_start_and_ends_once_with_its_findings(self, db: Database) -> None:
+        await put(db, RUN, CLAIMED)
+        assert await db.reconciliations.get("rec_1") == RUN
+        assert await db.reconciliations.get("rec_0") is None
+        await db.reconciliations.end(ENDED, FINDINGS)
+        assert await db.reconciliations.page(None, 10) == [CLAIMED, ENDED]
+        assert await db.reconciliations.page(None, 1) == [CLAIMED]
+        assert await db.reconciliations.page("rec_2", 10) == [ENDED]
+        assert await db.reconciliations.findings("rec_1", 0, 10) == FINDINGS
+        assert await db.reconciliations.findings("rec_1", 1, 10) == FINDINGS[1:]
+        assert await db.reconciliations.findings("rec_1", 0, 1) == FINDINGS[:1]
+        assert await db.reconciliations.findings("rec_2", 0, 10) == []
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
-            async with store.begin() as tx:
-                await tx.reconciliations.end(replace(ENDED, ended_at=NOW), [])
+            await db.reconciliations.end(replace(ENDED, ended_at=NOW), [])
 
-    async def test_a_day_is_claimed_once_and_again_when_its_run_did_not_end(self, store: Store) -> None:
+    async def test_a_day_is_claimed_once_and_again_when_its_run_did_not_end(self, db: Database) -> None:
         later = replace(CLAIMED, id="rec_3", started_at=NOW + HOUR)
-        async with store.begin() as tx:
-            assert await tx.reconciliations.claim(CLAIMED, NOW - HOUR) == "rec_2"
-        async with store.begin() as tx:
-            assert await tx.reconciliations.claim(later, NOW) is None  # it is under way
-            assert await tx.reconciliations.claim(later, NOW + HOUR / 2) == "rec_2"
-            assert await tx.reconciliations.page(None, 10) == [replace(CLAIMED, started_at=NOW + HOUR)]
-            await tx.reconciliations.end(replace(CLAIMED, ended_at=NOW + HOUR), [])
-        async with store.begin() as tx:
-            assert await tx.reconciliations.claim(later, NOW + 9 * HOUR) is None
-            other = replace(CLAIMED, id="rec_4", claim="provider_a LIVE 2025-01-31")
-            assert await tx.reconciliations.claim(other, NOW) == "rec_4"
+        assert await db.reconciliations.claim(CLAIMED, NOW - HOUR) == "rec_2"
+        assert await db.reconciliations.claim(later, NOW) is None  # it is under way
+        assert await db.reconciliations.claim(later, NOW + HOUR / 2) == "rec_2"
+        assert await db.reconciliations.page(None, 10) == [replace(CLAIMED, started_at=NOW + HOUR)]
+        await db.reconciliations.end(replace(CLAIMED, ended_at=NOW + HOUR), [])
+        assert await db.reconciliations.claim(later, NOW + 9 * HOUR) is None
+        other = replace(CLAIMED, id="rec_4", claim="provider_a LIVE 2025-01-31")
+        assert await db.reconciliations.claim(other, NOW) == "rec_4"
 
-    async def test_payments_are_found_by_the_gateway_and_the_time_of_their_hand_off(self, store: Store) -> None:
+    async def test_payments_are_found_by_the_gateway_and_the_time_of_their_hand_off(self, db: Database) -> None:
         wanted = a_payment(environment=LIVE, gateway="provider_a")
         for payment, gateway, at in (
             (wanted, "provider_a", NOW),
@@ -72,31 +63,25 @@ class ReconciliationContract:
             (replace(wanted, reference="PAY-20250131-000002", environment=Environment.SANDBOX), "provider_a", NOW),
         ):
             stored = replace(payment, gateway=gateway)
-            async with store.begin() as tx:
-                await tx.payments.add(stored)
-                await tx.attempts.add(an_attempt(stored, 1, AttemptState.HANDED_OFF, gateway=gateway, now=at))
+            await put(db, stored, an_attempt(stored, 1, AttemptState.HANDED_OFF, gateway=gateway, now=at))
         refused = replace(wanted, reference="PAY-20250131-000003")
-        async with store.begin() as tx:
-            await tx.payments.add(refused)
-            await tx.attempts.add(an_attempt(refused, 1, AttemptState.REFUSED))
+        await put(db, refused, an_attempt(refused, 1, AttemptState.REFUSED))
         first = NOW, OurPayment(REFERENCE, 150000, Status.INITIATED, LIVE)
         second = NOW + HOUR, OurPayment(OTHER, 150000, Status.INITIATED, LIVE)
-        async with store.begin() as tx:
-            find = tx.reconciliations
-            assert await find.handed_off("provider_a", LIVE, NOW, NOW + 2 * HOUR, "", 10) == [first, second]
-            assert await find.handed_off("provider_a", LIVE, NOW, NOW + 2 * HOUR, "", 1) == [first]
-            assert await find.handed_off("provider_a", LIVE, NOW, NOW + 2 * HOUR, REFERENCE, 10) == [second]
-            assert await find.handed_off("provider_a", LIVE, NOW, NOW + HOUR, "", 10) == [first]
-            both = [REFERENCE, "PAY-20250131-000001", "PAY-20250131-000002", "PAY-20250131-999999"]
-            assert await find.of_gateway("provider_a", LIVE, both) == [first[1]]
+        find = db.reconciliations
+        assert await find.handed_off("provider_a", LIVE, NOW, NOW + 2 * HOUR, "", 10) == [first, second]
+        assert await find.handed_off("provider_a", LIVE, NOW, NOW + 2 * HOUR, "", 1) == [first]
+        assert await find.handed_off("provider_a", LIVE, NOW, NOW + 2 * HOUR, REFERENCE, 10) == [second]
+        assert await find.handed_off("provider_a", LIVE, NOW, NOW + HOUR, "", 10) == [first]
+        both = [REFERENCE, "PAY-20250131-000001", "PAY-20250131-000002", "PAY-20250131-999999"]
+        assert await find.of_gateway("provider_a", LIVE, both) == [first[1]]
 
-    async def test_what_was_told_of_no_payment_is_found_by_the_providers_reference(self, store: Store) -> None:
+    async def test_what_was_told_of_no_payment_is_found_by_the_providers_reference(self, db: Database) -> None:
         unknown = AnomalyKind.UNKNOWN_REFERENCE
         facts = {name: {"providerReference": name, "amounts": [1]} for name in (REFERENCE, OTHER)}
         mine = Anomaly("anm_1", None, unknown, "event:provider_a", facts[REFERENCE], NOW)
-        async with store.begin() as tx:
-            await tx.anomalies.add(mine)
-            await tx.anomalies.add(Anomaly("anm_2", None, unknown, "event:provider_a", facts[OTHER], NOW))
-            await tx.anomalies.add(Anomaly("anm_3", REFERENCE, AnomalyKind.MISMATCH, "verify", facts[REFERENCE], NOW))
-            assert await tx.reconciliations.unknown([REFERENCE]) == [mine]
-            assert await tx.reconciliations.unknown([]) == []
+        await db.anomalies.add(mine)
+        await db.anomalies.add(Anomaly("anm_2", None, unknown, "event:provider_a", facts[OTHER], NOW))
+        await db.anomalies.add(Anomaly("anm_3", REFERENCE, AnomalyKind.MISMATCH, "verify", facts[REFERENCE], NOW))
+        assert await db.reconciliations.unknown([REFERENCE]) == [mine]
+        assert await db.reconciliations.unknown([]) == []

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from payagg_testing.builders import NOW, a_business, a_gateway, an_endpoint
 
-from payagg.application.ports.store import Store
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.domain.gateway import GatewayStatus
+from tests.contracts.database import Database, put
 
 OFF = GatewayStatus.DISABLED
 OF = {
@@ -20,48 +20,47 @@ OF = {
 
 
 class SealedContract:
-    async def _with_blobs(self, store: Store) -> None:
+    async def _with_blobs(self, db: Database) -> None:
         """Two gateways and two endpoints, of which each first one has every blob; one endpoint is removed."""
         both: dict[str, Any] = {"credentials": b"c1", "replaced_secrets": b"r1", "replaced_secrets_until": NOW}
         rotated: dict[str, Any] = {"secret": b"s1", "previous_secret": b"p1", "previous_secret_expires_at": NOW}
-        async with store.begin() as tx:
-            await tx.businesses.add(a_business())
-            await tx.gateways.add(a_gateway("acme", OFF, **both))
-            await tx.gateways.add(a_gateway("bold", OFF, credentials=None))
-            await tx.endpoints.add(an_endpoint("whe_1", **rotated))
-            await tx.endpoints.add(an_endpoint("whe_2", secret=b"s2"))
-            await tx.endpoints.remove("whe_2", NOW)
+        await put(
+            db,
+            a_business(),
+            a_gateway("acme", OFF, **both),
+            a_gateway("bold", OFF, credentials=None),
+            an_endpoint("whe_1", **rotated),
+            an_endpoint("whe_2", secret=b"s2"),
+        )
+        await db.endpoints.remove("whe_2", NOW)
 
-    async def test_sealed_things_are_listed_by_kind_in_pages(self, store: Store) -> None:
-        await self._with_blobs(store)
+    async def test_sealed_things_are_listed_by_kind_in_pages(self, db: Database) -> None:
+        await self._with_blobs(db)
         expected = {
             SealedKind.GATEWAY_CREDENTIALS: [SealedBlob("gw_acme", b"c1")],
             SealedKind.REPLACED_SECRETS: [SealedBlob("gw_acme", b"r1")],
             SealedKind.ENDPOINT_CURRENT: [SealedBlob("whe_1", b"s1"), SealedBlob("whe_2", b"s2")],
             SealedKind.ENDPOINT_PREVIOUS: [SealedBlob("whe_1", b"p1")],
         }
-        async with store.begin() as tx:
-            for kind, blobs in expected.items():
-                assert await tx.sealed.page(kind, "", 100) == blobs
-                assert await tx.sealed.page(kind, "", 1) == blobs[:1]
-                assert await tx.sealed.page(kind, blobs[0].owner_id, 100) == blobs[1:]
+        for kind, blobs in expected.items():
+            assert await db.sealed.page(kind, "", 100) == blobs
+            assert await db.sealed.page(kind, "", 1) == blobs[:1]
+            assert await db.sealed.page(kind, blobs[0].owner_id, 100) == blobs[1:]
 
     @pytest.mark.parametrize("kind", SealedKind)
-    async def test_a_blob_is_replaced_only_where_it_still_is_the_one_seen(self, store: Store, kind: SealedKind) -> None:
-        await self._with_blobs(store)
-        async with store.begin() as tx:
-            [one, *_] = await tx.sealed.page(kind, "", 100)
-            gateway, endpoint = await tx.gateways.get("gw_acme"), await tx.endpoints.lock("biz_1", "whe_1")
-            assert not await tx.sealed.replace(kind, one.owner_id, b"another", b"new")
-            assert not await tx.sealed.replace(kind, "unknown", one.blob, b"new")
-            assert await tx.sealed.replace(kind, one.owner_id, one.blob, b"new")
-            assert not await tx.sealed.replace(kind, one.owner_id, one.blob, b"newer")
+    async def test_a_blob_is_replaced_only_where_it_still_is_the_one_seen(self, db: Database, kind: SealedKind) -> None:
+        await self._with_blobs(db)
+        [one, *_] = await db.sealed.page(kind, "", 100)
+        gateway, endpoint = await db.gateways.get("gw_acme"), await db.endpoints.lock("biz_1", "whe_1")
+        assert not await db.sealed.replace(kind, one.owner_id, b"another", b"new")
+        assert not await db.sealed.replace(kind, "unknown", one.blob, b"new")
+        assert await db.sealed.replace(kind, one.owner_id, one.blob, b"new")
+        assert not await db.sealed.replace(kind, one.owner_id, one.blob, b"newer")
         # Nothing else of the owner has changed.
         new: dict[str, Any] = {OF[kind]: b"new"}
-        async with store.begin() as tx:
-            is_gateways = one.owner_id.startswith("gw_")
-            assert gateway is not None
-            assert endpoint is not None
-            assert await tx.gateways.get("gw_acme") == (replace(gateway, **new) if is_gateways else gateway)
-            stored = await tx.endpoints.lock("biz_1", "whe_1")
-            assert stored == (endpoint if is_gateways else replace(endpoint, **new))
+        is_gateways = one.owner_id.startswith("gw_")
+        assert gateway is not None
+        assert endpoint is not None
+        assert await db.gateways.get("gw_acme") == (replace(gateway, **new) if is_gateways else gateway)
+        stored = await db.endpoints.lock("biz_1", "whe_1")
+        assert stored == (endpoint if is_gateways else replace(endpoint, **new))

@@ -8,12 +8,14 @@ Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend
 
 import pytest
 
+from payagg.application.ports.store import Store
 from tests.contracts.anomalies import AnomalyContract
 from tests.contracts.archive import ArchiveContract
 from tests.contracts.audit import AuditContract
 from tests.contracts.businesses import BusinessContract, GatewayContract
 from tests.contracts.cached_keys import RememberedKeyContract
 from tests.contracts.console_sessions import ConsoleSessionContract
+from tests.contracts.database import Database, autocommit
 from tests.contracts.future_instants import FutureInstantContract
 from tests.contracts.payment_search import PaymentSearchContract
 from tests.contracts.payments import PaymentContract
@@ -25,7 +27,6 @@ from tests.contracts.sealed import SealedContract
 from tests.contracts.webhooks import InboxContract, QueueContract, WebhookContract
 
 
-@pytest.mark.anyio
 class StoreContract(
     PaymentContract,
     AnomalyContract,
@@ -47,3 +48,7 @@ class StoreContract(
     PersonalDataContract,
 ):
     """Every promise of application/ports/ that a test can see."""
+
+    @pytest.fixture
+    def db(self, store: Store) -> Database:
+        return autocommit(store)

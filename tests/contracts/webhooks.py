@@ -9,7 +9,6 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
-from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult
 from payagg.domain.health import Health
 from payagg.domain.payment import Trigger
@@ -25,6 +24,7 @@ from payagg.domain.webhook import (
     Event,
     WebhookEndpoint,
 )
+from tests.contracts.database import Database, put
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -33,371 +33,346 @@ LEASE = timedelta(seconds=60)
 OK, DOWN = DeliveryAttemptResult(200, None, 12), DeliveryAttemptResult(None, "no answer", 15000)
 
 
-async def with_endpoints(store: Store, *endpoints: WebhookEndpoint) -> None:
-    async with store.begin() as tx:
-        await tx.businesses.add(a_business())
-        for endpoint in endpoints:
-            await tx.endpoints.add(endpoint)
+async def with_endpoints(db: Database, *endpoints: WebhookEndpoint) -> None:
+    await put(db, a_business(), *endpoints)
 
 
 def an_inbound_event(id: str = "inb_1", digest: bytes = b"d" * 32, provider: str = "provider_a") -> ProviderEvent:
     return ProviderEvent(id, provider, Environment.LIVE, digest, b'{"event":"x"}', NOW, next_attempt_at=NOW)
 
 
-async def emitted(store: Store, *deliveries: Delivery, event: Event | None = None) -> None:
-    async with store.begin() as tx:
-        await tx.webhook_events.emit(event or an_event(), deliveries)
+async def emitted(db: Database, *deliveries: Delivery, event: Event | None = None) -> None:
+    await db.webhook_events.emit(event or an_event(), deliveries)
 
 
 async def claim(
-    store: Store, at: timedelta = timedelta(0), limit: int = 10, per_partition: int = 5, failing: int = 10
+    db: Database, at: timedelta = timedelta(0), limit: int = 10, per_partition: int = 5, failing: int = 10
 ) -> list[ClaimedDelivery]:
-    return await store.queue.claim(NOW + at, limit, per_partition, failing, LEASE)
+    return await db.queue.claim(NOW + at, limit, per_partition, failing, LEASE)
 
 
-async def the_endpoint(store: Store, id: str = "whe_1") -> WebhookEndpoint:
-    async with store.begin() as tx:
-        endpoint = await tx.endpoints.lock("biz_1", id)
+async def the_endpoint(db: Database, id: str = "whe_1") -> WebhookEndpoint:
+    endpoint = await db.endpoints.lock("biz_1", id)
     assert endpoint is not None
     return endpoint
 
 
-async def the_delivery(store: Store, id: str = DLV[1]) -> Delivery:
-    async with store.begin() as tx:
-        delivery = await tx.webhook_events.delivery("whe_1", id)
+async def the_delivery(db: Database, id: str = DLV[1]) -> Delivery:
+    delivery = await db.webhook_events.delivery("whe_1", id)
     assert delivery is not None
     return delivery
 
 
 class WebhookContract:
-    async def test_endpoints_are_their_business_s_alone_and_subscribe_by_environment(self, store: Store) -> None:
+    async def test_endpoints_are_their_business_s_alone_and_subscribe_by_environment(self, db: Database) -> None:
         first = an_endpoint("whe_1", events=("payment.success",), description="Ọja")
         off = an_endpoint("whe_2", is_active=False, created_at=NOW + MINUTE)
         live = an_endpoint("whe_3", Environment.LIVE, created_at=NOW + 2 * MINUTE)
-        await with_endpoints(store, live, off, first)
-        async with store.begin() as tx:
-            assert await tx.endpoints.of_business("biz_1") == [first, off, live]
-            assert await tx.endpoints.subscribers("biz_1", Environment.SANDBOX) == [first]
-            assert await tx.endpoints.subscribers("biz_1", Environment.LIVE) == [live]
-            assert await tx.endpoints.of_business("biz_2") == []
-            owners = [("biz_1", Environment.SANDBOX), ("biz_1", Environment.LIVE), ("biz_2", Environment.SANDBOX)]
-            assert await tx.endpoints.subscribers_of(owners) == {owners[0]: [first], owners[1]: [live]}
-            assert await tx.endpoints.subscribers_of(owners[1:]) == {owners[1]: [live]}
-            for read in (tx.endpoints.lock, tx.endpoints.get):
-                assert await read("biz_1", "whe_1") == first
-                assert await read("biz_2", "whe_1") is None
+        await with_endpoints(db, live, off, first)
+        assert await db.endpoints.of_business("biz_1") == [first, off, live]
+        assert await db.endpoints.subscribers("biz_1", Environment.SANDBOX) == [first]
+        assert await db.endpoints.subscribers("biz_1", Environment.LIVE) == [live]
+        assert await db.endpoints.of_business("biz_2") == []
+        owners = [("biz_1", Environment.SANDBOX), ("biz_1", Environment.LIVE), ("biz_2", Environment.SANDBOX)]
+        assert await db.endpoints.subscribers_of(owners) == {owners[0]: [first], owners[1]: [live]}
+        assert await db.endpoints.subscribers_of(owners[1:]) == {owners[1]: [live]}
+        for read in (db.endpoints.lock, db.endpoints.get):
+            assert await read("biz_1", "whe_1") == first
+            assert await read("biz_2", "whe_1") is None
 
-    async def test_saving_an_endpoint_keeps_the_queues_counters(self, store: Store) -> None:
-        await with_endpoints(store, an_endpoint())
-        await emitted(store, a_delivery())
-        await store.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(store)])
+    async def test_saving_an_endpoint_keeps_the_queues_counters(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint())
+        await emitted(db, a_delivery())
+        await db.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(db)])
         changed = an_endpoint(description="new", successful=99, failed=99, concurrency=50).rotate(b"new", "wxyz", NOW)
         kept = replace(changed, successful=1, failed=0, concurrency=CONCURRENCY_START + 1)
-        async with store.begin() as tx:
-            await tx.endpoints.save(changed)
-        assert await the_endpoint(store) == kept
+        await db.endpoints.save(changed)
+        assert await the_endpoint(db) == kept
 
-    async def test_a_removed_endpoint_is_shown_nowhere_and_goes_with_the_last_of_its_log(self, store: Store) -> None:
-        await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"), an_endpoint("whe_3"))
-        await emitted(store, a_delivery(), a_delivery(id=DLV[2], endpoint_id="whe_3"))
-        off = await store.queue.count_deactivated()
-        async with store.begin() as tx:
-            for removed in ("whe_1", "whe_2"):
-                await tx.endpoints.remove(removed, NOW)
-        async with store.begin() as tx:
-            assert [one.id for one in await tx.endpoints.of_business("biz_1")] == ["whe_3"]
-            assert [one.id for one in await tx.endpoints.subscribers("biz_1", Environment.SANDBOX)] == ["whe_3"]
-            assert await tx.endpoints.lock("biz_1", "whe_1") is None
-            assert await tx.endpoints.get("biz_1", "whe_1") is None
-        assert await store.queue.count_deactivated() == off
-        (left,) = await claim(store)
+    async def test_a_removed_endpoint_is_shown_nowhere_and_goes_with_the_last_of_its_log(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint(), an_endpoint("whe_2"), an_endpoint("whe_3"))
+        await emitted(db, a_delivery(), a_delivery(id=DLV[2], endpoint_id="whe_3"))
+        off = await db.queue.count_deactivated()
+        for removed in ("whe_1", "whe_2"):
+            await db.endpoints.remove(removed, NOW)
+        assert [one.id for one in await db.endpoints.of_business("biz_1")] == ["whe_3"]
+        assert [one.id for one in await db.endpoints.subscribers("biz_1", Environment.SANDBOX)] == ["whe_3"]
+        assert await db.endpoints.lock("biz_1", "whe_1") is None
+        assert await db.endpoints.get("biz_1", "whe_1") is None
+        assert await db.queue.count_deactivated() == off
+        (left,) = await claim(db)
         assert left.delivery.endpoint_id == "whe_3"
-        async with store.begin() as tx:
-            _, deliveries = await tx.webhook_events.of_payment(REFERENCE)
+        _, deliveries = await db.webhook_events.of_payment(REFERENCE)
         assert [one.last_error for one in deliveries if one.endpoint_id == "whe_1"] == ["the endpoint is switched off"]
-        await store.queue.finish([DeliveryResult(left, OK, NOW, None)])
-        await emitted(store, a_delivery(an_event(EVT[2], 2), DLV[3], "whe_3"), event=an_event(EVT[2], 2))
+        await db.queue.finish([DeliveryResult(left, OK, NOW, None)])
+        await emitted(db, a_delivery(an_event(EVT[2], 2), DLV[3], "whe_3"), event=an_event(EVT[2], 2))
         for until, left_over in ((NOW, [DLV[3], DLV[2]]), (NOW + MINUTE, [DLV[3]])):
-            while await store.queue.purge(until, 100):
+            while await db.queue.purge(until, 100):
                 pass
-            async with store.begin() as tx:  # what has not ended stays
-                assert [one.id for one in (await tx.webhook_events.deliveries("whe_3", 0, 10))[0]] == left_over
-        assert (await the_endpoint(store, "whe_3")).successful == 1
-        async with store.begin() as tx:
-            await tx.endpoints.add(an_endpoint())  # its id is free: nothing of it is left
-            assert [one.id for one in await tx.endpoints.of_business("biz_1")] == ["whe_1", "whe_3"]
+            # what has not ended stays
+            assert [one.id for one in (await db.webhook_events.deliveries("whe_3", 0, 10))[0]] == left_over
+        assert (await the_endpoint(db, "whe_3")).successful == 1
+        await db.endpoints.add(an_endpoint())  # its id is free: nothing of it is left
+        assert [one.id for one in await db.endpoints.of_business("biz_1")] == ["whe_1", "whe_3"]
 
-    async def test_events_are_read_by_cursor_within_one_environment(self, store: Store) -> None:
-        await with_endpoints(store)
+    async def test_events_are_read_by_cursor_within_one_environment(self, db: Database) -> None:
+        await with_endpoints(db)
         events = [an_event(EVT[n], n) for n in (1, 2, 3)]
         for event in events:
-            await emitted(store, event=event)
-        await emitted(store, event=an_event(EVT[4], 4, environment=Environment.LIVE))
-        async with store.begin() as tx:
-            assert await tx.webhook_events.page("biz_1", Environment.SANDBOX, None, 10) == events
-            assert await tx.webhook_events.page("biz_1", Environment.SANDBOX, None, 2) == events[:2]
-            assert await tx.webhook_events.page("biz_1", Environment.SANDBOX, EVT[2], 10) == events[2:]
-            assert await tx.webhook_events.page("biz_2", Environment.SANDBOX, None, 10) == []
+            await emitted(db, event=event)
+        await emitted(db, event=an_event(EVT[4], 4, environment=Environment.LIVE))
+        assert await db.webhook_events.page("biz_1", Environment.SANDBOX, None, 10) == events
+        assert await db.webhook_events.page("biz_1", Environment.SANDBOX, None, 2) == events[:2]
+        assert await db.webhook_events.page("biz_1", Environment.SANDBOX, EVT[2], 10) == events[2:]
+        assert await db.webhook_events.page("biz_2", Environment.SANDBOX, None, 10) == []
 
-    async def test_after_the_clock_went_back_events_come_after_every_cursor(self, store: Store) -> None:
-        await with_endpoints(store)
+    async def test_after_the_clock_went_back_events_come_after_every_cursor(self, db: Database) -> None:
+        await with_endpoints(db)
         clock = ManualClock()
-        settlement, cursor = Settlement(store, clock, SeededEntropy()), None
+        settlement, cursor = Settlement(db, clock, SeededEntropy()), None
         for number, hours in enumerate((0, -1, 0, 2)):
             clock.move(timedelta(hours=hours))
             payment = a_payment(reference=f"PAY-20250131-00000{number}")
-            async with store.begin() as tx:
+            async with db.begin() as tx:
                 await tx.payments.add(payment)
                 await settlement.move(tx, payment, Trigger.SUCCEED, actor="test")
-            async with store.begin() as tx:
-                assert await tx.webhook_events.page("biz_2", Environment.SANDBOX, cursor, 10) == []
-                [event] = await tx.webhook_events.page("biz_1", Environment.SANDBOX, cursor, 10)
+            assert await db.webhook_events.page("biz_2", Environment.SANDBOX, cursor, 10) == []
+            [event] = await db.webhook_events.page("biz_1", Environment.SANDBOX, cursor, 10)
             assert (event.reference, event.created_at) == (payment.reference, clock.now())
             cursor = event.id
         assert cursor is not None
         assert cursor.startswith(an_id("evt", 0, clock.now())[:16])  # the clock is ahead again
 
-    async def test_a_payments_events_and_deliveries_come_back_whole(self, store: Store) -> None:
-        await with_endpoints(store, an_endpoint())
+    async def test_a_payments_events_and_deliveries_come_back_whole(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint())
         own = a_delivery(id=DLV[2], endpoint_id=None, url="https://shop.example/own")
-        await emitted(store, a_delivery(), own)
-        async with store.begin() as tx:
-            assert await tx.webhook_events.of_payment(REFERENCE) == ([an_event()], [a_delivery(), own])
-            assert await tx.webhook_events.of_payment("PAY-20250131-AAAAAA") == ([], [])
+        await emitted(db, a_delivery(), own)
+        assert await db.webhook_events.of_payment(REFERENCE) == ([an_event()], [a_delivery(), own])
+        assert await db.webhook_events.of_payment("PAY-20250131-AAAAAA") == ([], [])
 
-    async def test_the_log_is_newest_first_and_its_total_counts_every_page(self, store: Store) -> None:
-        await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
-        await emitted(store, *(a_delivery(id=DLV[n]) for n in range(3)), a_delivery(id=DLV[9], endpoint_id="whe_2"))
-        await store.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(store, limit=2)])
-        async with store.begin() as tx:
-            page, total = await tx.webhook_events.deliveries("whe_1", 0, 2)
-            rest, _ = await tx.webhook_events.deliveries("whe_1", 2, 2)
-            older, count = await tx.webhook_events.deliveries("whe_1", 0, 2, after=DLV[2])
-            assert (await tx.webhook_events.deliveries("whe_1", 0, 2, after=DLV[0])) == ([], 3)
-            assert await tx.webhook_events.delivery("whe_2", DLV[1]) is None
-            assert await tx.webhook_events.delivery("whe_1", DLV[1]) is not None
+    async def test_the_log_is_newest_first_and_its_total_counts_every_page(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint(), an_endpoint("whe_2"))
+        await emitted(db, *(a_delivery(id=DLV[n]) for n in range(3)), a_delivery(id=DLV[9], endpoint_id="whe_2"))
+        await db.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(db, limit=2)])
+        page, total = await db.webhook_events.deliveries("whe_1", 0, 2)
+        rest, _ = await db.webhook_events.deliveries("whe_1", 2, 2)
+        older, count = await db.webhook_events.deliveries("whe_1", 0, 2, after=DLV[2])
+        assert (await db.webhook_events.deliveries("whe_1", 0, 2, after=DLV[0])) == ([], 3)
+        assert await db.webhook_events.delivery("whe_2", DLV[1]) is None
+        assert await db.webhook_events.delivery("whe_1", DLV[1]) is not None
         assert [delivery.id for delivery in [*page, *rest]] == [DLV[2], DLV[1], DLV[0]]
         assert [delivery.id for delivery in older] == [DLV[1], DLV[0]]
         assert total == count == 3
 
 
 class QueueContract:
-    async def test_a_due_delivery_is_leased_once_and_counted_as_a_try_until_it_is_released(self, store: Store) -> None:
-        await with_endpoints(store, an_endpoint())
-        assert await store.queue.oldest_due(NOW) is None
-        await emitted(store, a_delivery())
-        assert await store.queue.oldest_due(NOW + MINUTE) == NOW
-        assert await store.queue.oldest_due(NOW - SECOND) is None
-        assert [await store.queue.due(NOW + MINUTE, most) for most in (10, 0)] == [1, 0]
-        assert await store.queue.due(NOW - SECOND, 10) == 0
-        assert await claim(store, -SECOND) == []
-        (claimed,) = await claim(store)
+    async def test_a_due_delivery_is_leased_once_and_counted_as_a_try_until_it_is_released(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint())
+        assert await db.queue.oldest_due(NOW) is None
+        await emitted(db, a_delivery())
+        assert await db.queue.oldest_due(NOW + MINUTE) == NOW
+        assert await db.queue.oldest_due(NOW - SECOND) is None
+        assert [await db.queue.due(NOW + MINUTE, most) for most in (10, 0)] == [1, 0]
+        assert await db.queue.due(NOW - SECOND, 10) == 0
+        assert await claim(db, -SECOND) == []
+        (claimed,) = await claim(db)
         assert (claimed.delivery.attempts, claimed.delivery.lease_until) == (1, NOW + LEASE)
         assert (claimed.body, claimed.url) == (an_event().body, "https://shop.example/hooks")
         assert claimed.secrets == (("whe_1", b"sealed whe_1"),)
-        assert await claim(store) == []
-        assert await store.queue.due(NOW, 10) == 0
-        await store.queue.release([claimed])
-        (again,) = await claim(store)
+        assert await claim(db) == []
+        assert await db.queue.due(NOW, 10) == 0
+        await db.queue.release([claimed])
+        (again,) = await claim(db)
         assert again.delivery.attempts == 1
 
-    async def test_a_lease_that_ran_out_is_claimed_again_and_the_late_result_is_ignored(self, store: Store) -> None:
+    async def test_a_lease_that_ran_out_is_claimed_again_and_the_late_result_is_ignored(self, db: Database) -> None:
         """And a try that is lost says nothing of the endpoint."""
-        await with_endpoints(store, an_endpoint())
-        await emitted(store, a_delivery())
-        (dead,) = await claim(store)
-        (alive,) = await claim(store, LEASE)
+        await with_endpoints(db, an_endpoint())
+        await emitted(db, a_delivery())
+        (dead,) = await claim(db)
+        (alive,) = await claim(db, LEASE)
         assert (alive.delivery.attempts, alive.delivery.lost_tries, alive.is_lease_expired) == (1, 1, True)
-        await store.queue.finish([DeliveryResult(dead, OK, NOW + LEASE, None)])
-        stored = await the_delivery(store)
+        await db.queue.finish([DeliveryResult(dead, OK, NOW + LEASE, None)])
+        stored = await the_delivery(db)
         assert (stored.status, stored.token) == (DeliveryStatus.PENDING, alive.delivery.token)
-        await store.queue.finish([DeliveryResult(alive, DOWN, NOW, NOW + MINUTE, lost=True)])
-        stored, endpoint = await the_delivery(store), await the_endpoint(store)
+        await db.queue.finish([DeliveryResult(alive, DOWN, NOW, NOW + MINUTE, lost=True)])
+        stored, endpoint = await the_delivery(db), await the_endpoint(db)
         assert (stored.status, stored.next_attempt_at) == (DeliveryStatus.PENDING, NOW + MINUTE)
         assert (stored.last_error, stored.lost_tries, stored.duration_ms) == (DOWN.error, 1, None)
         assert (endpoint.failing_since, endpoint.failed) == (None, 0)
 
-    async def test_a_suspect_is_claimed_by_itself_and_stands_before_no_other(self, store: Store) -> None:
-        await with_endpoints(store, an_endpoint(concurrency=2))
-        await emitted(store, *(a_delivery(id=DLV[n]) for n in range(8)))
+    async def test_a_suspect_is_claimed_by_itself_and_stands_before_no_other(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint(concurrency=2))
+        await emitted(db, *(a_delivery(id=DLV[n]) for n in range(8)))
         for loss in range(ALONE_FROM):
-            assert len(await claim(store, loss * LEASE, per_partition=8)) == 2
+            assert len(await claim(db, loss * LEASE, per_partition=8)) == 2
         at = ALONE_FROM * LEASE
-        lost = await claim(store, at, per_partition=8)
+        lost = await claim(db, at, per_partition=8)
         assert [(one.delivery.attempts, one.delivery.lost_tries) for one in lost] == [(1, ALONE_FROM)] * 2
-        assert await store.queue.claim_poison_message(NOW + at, LEASE) is None
-        await store.queue.finish([DeliveryResult(one, DOWN, NOW + at, NOW + at, lost=True) for one in lost])
+        assert await db.queue.claim_poison_message(NOW + at, LEASE) is None
+        await db.queue.finish([DeliveryResult(one, DOWN, NOW + at, NOW + at, lost=True) for one in lost])
         # They are due before the others, and yet the others get all that the endpoint may have at once.
-        others = await claim(store, at, per_partition=8)
+        others = await claim(db, at, per_partition=8)
         assert len(others) == 2
         assert {one.delivery.id for one in others}.isdisjoint(one.delivery.id for one in lost)
-        assert await store.queue.claim_poison_message(NOW + at - SECOND, LEASE) is None
-        one, two = [await store.queue.claim_poison_message(NOW + at, LEASE) for _ in range(2)]
+        assert await db.queue.claim_poison_message(NOW + at - SECOND, LEASE) is None
+        one, two = [await db.queue.claim_poison_message(NOW + at, LEASE) for _ in range(2)]
         assert one is not None
         assert two is not None
         assert {one.delivery.id, two.delivery.id} == {each.delivery.id for each in lost}
         assert (one.body, one.url, one.secrets) == (lost[0].body, lost[0].url, lost[0].secrets)
-        assert await store.queue.claim_poison_message(NOW + at, LEASE) is None
-        await store.queue.finish([DeliveryResult(one, DOWN, NOW + at, NOW + at)])
-        await store.queue.release([two])
-        stored = [await the_delivery(store, each.delivery.id) for each in (one, two)]
+        assert await db.queue.claim_poison_message(NOW + at, LEASE) is None
+        await db.queue.finish([DeliveryResult(one, DOWN, NOW + at, NOW + at)])
+        await db.queue.release([two])
+        stored = [await the_delivery(db, each.delivery.id) for each in (one, two)]
         assert [(each.attempts, each.lost_tries) for each in stored] == [(1, 0), (1, ALONE_FROM)]
-        assert (await the_endpoint(store)).failing_since == NOW + at
+        assert (await the_endpoint(db)).failing_since == NOW + at
 
-    async def test_a_finished_try_ends_or_reschedules_the_delivery_and_moves_the_counters(self, store: Store) -> None:
+    async def test_a_finished_try_ends_or_reschedules_the_delivery_and_moves_the_counters(self, db: Database) -> None:
         """And what ended may be sent again, under the same id."""
-        await with_endpoints(store, an_endpoint())
-        await emitted(store, a_delivery())
-        (first,) = await claim(store)
-        await store.queue.finish([DeliveryResult(first, DOWN, NOW, NOW + MINUTE)])
-        assert await claim(store, MINUTE - SECOND) == []
-        (second,) = await claim(store, MINUTE)
-        await store.queue.finish([DeliveryResult(second, OK, NOW + MINUTE, None)])
-        stored, endpoint = await the_delivery(store), await the_endpoint(store)
+        await with_endpoints(db, an_endpoint())
+        await emitted(db, a_delivery())
+        (first,) = await claim(db)
+        await db.queue.finish([DeliveryResult(first, DOWN, NOW, NOW + MINUTE)])
+        assert await claim(db, MINUTE - SECOND) == []
+        (second,) = await claim(db, MINUTE)
+        await db.queue.finish([DeliveryResult(second, OK, NOW + MINUTE, None)])
+        stored, endpoint = await the_delivery(db), await the_endpoint(db)
         assert (stored.status, stored.attempts, stored.last_status_code) == (DeliveryStatus.DELIVERED, 2, 200)
         assert (stored.next_attempt_at, stored.last_attempt_at) == (None, NOW + MINUTE)
         assert (endpoint.successful, endpoint.failed, endpoint.failing_since) == (1, 0, None)
-        async with store.begin() as tx:
-            await tx.webhook_events.redeliver(stored, NOW + 2 * MINUTE)
-        assert (await the_endpoint(store)).successful == 0
-        (again,) = await claim(store, 2 * MINUTE)
+        await db.webhook_events.redeliver(stored, NOW + 2 * MINUTE)
+        assert (await the_endpoint(db)).successful == 0
+        (again,) = await claim(db, 2 * MINUTE)
         assert (again.delivery.id, again.delivery.event_id) == (DLV[1], EVT[1])
 
     async def test_an_endpoint_gets_more_at_once_after_good_answers_and_half_after_a_bad_one(
-        self, store: Store
+        self, db: Database
     ) -> None:
-        await with_endpoints(store, an_endpoint())
-        await emitted(store, *(a_delivery(id=DLV[n]) for n in range(10)), a_delivery(id=an_id("dlv", 77)))
+        await with_endpoints(db, an_endpoint())
+        await emitted(db, *(a_delivery(id=DLV[n]) for n in range(10)), a_delivery(id=an_id("dlv", 77)))
         slow = DeliveryAttemptResult(200, None, ANSWERS_WELL // timedelta(milliseconds=1) + 1)
 
         async def after(*sent: DeliveryAttemptResult) -> int:
             """How many tries the endpoint gets once so many of those that it has now have ended so."""
-            claimed = await claim(store, limit=len(sent), per_partition=CONCURRENCY_MAX)
-            await store.queue.finish(
+            claimed = await claim(db, limit=len(sent), per_partition=CONCURRENCY_MAX)
+            await db.queue.finish(
                 [DeliveryResult(one, what, NOW, None) for one, what in zip(claimed, sent, strict=True)]
             )
-            return (await the_endpoint(store)).concurrency
+            return (await the_endpoint(db)).concurrency
 
-        assert len(await claim(store, limit=0)) == 0
+        assert len(await claim(db, limit=0)) == 0
         assert await after(OK, OK) == CONCURRENCY_START + 2
         assert await after(slow) == CONCURRENCY_START + 2
-        claimed = await claim(store, limit=20, per_partition=CONCURRENCY_MAX)
+        claimed = await claim(db, limit=20, per_partition=CONCURRENCY_MAX)
         assert len(claimed) == CONCURRENCY_START + 2
-        await store.queue.release(claimed)
+        await db.queue.release(claimed)
         assert await after(OK, DOWN, OK) == (CONCURRENCY_START + 2) // 2
 
-    async def test_an_endpoint_is_switched_off_when_told_and_its_failing_has_a_beginning(self, store: Store) -> None:
+    async def test_an_endpoint_is_switched_off_when_told_and_its_failing_has_a_beginning(self, db: Database) -> None:
         """A try that failed through us is counted, and says nothing of it."""
-        await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
-        await emitted(store, a_delivery(), *(a_delivery(id=DLV[n], endpoint_id="whe_2") for n in (2, 3)))
-        gone, ours, theirs = sorted(await claim(store), key=lambda one: one.delivery.id)
-        before = await store.queue.count_deactivated()
-        await store.queue.finish(
-            [DeliveryResult(gone, DeliveryAttemptResult(410, None, 1), NOW, None, deactivate=True)]
-        )
-        off = await the_endpoint(store)
+        await with_endpoints(db, an_endpoint(), an_endpoint("whe_2"))
+        await emitted(db, a_delivery(), *(a_delivery(id=DLV[n], endpoint_id="whe_2") for n in (2, 3)))
+        gone, ours, theirs = sorted(await claim(db), key=lambda one: one.delivery.id)
+        before = await db.queue.count_deactivated()
+        await db.queue.finish([DeliveryResult(gone, DeliveryAttemptResult(410, None, 1), NOW, None, deactivate=True)])
+        off = await the_endpoint(db)
         assert (off.is_active, off.failed) == (False, 1)
-        assert await store.queue.count_deactivated() == before + 1
+        assert await db.queue.count_deactivated() == before + 1
         for result, since in (
             (DeliveryResult(ours, DOWN, NOW, None, uncounted=True), None),
             (DeliveryResult(theirs, DOWN, NOW, None), NOW),
         ):
-            await store.queue.finish([result])
-            still_on = await the_endpoint(store, "whe_2")
+            await db.queue.finish([result])
+            still_on = await the_endpoint(db, "whe_2")
             assert (still_on.is_active, still_on.failing_since) == (True, since)
         assert still_on.failed == 2
 
-    async def test_a_try_at_an_old_address_is_counted_and_says_nothing_of_the_new_one(self, store: Store) -> None:
-        await with_endpoints(store, an_endpoint())
-        await emitted(store, *(a_delivery(id=DLV[n]) for n in range(3)))
-        gone, fine = await claim(store, limit=2)
-        async with store.begin() as tx:
-            await tx.endpoints.save(an_endpoint(url="https://shop.example/new"))
-        (failing,) = await claim(store)
+    async def test_a_try_at_an_old_address_is_counted_and_says_nothing_of_the_new_one(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint())
+        await emitted(db, *(a_delivery(id=DLV[n]) for n in range(3)))
+        gone, fine = await claim(db, limit=2)
+        await db.endpoints.save(an_endpoint(url="https://shop.example/new"))
+        (failing,) = await claim(db)
         gone_result = DeliveryResult(gone, DeliveryAttemptResult(410, "answered 410", 1), NOW, None, deactivate=True)
-        await store.queue.finish([gone_result, DeliveryResult(failing, DOWN, NOW + SECOND, NOW + MINUTE)])
-        await store.queue.finish([DeliveryResult(fine, OK, NOW + MINUTE, None)])
-        endpoint = await the_endpoint(store)
+        await db.queue.finish([gone_result, DeliveryResult(failing, DOWN, NOW + SECOND, NOW + MINUTE)])
+        await db.queue.finish([DeliveryResult(fine, OK, NOW + MINUTE, None)])
+        endpoint = await the_endpoint(db)
         assert (endpoint.is_active, endpoint.failing_since) == (True, NOW + SECOND)
         assert (endpoint.successful, endpoint.failed) == (1, 1)
 
-    async def test_failing_endpoints_share_so_many_tries_and_none_waits_for_ever(self, store: Store) -> None:
+    async def test_failing_endpoints_share_so_many_tries_and_none_waits_for_ever(self, db: Database) -> None:
         dead = {f"whe_{n}" for n in range(6)}
-        await with_endpoints(store, *map(an_endpoint, sorted(dead)), an_endpoint("whe_fine"))
+        await with_endpoints(db, *map(an_endpoint, sorted(dead)), an_endpoint("whe_fine"))
         later = replace(a_delivery(id=DLV[6], endpoint_id="whe_fine"), next_attempt_at=NOW + MINUTE)
-        await emitted(store, *(a_delivery(id=DLV[n], endpoint_id=f"whe_{n}") for n in range(6)), later)
-        first = await claim(store, failing=0)
+        await emitted(db, *(a_delivery(id=DLV[n], endpoint_id=f"whe_{n}") for n in range(6)), later)
+        first = await claim(db, failing=0)
         assert {one.delivery.partition for one in first if not one.is_failing} == dead
-        await store.queue.finish([DeliveryResult(one, DOWN, NOW, NOW) for one in first])
-        (fine,) = await claim(store, MINUTE, failing=0)
+        await db.queue.finish([DeliveryResult(one, DOWN, NOW, NOW) for one in first])
+        (fine,) = await claim(db, MINUTE, failing=0)
         assert (fine.delivery.partition, fine.is_failing) == ("whe_fine", False)
         tried: set[str] = set()
         for _ in range(100):
-            claimed = await claim(store, MINUTE, failing=2)
+            claimed = await claim(db, MINUTE, failing=2)
             assert len(claimed) == 2
             assert all(one.is_failing for one in claimed)
             tried |= {one.delivery.partition for one in claimed}
-            await store.queue.finish([DeliveryResult(one, DOWN, NOW, NOW) for one in claimed])
+            await db.queue.finish([DeliveryResult(one, DOWN, NOW, NOW) for one in claimed])
         assert tried == dead
 
-    async def test_a_lane_has_so_many_in_flight_and_no_more(self, store: Store) -> None:
-        await with_endpoints(store, an_endpoint(), an_endpoint("whe_2"))
+    async def test_a_lane_has_so_many_in_flight_and_no_more(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint(), an_endpoint("whe_2"))
         busy = [a_delivery(id=DLV[n]) for n in range(4)]
-        await emitted(store, *busy, a_delivery(id=DLV[9], endpoint_id="whe_2"))
-        claimed = await claim(store, per_partition=2)
+        await emitted(db, *busy, a_delivery(id=DLV[9], endpoint_id="whe_2"))
+        claimed = await claim(db, per_partition=2)
         assert sorted(one.delivery.partition for one in claimed) == ["whe_1", "whe_1", "whe_2"]
-        assert await claim(store, per_partition=2) == []
+        assert await claim(db, per_partition=2) == []
 
-    async def test_what_went_to_a_payment_s_own_address_is_sent_again(self, store: Store) -> None:
-        await with_endpoints(store, an_endpoint())
+    async def test_what_went_to_a_payment_s_own_address_is_sent_again(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint())
         own = a_delivery(endpoint_id=None, url="https://shop.example/own")
-        await emitted(store, own, a_delivery(id=DLV[2]))
-        claimed = await claim(store)
-        await store.queue.finish([DeliveryResult(one, OK, NOW, None) for one in claimed])
-        async with store.begin() as tx:
-            assert await tx.webhook_events.own_delivery(REFERENCE, DLV[2]) is None
-            assert await tx.webhook_events.own_delivery("PAY-20250131-ZZZZZZ", DLV[1]) is None
-            delivery = await tx.webhook_events.own_delivery(REFERENCE, DLV[1])
-            assert delivery is not None
-            assert delivery.status is DeliveryStatus.DELIVERED
-            await tx.webhook_events.redeliver(delivery, NOW + MINUTE)
-        assert (await the_endpoint(store)).successful == 1
-        (again,) = await claim(store, MINUTE)
+        await emitted(db, own, a_delivery(id=DLV[2]))
+        claimed = await claim(db)
+        await db.queue.finish([DeliveryResult(one, OK, NOW, None) for one in claimed])
+        assert await db.webhook_events.own_delivery(REFERENCE, DLV[2]) is None
+        assert await db.webhook_events.own_delivery("PAY-20250131-ZZZZZZ", DLV[1]) is None
+        delivery = await db.webhook_events.own_delivery(REFERENCE, DLV[1])
+        assert delivery is not None
+        assert delivery.status is DeliveryStatus.DELIVERED
+        await db.webhook_events.redeliver(delivery, NOW + MINUTE)
+        assert (await the_endpoint(db)).successful == 1
+        (again,) = await claim(db, MINUTE)
         assert (again.delivery.id, again.delivery.event_id, again.url) == (DLV[1], EVT[1], own.url)
 
 
 class InboxContract:
-    async def test_an_inbound_event_enters_once(self, store: Store) -> None:
+    async def test_an_inbound_event_enters_once(self, db: Database) -> None:
         event = an_inbound_event()
-        async with store.begin() as tx:
+        async with db.begin() as tx:
             assert await tx.inbox.add(event)
             assert not await tx.inbox.add(replace(event, id="inb_2"))
             assert await tx.inbox.add(replace(event, id="inb_3", environment=Environment.SANDBOX))
             assert await tx.inbox.add(an_inbound_event("inb_4", provider="provider_b"))
             assert await tx.inbox.add(an_inbound_event("inb_5", b"e" * 32))
-        async with store.begin() as tx:
-            kept = {event.id: event for event in await tx.inbox.lock_due(NOW, 10)}
+        kept = {event.id: event for event in await db.inbox.lock_due(NOW, 10)}
         assert kept.keys() == {"inb_1", "inb_3", "inb_4", "inb_5"}
         assert kept["inb_1"] == event
 
-    async def test_an_inbound_event_is_due_until_it_is_handled(self, store: Store) -> None:
+    async def test_an_inbound_event_is_due_until_it_is_handled(self, db: Database) -> None:
         event = an_inbound_event()
         later = replace(event, attempts=1, next_attempt_at=NOW + MINUTE)
-        async with store.begin() as tx:
-            await tx.inbox.add(event)
-            assert await tx.inbox.lock_due(NOW - SECOND, 10) == []
-            assert await tx.inbox.lock_due(NOW, 10) == [event]
-            assert await tx.inbox.count_due(NOW, 10) == 1
-            assert await tx.inbox.count_due(NOW - SECOND, 10) == 0
-            await tx.inbox.save(later)
-            assert await tx.inbox.lock_due(NOW, 10) == []
-        async with store.begin() as tx:
-            assert await tx.inbox.lock_due(NOW + MINUTE, 10) == [later]
-            await tx.inbox.save(replace(later, next_attempt_at=None, handled_at=NOW, result="MOVED"))
-        async with store.begin() as tx:
-            assert await tx.inbox.lock_due(NOW + MINUTE, 10) == []
+        await db.inbox.add(event)
+        assert await db.inbox.lock_due(NOW - SECOND, 10) == []
+        assert await db.inbox.lock_due(NOW, 10) == [event]
+        assert await db.inbox.count_due(NOW, 10) == 1
+        assert await db.inbox.count_due(NOW - SECOND, 10) == 0
+        await db.inbox.save(later)
+        assert await db.inbox.lock_due(NOW, 10) == []
+        assert await db.inbox.lock_due(NOW + MINUTE, 10) == [later]
+        await db.inbox.save(replace(later, next_attempt_at=None, handled_at=NOW, result="MOVED"))
+        assert await db.inbox.lock_due(NOW + MINUTE, 10) == []
 
-    async def test_a_refused_event_takes_the_place_of_the_one_before_in_its_slot(self, store: Store) -> None:
+    async def test_a_refused_event_takes_the_place_of_the_one_before_in_its_slot(self, db: Database) -> None:
         first = RefusedEvent(
             provider="provider_a",
             environment=Environment.LIVE,
@@ -416,40 +391,37 @@ class InboxContract:
             replace(first, environment=Environment.SANDBOX, received_at=NOW + 3 * MINUTE),
         ]
         for event in (first, again):
-            await store.keep_refused(event)
-        await asyncio.gather(*map(store.keep_refused, others))
-        async with store.begin() as tx:
-            assert await tx.inbox.list_refused() == [*reversed(others), again]
-            assert await tx.inbox.purge_refused(NOW + MINUTE) == 2
-            assert await tx.inbox.list_refused() == [*reversed(others[1:])]
+            await db.keep_refused(event)
+        await asyncio.gather(*map(db.keep_refused, others))
+        assert await db.inbox.list_refused() == [*reversed(others), again]
+        assert await db.inbox.purge_refused(NOW + MINUTE) == 2
+        assert await db.inbox.list_refused() == [*reversed(others[1:])]
 
-    async def test_health_is_kept_per_gateway_and_environment(self, store: Store) -> None:
-        async with store.begin() as tx:
-            fresh = await tx.health.lock("provider_a", Environment.LIVE)
-            assert fresh == Health("provider_a", Environment.LIVE)
-            await tx.health.save(replace(fresh, faults=5, open_until=NOW + MINUTE, open_for=SECOND * 30))
-        async with store.begin() as tx:
-            kept = await tx.health.lock("provider_a", Environment.LIVE)
-            assert kept == Health("provider_a", Environment.LIVE, 5, NOW + MINUTE, SECOND * 30)
-            assert await tx.health.lock("provider_a", Environment.SANDBOX) == Health("provider_a", Environment.SANDBOX)
-            assert kept in await tx.health.all()
+    async def test_health_is_kept_per_gateway_and_environment(self, db: Database) -> None:
+        fresh = await db.health.lock("provider_a", Environment.LIVE)
+        assert fresh == Health("provider_a", Environment.LIVE)
+        await db.health.save(replace(fresh, faults=5, open_until=NOW + MINUTE, open_for=SECOND * 30))
+        kept = await db.health.lock("provider_a", Environment.LIVE)
+        assert kept == Health("provider_a", Environment.LIVE, 5, NOW + MINUTE, SECOND * 30)
+        assert await db.health.lock("provider_a", Environment.SANDBOX) == Health("provider_a", Environment.SANDBOX)
+        assert kept in await db.health.all()
 
-    async def test_a_limit_holds_over_any_window(self, store: Store) -> None:
+    async def test_a_limit_holds_over_any_window(self, db: Database) -> None:
         limit, turn = RateLimit(3), NOW.replace(second=0, microsecond=0) + MINUTE
         hits = (turn - 2 * SECOND, turn - SECOND, turn - SECOND)
-        assert [await store.count_hit("a", at, limit) for at in hits] == [None] * 3
-        assert await store.count_hit("a", turn + SECOND, limit) == turn + 58 * SECOND
-        assert await store.count_hit("b", turn, limit) is None
+        assert [await db.count_hit("a", at, limit) for at in hits] == [None] * 3
+        assert await db.count_hit("a", turn + SECOND, limit) == turn + 58 * SECOND
+        assert await db.count_hit("b", turn, limit) is None
         # The refused one did not count, and the first has left the window.
-        assert await store.count_hit("a", turn + 58 * SECOND, limit) is None
-        assert await store.count_hit("a", turn + 58 * SECOND, limit) == turn + 59 * SECOND
-        assert await store.count_hit("a", turn + 5 * MINUTE, limit) is None
+        assert await db.count_hit("a", turn + 58 * SECOND, limit) is None
+        assert await db.count_hit("a", turn + 58 * SECOND, limit) == turn + 59 * SECOND
+        assert await db.count_hit("a", turn + 5 * MINUTE, limit) is None
         # Hits of one grain are counted together under a large limit.
         large = RateLimit(10 * MARKS_MAX)
         for n in range(20):
-            assert await store.count_hit("c", NOW + n * large.grain / 4, large) is None
-        assert await store.count_hit("c", NOW + MINUTE, replace(large, most=MARKS_MAX + 1)) is None
+            assert await db.count_hit("c", NOW + n * large.grain / 4, large) is None
+        assert await db.count_hit("c", NOW + MINUTE, replace(large, most=MARKS_MAX + 1)) is None
 
-    async def test_the_store_says_that_its_schema_is_current(self, store: Store) -> None:
-        assert await store.is_current()
-        assert all(await store.versions())
+    async def test_the_store_says_that_its_schema_is_current(self, db: Database) -> None:
+        assert await db.is_current()
+        assert all(await db.versions())

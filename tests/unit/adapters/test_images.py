@@ -12,8 +12,7 @@ from payagg.adapters.image_decoder import SCANS_MAX, judge
 from payagg.adapters.images import TOO_COSTLY, PillowImages
 from payagg.domain.errors import ErrorCode, Refusal
 from tests.support.images import HOSTILE, a_jpeg_of_scans, a_png_of, an_image
-
-pytestmark = pytest.mark.anyio
+from tests.support.refusals import refused_with
 
 GOOD = {
     "png": ("png", an_image()),
@@ -39,9 +38,7 @@ async def test_a_true_image_is_told_by_its_content(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_anything_else_is_refused_on_file(name: str) -> None:
-    with pytest.raises(Refusal) as refused:
-        await PillowImages().kind(HOSTILE[name])
-    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "file")
+    assert await refused_with(PillowImages().kind(HOSTILE[name])) == (ErrorCode.VALIDATION_ERROR, "file")
 
 
 async def decoder_of(decoding: "asyncio.Task[str]") -> psutil.Process:

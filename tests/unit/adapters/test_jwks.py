@@ -17,7 +17,7 @@ from payagg.adapters.jwks import KeySet, parse_keys
 from payagg.adapters.security import Tokens
 from payagg.entrypoints.bootstrap import _load
 from payagg.entrypoints.settings import SettingsError, read_settings
-from tests.unit.adapters.test_security_tokens import SECRET, assert_unauthorized, by_hand, claims, public_pem
+from tests.unit.adapters.test_security import SECRET, assert_unauthorized, by_hand, claims, public_pem
 
 ED, OTHER = ed25519.Ed25519PrivateKey.generate(), ed25519.Ed25519PrivateKey.generate()
 EC = ec.generate_private_key(ec.SECP256R1())
@@ -47,14 +47,12 @@ def token(key: Any, algorithm: str, kid: Any = None, **more: Any) -> str:
 
 
 @pytest.mark.rule("access.11")
-@pytest.mark.anyio
 async def test_each_key_reads_its_own_tokens(keys: KeySet) -> None:
     tokens = Tokens(None, "EdDSA", keys=keys)
     for kid, key, algorithm in (("ed", ED, "EdDSA"), ("ec", EC, "ES256"), ("rsa", RSA, "RS256")):
         assert tokens.read(token(key, algorithm, kid))["sub"] == "user-1"
 
 
-@pytest.mark.anyio
 async def test_no_key_reads_anything_else(keys: KeySet) -> None:
     tokens = Tokens(None, "EdDSA", keys=keys)
     payload = json.dumps(claims()).encode()
@@ -72,7 +70,6 @@ async def test_no_key_reads_anything_else(keys: KeySet) -> None:
         assert_unauthorized(tokens, by_hand({"alg": "EdDSA", "kid": unknown}, payload, b"x"))
 
 
-@pytest.mark.anyio
 async def test_beside_a_set_the_single_key_is_for_tokens_without_a_kid(keys: KeySet) -> None:
     tokens = Tokens(SECRET, "HS256", keys=keys)
     assert tokens.read(tokens.issue({"sub": "user-1"}, 60, int(time.time())))["sub"] == "user-1"
@@ -148,7 +145,6 @@ async def an_issuer() -> AsyncIterator[Issuer]:
         yield issuer
 
 
-@pytest.mark.anyio
 async def test_a_new_key_is_fetched_when_a_token_names_it_and_not_at_each_token() -> None:
     async with an_issuer() as issuer:
         keys = KeySet(issuer.url)
@@ -168,7 +164,6 @@ async def test_a_new_key_is_fetched_when_a_token_names_it_and_not_at_each_token(
         keeping.cancel()
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("head", "body"),
     [("500 Oops", b"{}"), ("404 Not Found", b"{}"), ("302 Found\r\nLocation: http://127.0.0.1:1/", b""),
@@ -184,7 +179,6 @@ async def test_a_set_that_cannot_be_loaded_leaves_the_keys_as_they_were(head: st
         assert keys.find("ed") is not None
 
 
-@pytest.mark.anyio
 async def test_a_key_set_is_named_by_a_file_or_a_safe_url_whose_issuer_may_be_away(tmp_path: Path) -> None:
     for good in ("keys.json", "/etc/keys.json", "https://id.example/jwks", "http://127.0.0.1:9/k", "http://[::1]:9/k"):
         assert read_settings({"PAYAGG_JWT_JWKS": good}).jwt_jwks == good

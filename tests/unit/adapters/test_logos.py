@@ -13,8 +13,6 @@ from payagg.application.ports.outside import LogoStore, Unavailable
 from tests.support.gateway_world import files_under
 from tests.support.ports import free_port
 
-pytestmark = pytest.mark.anyio
-
 PATH = "gw_1/0123.png"
 
 

@@ -34,7 +34,6 @@ def test_the_system_draws_references_evenly() -> None:
     assert DRAWS - len(set(drawn)) <= REPEATS_MAX
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(("seconds", "lines"), [(0, 0), (4, 0), (6, 1), (-6, 1)])
 async def test_a_machine_more_than_five_seconds_off_says_so_once(seconds: int, lines: int) -> None:
     async def ask() -> datetime:

@@ -6,7 +6,6 @@ import pytest
 
 from payagg.application import deadline
 
-pytestmark = pytest.mark.anyio
 MOST = 99.0
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from payagg_testing.builders import NOW, a_choice, a_gateway, the_built_in
+from payagg_testing.builders import LIVE, NOW, SANDBOX, TICK, a_choice, a_gateway, the_built_in
 
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import (
@@ -21,7 +21,6 @@ from payagg.domain.gateway import (
 from payagg.domain.values import Environment
 from tests.support.refusals import refusal_of
 
-TICK = timedelta(microseconds=1)
 HALF_HOUR = timedelta(minutes=30)
 NOT_ACTIVE = (GatewayStatus.DRAINING, GatewayStatus.DISABLED)
 
@@ -107,7 +106,6 @@ def test_the_simulator_serves_sandbox_alone() -> None:
     assert not simulator_allowed(Environment.LIVE)
 
 
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 OLD, NEW = {"liveWebhookSecret": "old"}, {"liveWebhookSecret": "new"}
 
 

@@ -111,11 +111,6 @@ def test_the_pairs_for_the_database_leave_out_staying_put() -> None:
     assert PAYMENT.pairs() == sorted(moves)
 
 
-def test_the_diagram_shows_each_move_the_start_and_the_ends() -> None:
-    lines = [line.strip() for line in API_KEY.as_mermaid().splitlines()]
-    assert lines == ["stateDiagram-v2", "[*] --> ACTIVE", "ACTIVE --> REVOKED: REVOKE", "REVOKED --> [*]"]
-
-
 @pytest.mark.rule("keys.5")
 @pytest.mark.parametrize(("current", "wanted"), list(itertools.product(KycStatus, KycStatus)))
 def test_an_operator_moves_kyc_only_along_the_machine(current: KycStatus, wanted: KycStatus) -> None:

@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing import strategies
-from payagg_testing.builders import NOW, a_payment, an_expired_payment
+from payagg_testing.builders import HOUR, NOW, TICK, a_payment, an_expired_payment
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import PAYMENT, Payment, Status, Trigger, parse_metadata
 from tests.support.refusals import refusal_of
 
-TICK = timedelta(microseconds=1)
-HOUR = timedelta(hours=1)
 OPEN = (Status.INITIATED, Status.PENDING)
 FINAL = (Status.SUCCESS, Status.FAILED, Status.REVERSED)
 IDENTITY = (

@@ -5,12 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from payagg_testing.builders import MINUTE, SECOND
 
 from payagg.domain.rate_limit import MARKS_MAX, HitWindow, RateLimit, TokenBucket
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
 
 
 @pytest.mark.rule("limits.28")

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, a_payment, a_report, an_attempt
+from payagg_testing.builders import HOUR, NOW, REFERENCE, a_payment, a_report, an_attempt
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState, HandOff, HandOffKind, provider_reference
@@ -13,7 +13,6 @@ from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
 
-HOUR = timedelta(hours=1)
 SUCCEEDED, FAILED, REVERSED = Outcome.SUCCEEDED, Outcome.FAILED, Outcome.REVERSED
 
 

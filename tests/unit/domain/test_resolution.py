@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, a_payment
+from payagg_testing.builders import NOW, REFERENCE, SECOND, a_payment
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.errors import ErrorCode
@@ -12,7 +12,6 @@ from payagg.domain.payment import OUTCOMES, Payment, Status, Trigger
 from payagg.domain.resolution import CONFIRM_WITHIN, Resolution, ask, check_outcome, confirm, is_resolvable
 from tests.support.refusals import refusal_of
 
-SECOND = timedelta(seconds=1)
 PENDING = a_payment(Status.PENDING)
 END = PENDING.expires_at
 FACT = Anomaly("anm_1", REFERENCE, AnomalyKind.NO_EVIDENCE, "reconciler", {}, NOW)

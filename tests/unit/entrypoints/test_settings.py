@@ -13,7 +13,7 @@ from payagg.adapters.security import AesVault, Tokens
 from payagg.entrypoints.bootstrap import check_for_serving
 from payagg.entrypoints.dev.secrets import with_dev_secrets
 from payagg.entrypoints.settings import SettingsError, read_settings
-from tests.unit.adapters.test_security_tokens import ED, RSA, SECRET, pem, public_pem
+from tests.unit.adapters.test_security import ED, RSA, SECRET, pem, public_pem
 
 ENTROPY = SeededEntropy()
 KEY = "k1:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="

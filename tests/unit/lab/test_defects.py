@@ -1,20 +1,17 @@
-"""The table of defects fits the product, detectors notice what is broken, and the harness passes what is not."""
+"""The table of defects fits the product, and detectors notice what is broken."""
 
 import ast
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from payagg_testing.conformance.run import MACHINES, Effort, run_machine
+from payagg_testing.conformance.run import MACHINES
 
 import payagg
-from lab.defects.detect import product
-from lab.defects.run import DEFECTS, Defect, EditDoesNotFit, main
+from lab.defects.run import DEFECTS, main
 from tests.support.machine import ROOT
-from tests.support.rounds import scaled
 
 SOURCE = Path(payagg.__file__).parent
-BRIEF = Effort(histories=scaled(8), actions=20)
 
 
 def named_in(file: Path) -> set[str]:
@@ -33,11 +30,6 @@ def test_every_edit_fits_the_product() -> None:
                 else []
             )
             assert [one for one in modules if one and find_spec(one) is None] == [], defect.name
-
-
-def test_an_edit_that_does_not_fit_is_an_error() -> None:
-    with pytest.raises(EditDoesNotFit):
-        Defect("none", {"domain/payment.py": ["no such text", ""]}, {}).planted(SOURCE)
 
 
 def test_every_defect_names_a_detector_and_tests_that_exist() -> None:
@@ -59,11 +51,3 @@ def test_every_defect_names_a_detector_and_tests_that_exist() -> None:
 def test_a_broken_product_is_noticed(detector: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", name, "--detector", detector]) == 0, capsys.readouterr().out
     assert "defects: 1 of 1 hold" in capsys.readouterr().out
-
-
-def test_the_harness_passes_a_good_service() -> None:
-    with product() as target:
-        for machine in MACHINES:
-            verdict = run_machine(machine, target, BRIEF)
-            assert (verdict.violation, verdict.skipped) == (None, None), machine
-            assert verdict.requests > 50, machine

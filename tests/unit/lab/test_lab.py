@@ -6,16 +6,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from lab.__main__ import PARTS, Part, main
+from lab.__main__ import PARTS, Part
 from lab.kit import figures
-from lab.kit.figures import RunSummary
 from tests.support.machine import ROOT
-
-
-def test_without_a_name_every_part_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [part.name for part in PARTS]
-    assert main(["nothing"]) == 2
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
@@ -36,7 +29,3 @@ def test_every_figure_is_of_a_part_and_told_in_words() -> None:
     assert {name.split()[0] for name in figures.figures()} <= {part.name for part in PARTS}
     assert {name.split()[0] for name in figures.WORDS} <= {part.name for part in PARTS}
     assert figures.page().count("\n| ") >= len(figures.figures())
-
-
-def test_a_run_that_tried_nothing_does_not_hold() -> None:
-    assert RunSummary("crashes", ["--only", "nothing"]).end(whole=False) == 1

@@ -1,16 +1,13 @@
 """The simulation: nothing breaks in a hundred histories; a seed is one history. lab/defects shows what it notices."""
 
-import asyncio
 import os
 import subprocess
 import sys
 from itertools import chain
 
 import pytest
-from payagg_testing.clocks import Chance
 
 from lab.simulation.run import COVERAGE_GOALS, SearchResult, never, search
-from lab.simulation.world import VirtualLoop
 from tests.support.machine import ROOT
 
 SOURCE = ROOT / "src"
@@ -46,29 +43,3 @@ def test_one_seed_is_one_history_in_every_process() -> None:
     first, second = digests(sys.executable, "1"), digests(sys.executable, "2")
     assert first == second
     assert len(set(first.split())) == 10, "different seeds are different histories"
-
-
-def test_nothing_is_waited_for_and_ready_tasks_run_in_a_drawn_order() -> None:
-    async def order() -> tuple[list[int], float]:
-        came: list[int] = []
-
-        async def come(number: int) -> None:
-            await asyncio.sleep(0)
-            came.append(number)
-
-        await asyncio.gather(*(come(number) for number in range(8)))
-        await asyncio.sleep(86_400 * 365)
-        return came, asyncio.get_running_loop().time()
-
-    def run(seed: int) -> tuple[list[int], float]:
-        loop = VirtualLoop(Chance(seed))
-        try:
-            return loop.run_until_complete(order())
-        finally:
-            loop.close()
-
-    runs = [run(seed) for seed in (1, 1, 2, 3)]
-    assert runs[0] == runs[1]
-    assert {tuple(sorted(came)) for came, _ in runs} == {tuple(range(8))}
-    assert len({tuple(came) for came, _ in runs}) == 3
-    assert [seconds for _, seconds in runs] == pytest.approx([86_400 * 365] * 4)

@@ -14,17 +14,13 @@ from zipfile import ZipFile
 import pytest
 import yaml
 
-from payagg.domain.anomaly import AnomalyKind, severity_of
 from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
-from payagg.entrypoints.http.docs.markdown import anchor
-from payagg.entrypoints.http.docs.pages import written_pages
 from payagg.entrypoints.settings import read_settings, variables
 from tests.support.machine import ROOT, program
 
 DEPLOY = ROOT / "deploy"
 MONITORING = DEPLOY / "monitoring"
-RUNBOOK = ROOT / "docs" / "operating" / "runbook.md"
 UNITS = sorted(path for path in (DEPLOY / "systemd").iterdir() if path.is_file())
 DROP_IN = DEPLOY / "systemd" / "payagg-.service.d" / "cell.conf"
 BASE = DEPLOY / "kubernetes"
@@ -143,13 +139,6 @@ def test_the_image_is_built_from_what_the_build_is_given(tmp_path: Path) -> None
     assert (refused.returncode, refused.stderr) == (1, f"payagg: {said}\n")
 
 
-def test_each_base_image_can_be_named_by_its_digest() -> None:
-    froms = re.findall(r"^FROM (\S+)", CONTAINERFILE, re.MULTILINE)
-    images = {service["image"] for service in composed().values()} - {"payagg"}
-    assert set(froms) == {"${BASE}"}
-    assert {re.fullmatch(r"\$\{POSTGRES_IMAGE:-.+\}", image) is not None for image in images} == {True}
-
-
 def test_every_service_has_a_read_only_root_and_ours_have_no_capability() -> None:
     [compose] = loaded(DEPLOY / "compose.yaml")
     for service in compose["services"].values():
@@ -200,15 +189,6 @@ def policy() -> dict[str, Any]:
     assert policy["spec"]["podSelector"]["matchLabels"].items() <= base["labels"][0]["pairs"].items()
     spec: dict[str, Any] = policy["spec"]
     return spec
-
-
-def test_pods_are_reached_by_the_ingress_controller_and_prometheus_alone() -> None:
-    spec = policy()
-    assert spec["policyTypes"] == ["Ingress", "Egress"]
-    [rule] = spec["ingress"]
-    assert rule["ports"] == [{"protocol": "TCP", "port": 8000}]
-    names = [one["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for one in rule["from"]]
-    assert names == ["ingress-nginx", "monitoring"]
 
 
 def test_pods_reach_no_private_address_but_the_database() -> None:
@@ -285,25 +265,6 @@ def test_alerts_and_the_dashboard_ask_for_metrics_that_there_are() -> None:
         "payagg_idempotency_mismatches_total",
         "payagg_test_deliveries_total",
     }
-
-
-def test_the_runbook_says_what_to_do_about_each_kind_of_anomaly_by_severity() -> None:
-    severity, found = "", {}
-    for first in re.findall(r"^\| (\*\*[A-Z_]+\*\*|`[A-Z_]+`(?:, `[A-Z_]+`)*) \|", RUNBOOK.read_text(), re.M):
-        if first.startswith("**"):
-            severity = first.strip("*")
-        found.update(dict.fromkeys(re.findall("[A-Z_]+", first) if first.startswith("`") else (), severity))
-    assert found == {kind.value: severity_of(kind).value for kind in AnomalyKind}
-
-
-def test_every_alert_has_its_entry_in_the_runbook_and_the_reverse() -> None:
-    entries = re.findall(r"^## (Payagg\w+)$", RUNBOOK.read_text(encoding="utf-8"), re.MULTILINE)
-    assert entries == list(alerts())
-    page = f"docs/{next(one.slug for one in written_pages() if one.file == 'operating/runbook.md')}"
-    for name, rule in alerts().items():
-        where = f"{page}#{anchor(name)}"
-        assert rule["annotations"]["runbook_url"] == "{{ $externalLabels.payagg_url }}/" + where
-        assert rule["labels"]["severity"] in ("critical", "warning", "info")
 
 
 def test_every_alert_is_tried_by_promprogram(tmp_path: Path) -> None:

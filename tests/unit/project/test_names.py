@@ -1,9 +1,7 @@
 """Names and words of the source: CONTRIBUTING's style, as far as a machine can tell."""
 
 import ast
-import io
 import re
-import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -14,8 +12,6 @@ IRREGULAR = re.compile(
     "left|made|meant|met|paid|seen|sent|shown|sold|spoken|thought|thrown|told|torn|won|written"
 )
 VERBS = frozenset({"embed", "feed", "need", "proceed", "seed"})
-# What no program does. A person may know; write what a part has, gets or is given.
-WORDS = re.compile(r"\b(knows|hears?|heard|believes?)\b", re.IGNORECASE)
 LONGEST = 80  # characters of a test's name
 
 
@@ -44,13 +40,3 @@ def test_no_function_is_named_by_a_participle_alone() -> None:
 def test_the_name_of_a_test_is_a_sentence_of_at_most_80_characters() -> None:
     found = [f"{file}: {node.name}" for file, node in _functions("tests") if len(node.name) > LONGEST]
     assert [one for one in found if ": test_" in one] == []
-
-
-def test_no_comment_says_that_a_program_knows_hears_or_believes() -> None:
-    found = []
-    for file in sorted((ROOT / "src").rglob("*.py")):
-        for token in tokenize.generate_tokens(io.StringIO(file.read_text(encoding="utf-8")).readline):
-            is_text = token.type == tokenize.COMMENT or token.string.startswith('"""')
-            if is_text and WORDS.search(token.string):
-                found.append(f"{file.relative_to(ROOT)}:{token.start[0]}: {token.string}")
-    assert found == []

@@ -1,11 +1,7 @@
 """What README, CONTRIBUTING and docs/ say: paths, links, commands, settings, tests and events are those there are."""
 
-import argparse
 import os
 import re
-import shutil
-import subprocess
-from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -13,9 +9,6 @@ from pathlib import Path
 import pytest
 
 from payagg.domain.simulator import TEST_CARDS
-from payagg.domain.webhook import TEST_EVENT, EventType
-from payagg.entrypoints.cli.arguments import parser as the_parser
-from payagg.entrypoints.cli.commands import COMMANDS
 from payagg.entrypoints.settings import read_settings, variables
 from tests.support.machine import ROOT
 
@@ -86,66 +79,6 @@ def test_every_relative_link_leads_somewhere(document: Path) -> None:
             assert anchor in anchors, link
 
 
-def test_what_names_a_record_of_a_decision_finds_it() -> None:
-    files = [path for folder in ("src", "tests", "tools", "lab") for path in (ROOT / folder).rglob("*.py")]
-    named = {
-        name
-        for path in [*files, ROOT / "pyproject.toml", ROOT / "Makefile"]
-        if "node_modules" not in path.parts
-        for name in re.findall(r"docs/(decisions/[\w-]+\.md)", path.read_text(encoding="utf-8"))
-    }
-    assert named - there() == set()
-
-
-def command_rows() -> list[str]:
-    text = (ROOT / "docs" / "operating" / "commands.md").read_text(encoding="utf-8")
-    return [re.split(r"(?<!\\)\|", line)[1].strip() for line in text.splitlines() if line.startswith("| `")]
-
-
-def commands(parser: argparse.ArgumentParser, name: str = "payagg") -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not groups:
-        yield name, parser
-    for group in groups:
-        for word, inner in group.choices.items():
-            yield from commands(inner, f"{name} {word}")
-
-
-def signature(parser: argparse.ArgumentParser) -> tuple[set[str], int]:
-    """Its options and the number of its plain arguments."""
-    options = {option for action in parser._actions for option in action.option_strings} - {"-h", "--help"}
-    return options, sum(not action.option_strings for action in parser._actions)
-
-
-def test_the_commands_table_is_what_the_program_takes() -> None:
-    documented = []
-    for command in command_rows():
-        text = command.strip("`")
-        words = re.split(r" (?=\[|--|[A-Z])", text, maxsplit=1)
-        arguments = re.findall(r"(?:^| )([A-Z]+)(?= |$)", re.sub(r"--[a-z-]+ \S+", "", text.removeprefix(words[0])))
-        documented.append((words[0], (set(re.findall(r"--[a-z-]+", text)), len(arguments))))
-    taken = {name: signature(parser) for name, parser in commands(the_parser())}
-    assert len(documented) == len(taken)
-    assert dict(documented) == taken
-    assert {name.split()[1] for name in taken} == set(COMMANDS)
-
-
-def test_the_defaults_of_commands_are_those_of_the_program() -> None:
-    defaults = {
-        (name, option, str(action.default))
-        for name, parser in commands(the_parser())
-        for action in parser._actions
-        for option in action.option_strings
-        if action.default not in (None, False, argparse.SUPPRESS)
-    }
-    shown = {
-        (re.split(r" (?=\[|--)", command.strip("`"))[0], option, value)
-        for command in command_rows()
-        for option, value in re.findall(r"\[(--[a-z-]+) ([0-9][^\]]*)\]", command)
-    }
-    assert shown == defaults
-
-
 def test_every_setting_has_the_default_that_is_documented() -> None:
     unset = read_settings({})
     for name, one in variables().items():
@@ -158,39 +91,11 @@ def test_every_setting_has_the_default_that_is_documented() -> None:
             assert getattr(unset, one.name) in (None, ()), name
 
 
-def test_the_merchants_document_lists_every_event() -> None:
-    text = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^## (\S+)$", text, re.MULTILINE)
-    assert listed == [*(kind.value for kind in EventType), TEST_EVENT]
-
-
 def test_the_guide_lists_every_test_card() -> None:
     text = (ROOT / "docs" / "guide" / "testing.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| `([0-9 ]+)` \|", text, re.MULTILINE)
     assert [number.replace(" ", "") for number in shown] == list(TEST_CARDS)
 
 
-def test_the_call_of_the_readme_is_that_of_the_quick_start_which_is_run() -> None:
-    guide = (ROOT / "docs" / "guide" / "quick-start.md").read_text(encoding="utf-8")
-    listings = re.findall(r"^```(?:bash|json)\n(.+?)^```$", README, re.DOTALL | re.MULTILINE)
-    assert len(listings) == 2
-    assert [listing for listing in listings if listing.strip() not in guide] == []
-
-
 def test_the_readme_has_at_most_600_words() -> None:
     assert len(README.split()) <= 600
-
-
-def made(*arguments: str) -> str:
-    make = shutil.which("make")
-    assert make is not None
-    return subprocess.run([make, *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-
-def test_make_alone_lists_its_targets_in_groups() -> None:
-    groups = re.findall(r"^[A-Z]\w+$", made(), re.MULTILINE)
-    assert groups == ["Use", "Check", "Prove", "Measure", "Package"]
-
-
-def test_the_wheel_is_built_from_the_build_lock_alone() -> None:
-    assert set(re.findall(r"requirements-\w+\.lock", made("--dry-run", "wheel"))) == {"requirements-build.lock"}

@@ -31,19 +31,3 @@ def test_the_command_tells_each_case(capsys: pytest.CaptureFixture[str]) -> None
         main(["receiver", "--url", url, "--secret", SECRET, "--count-url", url])
     assert ended.value.code == 0
     assert "ok      a stranger's signature" in capsys.readouterr().out
-
-
-def test_the_command_names_what_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
-    broken = next(one for one in BROKEN_RECEIVERS if one.__name__ == "ForgetsTheTime")
-    with receiving(broken()) as url, pytest.raises(SystemExit) as ended:
-        main(["receiver", "--url", url, "--secret", SECRET])
-    assert ended.value.code == 1
-    told = capsys.readouterr().out
-    assert "BROKEN  a timestamp an hour old: it was answered with 204, as if it were ours" in told
-
-
-def test_nobody_there_is_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["receiver", "--url", "http://127.0.0.1:9/hooks", "--secret", SECRET])
-    assert ended.value.code == 2
-    assert "payagg-testing: " in capsys.readouterr().err

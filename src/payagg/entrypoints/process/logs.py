@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TextIO
 
@@ -20,6 +19,7 @@ from payagg.entrypoints.process.log_writer import LogWriter
 REQUEST = "request"  # the event of the line that each request writes
 # What such a line holds of closed sets and of forms of ours, in which nothing needs to be hidden.
 _PLAIN = frozenset({"method", "route", "reference", "realm", "object"})
+_stamped = structlog.processors.TimeStamper("iso")
 _ID = re.compile(r"(?:key_)?[0-9a-f]{20,64}")  # of ours: too long for a card number
 # Keys, signing secrets and tokens by their form; 13 to 19 digits, spaced or not, may be a card number.
 _HIDE = re.compile(
@@ -55,7 +55,7 @@ class RequestLines(LogWriter):
             for name, value in fields.items()
             if type(value) is str and name not in _PLAIN and not _ID.fullmatch(value)
         }
-        self.msg(_json({**fields, **hidden, "event": REQUEST, "level": "info", "timestamp": datetime.now(UTC)}))
+        self.msg(_json(_stamped(None, "info", {**fields, **hidden, "event": REQUEST, "level": "info"})))
 
 
 def configure_logs(
@@ -71,7 +71,7 @@ def configure_logs(
         structlog.stdlib.add_log_level,
         structlog.processors.format_exc_info,
         _scrub,
-        structlog.processors.TimeStamper("iso"),
+        _stamped,
     ]
     structlog.configure(
         processors=[*shared, renderer],

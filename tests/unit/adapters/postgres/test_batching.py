@@ -9,8 +9,6 @@ from payagg.adapters.postgres.fast_path.batching import Batch
 from payagg.application import deadline
 from payagg.application.ports.outside import Unavailable
 
-pytestmark = pytest.mark.anyio
-
 
 class Work:
     """Records each run, and holds it until the test lets it go on."""

@@ -10,7 +10,6 @@ from payagg.adapters.postgres import primary
 from payagg.adapters.postgres.connections import conninfo, each_host
 from payagg.adapters.postgres.primary import PrimaryConnection, Timelines, newest_primary
 
-pytestmark = pytest.mark.anyio
 CLUSTER = 7
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 import trustme
-from payagg_testing.builders import a_payment
+from payagg_testing.builders import LIVE, SANDBOX, a_payment
 
 from payagg.adapters.providers import transport
 from payagg.adapters.providers.amounts import kobo_of, naira_text
@@ -26,12 +26,45 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 from tests.support.refusals import refusal_of
-from tests.unit.adapters.providers.bodies import REFERENCE, payaza, paystack
 
+REFERENCE = "PAY-20250101-AAAAAA"
 PROVIDERS = providers_of(allow_loopback=False)
 A, B = PROVIDERS["provider_a"], PROVIDERS["provider_b"]
 PAYMENT = a_payment(reference=REFERENCE, amount=150_000)
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
+
+
+def paystack(status: str = "success", *, event: str = "charge.success", **data: Any) -> bytes:
+    facts = {
+        "id": 5_000_000_001,
+        "domain": "test",
+        "status": status,
+        "reference": REFERENCE,
+        "amount": 150_000,
+        "currency": "NGN",
+        "channel": "card",
+        "paid_at": "2025-01-01T10:00:00.000Z",
+        "metadata": "",
+        "fees": 2250,
+        "customer": {"email": "p@example.com"},
+    }
+    return json.dumps({"event": event, "data": facts | data}).encode()
+
+
+def payaza(**fields: str) -> bytes:
+    """Fields are raw JSON, so that a number keeps the very digits it is sent with."""
+    facts = {
+        "transaction_reference": '"P-C-20250101-AAAAAAAAAA"',
+        "merchant_reference": f'"{REFERENCE}"',
+        "transaction_status": '"Funds Received"',
+        "status": '"Completed"',
+        "amount_received": "1500.00",
+        "request_amount": "1500",
+        "amount_validation": '"EXACT"',
+        "transaction_fee": "0.00",
+        "currency_code": '"NGN"',
+        "channel": '"Card"',
+    }
+    return ("{" + ",".join(f'"{name}":{raw}' for name, raw in (facts | fields).items() if raw) + "}").encode()
 
 
 def read(provider: Any, body: bytes) -> ProviderReport:
@@ -352,7 +385,6 @@ def test_trap_20_no_text_of_a_provider_becomes_a_reason() -> None:
         assert report.reason in {"DECLINED", "INSUFFICIENT_FUNDS", "EXPIRED_CARD"}
 
 
-@pytest.mark.anyio
 async def test_a_tls_record_that_breaks_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     authority = trustme.CA()
     server_tls, client_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()

@@ -22,8 +22,6 @@ from payagg.domain.revocation import RevokedClaim
 from payagg.domain.values import Environment
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-
 
 class Claims:
     """Tokens that are their own claims."""
@@ -49,10 +47,9 @@ class AccessWorld:
             secret_hex="0" * 48, public_hex="0" * 32, now=START,
         )  # fmt: skip
         self.secret = parse_secret(secret)
-        async with self.store.begin() as tx:
-            await tx.businesses.add(self.business)
-            await tx.members.add("biz_1", "ada", Role.OWNER)
-            await tx.api_keys.add(self.key)
+        await self.store.transaction.businesses.add(self.business)
+        await self.store.transaction.members.add("biz_1", "ada", Role.OWNER)
+        await self.store.transaction.api_keys.add(self.key)
         await self.store.touch_key("key_1", START)
         return self
 
@@ -66,8 +63,7 @@ class AccessWorld:
         return await self.access.with_key(self.secret, self.work)
 
     async def revoke(self) -> None:
-        async with self.store.begin() as tx:
-            await tx.api_keys.save(self.key.revoke(START))
+        await self.store.transaction.api_keys.save(self.key.revoke(START))
 
 
 @pytest.fixture
@@ -206,8 +202,7 @@ async def test_a_revoked_token_lets_nobody_in_from_the_next_request_on(world: Ac
 async def test_a_revocation_is_audited_and_never_reaches_into_the_future(world: AccessWorld) -> None:
     use = TokenRevocations(world.store, world.clock, SystemEntropy("PAY"))
     await use.revoke(RevokedClaim.SUBJECT, "bo", START - timedelta(days=1), by=an_actor(ActorRealm.CLI))
-    async with world.store.begin() as tx:
-        [entry] = await tx.audit.list_entries(AuditFilter(), None, 10)
+    [entry] = await world.store.transaction.audit.list_entries(AuditFilter(), None, 10)
     assert (entry.action, entry.object_id, entry.object_kind) == ("token.revoke", "bo", "token")
     later = use.revoke(RevokedClaim.SUBJECT, "bo", START + timedelta(seconds=1), by=an_actor(ActorRealm.CLI))
     assert await refusal(later) is ErrorCode.VALIDATION_ERROR

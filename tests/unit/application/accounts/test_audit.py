@@ -27,7 +27,6 @@ from tests.support.audit_trail import entries, trail
 from tests.support.gateway_world import DRAIN, GatewayWorld
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
 MERCHANT = an_actor(ActorRealm.MERCHANT, "bo")
 
 

@@ -14,7 +14,6 @@ from payagg.domain.errors import ErrorCode
 from tests.support.audit_trail import trail
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
 PENDING, ACTIVE = KycStatus.PENDING, BusinessStatus.ACTIVE
 
 

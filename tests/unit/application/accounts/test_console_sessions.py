@@ -9,7 +9,6 @@ from payagg.adapters.memory import MemoryStore
 from payagg.application.accounts.console_sessions import ConsoleSessions, digest
 from payagg.domain.audit import ActorRealm
 
-pytestmark = pytest.mark.anyio
 IDLE = timedelta(minutes=30)
 SECOND = timedelta(seconds=1)
 MERCHANT = ActorRealm.MERCHANT

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import msgspec
 import pytest
-from payagg_testing.builders import AN_ADMIN, NOW, a_report, an_event
+from payagg_testing.builders import AN_ADMIN, DAY, NOW, a_report, an_event
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.logos import ObjectLogos
@@ -28,8 +28,6 @@ from tests.support.refusals import refused_with
 
 parquet = pytest.importorskip("payagg.adapters.parquet")
 pytest.importorskip("pyarrow")
-pytestmark = pytest.mark.anyio
-DAY = timedelta(days=1)
 TODAY = date(2025, 2, 3)
 FIRST = "PAY-20250131"
 
@@ -222,8 +220,7 @@ async def test_a_payment_that_changed_since_it_was_written_stays_and_is_written_
     await world.archive(remove=False)
     [call] = [one for one in world.store.state.calls.values() if one.reference == named("000002")]
     world.store.state.calls["pcl_late"] = replace(call, id="pcl_late", at=NOW + DAY)
-    async with world.store.begin() as tx:
-        await tx.webhook_events.emit(an_event(reference=named("000003")), [])
+    await world.store.transaction.webhook_events.emit(an_event(reference=named("000003")), [])
     [day] = await world.archive()
     # What changed is written again at once, what is kept by its event waits for the event's end.
     assert (day.removed, day.left, day.written) == (2, 2, 1)
@@ -298,8 +295,7 @@ async def _paid(world: ArchiveWorld) -> Payment:
     payment = await with_history(world.store, named("000001"), Trigger.PROCESS)
     await _told(world, payment, Outcome.SUCCEEDED)
     world.store.state.events.clear()  # their thirty days
-    async with world.store.begin() as tx:
-        await tx.attempts.end_checks(payment.reference)  # the half year in which it is asked about
+    await world.store.transaction.attempts.end_checks(payment.reference)  # the half year in which it is asked about
     return payment
 
 
@@ -310,8 +306,7 @@ async def _told(world: ArchiveWorld, payment: Payment, outcome: Outcome, behind:
 
 
 async def _histories(world: ArchiveWorld) -> dict[str, Any]:
-    async with world.store.begin() as tx:
-        return await tx.archive.histories(sorted(world.store.state.payments))
+    return await world.store.transaction.archive.histories(sorted(world.store.state.payments))
 
 
 async def _folders(world: ArchiveWorld) -> set[str]:

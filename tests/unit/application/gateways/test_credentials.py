@@ -18,10 +18,18 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import OVERLAP, PROVES_FOR
 from payagg.domain.values import Environment
 from tests.support.gateway_world import TICK, GatewayWorld
+from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-
+A, B = "gw_provider_a", "gw_provider_b"
 NEW_KEY = ("second", b"2" * 32)
+
+
+@pytest.fixture
+async def world() -> GatewayWorld:
+    """With both providers, their gateways A and B."""
+    world = GatewayWorld(providers=providers_of(allow_loopback=False))
+    await world.seeded("provider_a", "provider_b")
+    return world
 
 
 async def opened(world: GatewayWorld, gateway_id: str) -> Mapping[str, str]:
@@ -35,9 +43,8 @@ async def set_credentials(world: GatewayWorld, gateway_id: str, **credentials: s
 
 @pytest.mark.rule("gateways.11")
 @pytest.mark.rule("gateways.12")
-async def test_credentials_replace_the_previous_ones_and_open_for_their_gateway_alone(
-    world: GatewayWorld,
-) -> None:
+async def test_credentials_replace_the_previous_ones_and_open_for_their_gateway_alone() -> None:
+    world = GatewayWorld()
     ids = await world.seeded("acme", "other")
     assert not (await world.gateways.detail(ids["acme"])).has_credentials
     await set_credentials(world, ids["acme"], first="one", second="two")
@@ -55,16 +62,14 @@ async def test_credentials_replace_the_previous_ones_and_open_for_their_gateway_
     assert await opened(world, ids["other"]) == {}
 
 
-async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing() -> None:
-    world = with_providers()
-    gateway = (await world.seeded("provider_a"))["provider_a"]
-    await set_credentials(world, gateway, kept="yes")
+async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(world: GatewayWorld) -> None:
+    await set_credentials(world, A, kept="yes")
     for name, value in (("liveSecretKey", "sk_test_" + "0" * 40), ("sandboxSecretKey", "sk_live_" + "0" * 40)):
         with pytest.raises(Refusal) as refused:
-            await set_credentials(world, gateway, **{name: value})
+            await set_credentials(world, A, **{name: value})
         assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, f"credentials.{name}")
         assert value not in refused.value.message
-    assert await opened(world, gateway) == {"kept": "yes"}
+    assert await opened(world, A) == {"kept": "yes"}
 
 
 def stored_credentials(world: GatewayWorld, gateway_id: str) -> bytes | None:
@@ -79,13 +84,16 @@ async def deleted(world: GatewayWorld, gateway_id: str) -> None:
     await world.gateways.delete(gateway_id, by=AN_ADMIN)
 
 
-async def test_a_deleted_gateway_keeps_its_credentials_while_an_attempt_is_open(world: GatewayWorld) -> None:
+async def test_a_deleted_gateway_keeps_its_credentials_while_an_attempt_is_open() -> None:
+    world = GatewayWorld()
     created = (await world.seeded("acme"))["acme"]
     await set_credentials(world, created, key="secret")
     attempt = an_attempt(gateway="acme", next_ask_at=NOW)
     async with world.store.begin() as tx:
         await tx.attempts.add(attempt)
-    await deleted(world, created)
+    await world.gateways.disable(created, by=AN_ADMIN)
+    world.clock.move(world.gateways.drain_window)
+    await world.gateways.delete(created, by=AN_ADMIN)
     assert await world.settling.wipe() == 0
     assert stored_credentials(world, created) is not None
     async with world.store.begin() as tx:
@@ -104,79 +112,63 @@ async def signing(world: GatewayWorld, gateway_id: str, environment: Environment
     return [secret for one in found for secret in one.values()]
 
 
-def with_providers() -> GatewayWorld:
-    return GatewayWorld(providers=providers_of(allow_loopback=False))
-
-
-async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_else() -> None:
-    world = with_providers()
-    gateway = (await world.seeded("provider_b"))["provider_b"]
-    await set_credentials(world, gateway, livePublicKey="PZ78-PKLIVE-1", liveSigningSecret="one")
-    await set_credentials(world, gateway, livePublicKey="PZ78-PKLIVE-2", liveSigningSecret="two")
-    assert await signing(world, gateway, Environment.LIVE) == ["two", "one"]
-    assert await signing(world, gateway, Environment.SANDBOX) == []
-    sealed = (await world.stored(gateway)).replaced_secrets or b""
-    kept = world.vault.open(sealed, f"{gateway}:replaced")
+async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_else(world: GatewayWorld) -> None:
+    await set_credentials(world, B, livePublicKey="PZ78-PKLIVE-1", liveSigningSecret="one")
+    await set_credentials(world, B, livePublicKey="PZ78-PKLIVE-2", liveSigningSecret="two")
+    assert await signing(world, B, Environment.LIVE) == ["two", "one"]
+    assert await signing(world, B, Environment.SANDBOX) == []
+    sealed = (await world.stored(B)).replaced_secrets or b""
+    kept = world.vault.open(sealed, f"{B}:replaced")
     assert b"one" in kept
     assert b"PKLIVE" not in kept  # what calls the provider is not kept, only what proves its events
     world.clock.move(OVERLAP - TICK)
-    assert await signing(world, gateway, Environment.LIVE) == ["two", "one"]
+    assert await signing(world, B, Environment.LIVE) == ["two", "one"]
     world.clock.move(TICK)
-    assert await signing(world, gateway, Environment.LIVE) == ["two"]
-    assert (await world.stored(gateway)).replaced_secrets is not None
+    assert await signing(world, B, Environment.LIVE) == ["two"]
+    assert (await world.stored(B)).replaced_secrets is not None
     assert await world.settling.wipe() == 1
-    assert (await world.stored(gateway)).replaced_secrets is None
-    assert (await world.stored(gateway)).has_credentials
+    assert (await world.stored(B)).replaced_secrets is None
+    assert (await world.stored(B)).has_credentials
 
 
-async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended() -> None:
-    world = with_providers()
-    gateway = (await world.seeded("provider_a"))["provider_a"]
-    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
+async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended(world: GatewayWorld) -> None:
+    await set_credentials(world, A, liveSecretKey="sk_live_1")
     for key in ("sk_live_1", "sk_live_2"):
-        await set_credentials(world, gateway, liveSecretKey=key, liveWebhookSecret="own")
-        assert await signing(world, gateway, Environment.LIVE) == ["own", "sk_live_1"]
+        await set_credentials(world, A, liveSecretKey=key, liveWebhookSecret="own")
+        assert await signing(world, A, Environment.LIVE) == ["own", "sk_live_1"]
     for _ in range(2):
-        await world.gateways.end_overlap(gateway, by=AN_ADMIN)
-        assert await signing(world, gateway, Environment.LIVE) == ["own"]
-    assert (await world.stored(gateway)).replaced_secrets is None
-    with pytest.raises(Refusal):
-        await world.gateways.end_overlap("gw_none", by=AN_ADMIN)
+        await world.gateways.end_overlap(A, by=AN_ADMIN)
+        assert await signing(world, A, Environment.LIVE) == ["own"]
+    assert (await world.stored(A)).replaced_secrets is None
+    assert (await refused_with(world.gateways.end_overlap("gw_none", by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
 
 
-async def test_an_environment_not_sent_again_is_named_and_its_events_are_proved() -> None:
-    world = with_providers()
-    gateway = (await world.seeded("provider_a"))["provider_a"]
-    await set_credentials(world, gateway, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
+async def test_an_environment_not_sent_again_is_named_and_its_events_are_proved(world: GatewayWorld) -> None:
+    await set_credentials(world, A, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
     command = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_1"})
-    assert (await world.gateways.set_credentials(gateway, command, by=AN_ADMIN)).removed == ["liveSecretKey", "note"]
-    assert await opened(world, gateway) == {"sandboxSecretKey": "sk_test_1"}
-    assert await signing(world, gateway, Environment.LIVE) == ["sk_live_1"]
-    assert await signing(world, gateway, Environment.SANDBOX) == ["sk_test_1"]
-    assert (await world.gateways.set_credentials(gateway, command, by=AN_ADMIN)).removed == []
+    assert (await world.gateways.set_credentials(A, command, by=AN_ADMIN)).removed == ["liveSecretKey", "note"]
+    assert await opened(world, A) == {"sandboxSecretKey": "sk_test_1"}
+    assert await signing(world, A, Environment.LIVE) == ["sk_live_1"]
+    assert await signing(world, A, Environment.SANDBOX) == ["sk_test_1"]
+    assert (await world.gateways.set_credentials(A, command, by=AN_ADMIN)).removed == []
 
 
-async def test_what_is_named_alone_changes_where_the_others_are_kept() -> None:
-    world = with_providers()
-    gateway = (await world.seeded("provider_a"))["provider_a"]
-    await set_credentials(world, gateway, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
+async def test_what_is_named_alone_changes_where_the_others_are_kept(world: GatewayWorld) -> None:
+    await set_credentials(world, A, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
     changed = UpdateCredentials(credentials={"liveWebhookSecret": "w", "note": "", "gone": ""}, keep_others=True)
-    assert (await world.gateways.set_credentials(gateway, changed, by=AN_ADMIN)).removed == ["note"]
-    assert await opened(world, gateway) == {
+    assert (await world.gateways.set_credentials(A, changed, by=AN_ADMIN)).removed == ["note"]
+    assert await opened(world, A) == {
         "sandboxSecretKey": "sk_test_1",
         "liveSecretKey": "sk_live_1",
         "liveWebhookSecret": "w",
     }
     # The whole is checked: both environments must not sign with one secret.
     shared = UpdateCredentials(credentials={"sandboxWebhookSecret": "w"}, keep_others=True)
-    with pytest.raises(Refusal) as refused:
-        await world.gateways.set_credentials(gateway, shared, by=AN_ADMIN)
-    assert refused.value.field == "credentials.liveWebhookSecret"
+    refused = await refused_with(world.gateways.set_credentials(A, shared, by=AN_ADMIN))
+    assert refused[1] == "credentials.liveWebhookSecret"
     names = ("sandboxSecretKey", "liveSecretKey", "liveWebhookSecret")
     everything = UpdateCredentials(credentials=dict.fromkeys(names, ""), keep_others=True)
-    with pytest.raises(Refusal) as refused:
-        await world.gateways.set_credentials(gateway, everything, by=AN_ADMIN)
-    assert refused.value.field == "credentials"
+    assert (await refused_with(world.gateways.set_credentials(A, everything, by=AN_ADMIN)))[1] == "credentials"
 
 
 def without_its_key(world: GatewayWorld) -> GatewayWorld:
@@ -185,43 +177,34 @@ def without_its_key(world: GatewayWorld) -> GatewayWorld:
     return GatewayWorld(world.store, world.clock, vault=AesVault((NEW_KEY,)), providers=world.providers)
 
 
-async def test_credentials_that_do_not_open_are_not_lost_by_a_change_of_one() -> None:
-    world = with_providers()
-    gateway = (await world.seeded("provider_a"))["provider_a"]
-    await set_credentials(world, gateway, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1")
+async def test_credentials_that_do_not_open_are_not_lost_by_a_change_of_one(world: GatewayWorld) -> None:
+    await set_credentials(world, A, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1")
     one = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_2"}, keep_others=True)
-    with pytest.raises(Refusal) as refused:
-        await without_its_key(world).gateways.set_credentials(gateway, one, by=AN_ADMIN)
-    assert (refused.value.code, refused.value.field) == (ErrorCode.VALIDATION_ERROR, "keepOthers")
-    assert await opened(world, gateway) == {"sandboxSecretKey": "sk_test_1", "liveSecretKey": "sk_live_1"}
+    refused = await refused_with(without_its_key(world).gateways.set_credentials(A, one, by=AN_ADMIN))
+    assert refused == (ErrorCode.VALIDATION_ERROR, "keepOthers")
+    assert await opened(world, A) == {"sandboxSecretKey": "sk_test_1", "liveSecretKey": "sk_live_1"}
 
 
-async def test_a_deleted_gateways_secrets_that_do_not_open_wait_for_their_key() -> None:
-    world = with_providers()
-    gateway = (await world.seeded("provider_a"))["provider_a"]
-    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
-    await deleted(world, gateway)
+async def test_a_deleted_gateways_secrets_that_do_not_open_wait_for_their_key(world: GatewayWorld) -> None:
+    await set_credentials(world, A, liveSecretKey="sk_live_1")
+    await deleted(world, A)
     assert await without_its_key(world).settling.wipe() == 0
     assert await world.settling.wipe() == 1
-    assert await signing(world, gateway, Environment.LIVE) == ["sk_live_1"]
+    assert await signing(world, A, Environment.LIVE) == ["sk_live_1"]
 
 
-async def test_secrets_that_never_open_again_go_once_they_would_prove_nothing() -> None:
-    world = with_providers()
-    gateway = (await world.seeded("provider_a"))["provider_a"]
-    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
-    await deleted(world, gateway)
+async def test_secrets_that_never_open_again_go_once_they_would_prove_nothing(world: GatewayWorld) -> None:
+    await set_credentials(world, A, liveSecretKey="sk_live_1")
+    await deleted(world, A)
     world.clock.move(PROVES_FOR)
     assert await without_its_key(world).settling.wipe() == 1
-    assert stored_credentials(world, gateway) is None
+    assert stored_credentials(world, A) is None
 
 
-async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotation() -> None:
-    world = with_providers()
-    gateway = (await world.seeded("provider_a"))["provider_a"]
-    await set_credentials(world, gateway, liveSecretKey="sk_live_1")
-    await set_credentials(world, gateway, liveSecretKey="sk_live_2")
+async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotation(world: GatewayWorld) -> None:
+    await set_credentials(world, A, liveSecretKey="sk_live_1")
+    await set_credentials(world, A, liveSecretKey="sk_live_2")
     only_new = without_its_key(world)
-    assert await signing(only_new, gateway, Environment.LIVE) == []
-    await set_credentials(only_new, gateway, liveSecretKey="sk_live_3")
-    assert await signing(only_new, gateway, Environment.LIVE) == ["sk_live_3"]
+    assert await signing(only_new, A, Environment.LIVE) == []
+    await set_credentials(only_new, A, liveSecretKey="sk_live_3")
+    assert await signing(only_new, A, Environment.LIVE) == ["sk_live_3"]

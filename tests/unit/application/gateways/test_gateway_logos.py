@@ -15,8 +15,6 @@ from tests.support.gateway_world import DRAIN, GatewayWorld, files_under
 from tests.support.images import HOSTILE, an_image
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-
 
 class LogoFiles(ObjectLogos):
     """Files that stop working at a chosen call, as a process does that dies there."""

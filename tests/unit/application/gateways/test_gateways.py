@@ -20,8 +20,6 @@ from tests.support.gateway_world import DRAIN, ODD_NAMES, SEARCHES, TICK, Gatewa
 from tests.support.images import an_image
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-
 LOOKS = {spec.slug: spec.branding for spec in PROVIDERS}
 IN_USE, INVALID = (ErrorCode.GATEWAY_SLUG_EXISTS, "slug"), ErrorCode.VALIDATION_ERROR
 

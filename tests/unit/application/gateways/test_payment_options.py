@@ -1,9 +1,7 @@
 """What a payer sees of a payment and may choose, on the memory store."""
 
-from datetime import timedelta
-
 import pytest
-from payagg_testing.builders import AN_ADMIN, a_business, a_choice
+from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, SECOND, a_business, a_choice
 from payagg_testing.clocks import START
 
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
@@ -15,13 +13,9 @@ from payagg.domain.gateway import UnavailableReason
 from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import Outcome
-from payagg.domain.values import Environment
 from tests.support.memory_shop import SHOP, SLUGS, MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
-HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 GOOD_CARD, UNKNOWN = "4242 4242 4242 4242", "PAY-20250131-000000"
 
 
@@ -62,9 +56,8 @@ async def test_nobody_pays_for_an_unknown_reference(shop: MemoryShop) -> None:
 async def test_options_say_why_they_cannot_be_chosen(shop: MemoryShop) -> None:
     reference = await shop.initiated()
     await shop.change("provider_b", credentials=None)
-    async with shop.store.begin() as tx:
-        await tx.health.save(Health("provider_a", SANDBOX, 5, START + SECOND, SECOND))
-        await tx.health.save(Health("provider_b", LIVE, 5, START + SECOND, SECOND))
+    await shop.store.transaction.health.save(Health("provider_a", SANDBOX, 5, START + SECOND, SECOND))
+    await shop.store.transaction.health.save(Health("provider_b", LIVE, 5, START + SECOND, SECOND))
     listed = (await shop.checkout.options(reference)).gateways
     assert [(one.slug, one.available, one.unavailable_reason) for one in listed] == [
         ("builtin", False, UnavailableReason.NOT_CONFIGURED),
@@ -76,8 +69,7 @@ async def test_options_say_why_they_cannot_be_chosen(shop: MemoryShop) -> None:
     assert [one.available for one in (await shop.checkout.options(reference)).gateways] == [False, True, False, True]
     offered = (await shop.checkout.page(reference)).options
     assert [one.slug for one in offered] == ["provider_a", "sandbox", "provider_b"]
-    async with shop.store.begin() as tx:
-        await tx.businesses.save(a_business(SHOP, status=BusinessStatus.SUSPENDED))
+    await shop.store.transaction.businesses.save(a_business(SHOP, status=BusinessStatus.SUSPENDED))
     listed = (await shop.checkout.options(reference)).gateways
     assert {(one.available, one.unavailable_reason) for one in listed} == {(False, UnavailableReason.DISABLED)}
 
@@ -87,9 +79,8 @@ async def test_options_are_the_businesss_own(shop: MemoryShop) -> None:
     a, b = await shop.gateway("provider_a"), await shop.gateway("provider_b")
     assert a is not None
     assert b is not None
-    async with shop.store.begin() as tx:
-        await tx.gateway_choices.save(a_choice(a, SHOP, is_enabled=False))
-        await tx.gateway_choices.save(a_choice(b, SHOP, is_default=True, display_name="Cards"))
+    await shop.store.transaction.gateway_choices.save(a_choice(a, SHOP, is_enabled=False))
+    await shop.store.transaction.gateway_choices.save(a_choice(b, SHOP, is_default=True, display_name="Cards"))
     listed = (await shop.checkout.options(reference)).gateways
     assert [(one.slug, one.name, one.is_default) for one in listed] == [
         ("builtin", "Builtin", False),
@@ -102,8 +93,7 @@ async def test_options_are_the_businesss_own(shop: MemoryShop) -> None:
     shop.says(Outcome.SUCCEEDED)
     await shop.verification.verify(reference)
     assert (await shop.checkout.page(reference)).method == "Cards"
-    async with shop.store.begin() as tx:
-        await tx.gateways.save(b.disable(START).as_of(START + HOUR).delete(START + HOUR))
+    await shop.store.transaction.gateways.save(b.disable(START).as_of(START + HOUR).delete(START + HOUR))
     assert (await shop.checkout.page(reference)).method == "provider_b"
 
 
@@ -112,11 +102,10 @@ async def test_a_gateway_is_found_by_its_slug_whichever_stands_before_it(shop: M
     await shop.change(off, display_order=0)
     await shop.change(on, display_order=9)
     gateways = [await shop.gateway(slug) for slug in (off, on)]
-    async with shop.store.begin() as tx:
-        for gateway, is_enabled in zip(gateways, (False, True), strict=True):
-            assert gateway is not None
-            choice = a_choice(gateway, SHOP, is_enabled=is_enabled, display_name=f"Our {gateway.slug}")
-            await tx.gateway_choices.save(choice)
+    for gateway, is_enabled in zip(gateways, (False, True), strict=True):
+        assert gateway is not None
+        choice = a_choice(gateway, SHOP, is_enabled=is_enabled, display_name=f"Our {gateway.slug}")
+        await shop.store.transaction.gateway_choices.save(choice)
     assert await refused_with(shop.initiated(gateway=off)) == (ErrorCode.GATEWAY_DISABLED, "gateway")
     reference = await shop.initiated(gateway=on)
     assert await refused_with(shop.process(reference, off)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
@@ -146,14 +135,3 @@ async def test_sandbox_alone_prefers_the_simulator_and_a_test_payment_nothing_el
     assert (await shop.process(test, None, GOOD_CARD)).handoff is HandOffKind.SIMULATOR
     await shop.verification.verify(test)
     assert (await shop.checkout.page(test)).method == "Sandbox simulator"
-
-
-@pytest.mark.rule("payments.27")
-async def test_a_suspended_business_lists_everything_and_takes_nothing(shop: MemoryShop) -> None:
-    reference, handed = await shop.initiated(), await shop.handed_over()
-    async with shop.store.begin() as tx:
-        await tx.businesses.save(a_business(SHOP, status=BusinessStatus.SUSPENDED))
-    listed = (await shop.checkout.options(reference)).gateways
-    assert {(one.available, one.unavailable_reason) for one in listed} == {(False, UnavailableReason.DISABLED)}
-    for open_link in (reference, handed):
-        assert await refused_with(shop.process(open_link)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")

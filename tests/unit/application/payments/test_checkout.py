@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
 import pytest
-from payagg_testing.builders import a_business, a_gateway
+from payagg_testing.builders import HOUR, LIVE, SANDBOX, SECOND, a_business, a_gateway
 from payagg_testing.clocks import START, Chance, ManualClock
 
 from lab.simulation.world import VirtualLoop
@@ -23,14 +23,9 @@ from payagg.domain.gateway import GatewayStatus
 from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import FaultKind, Outcome, ProviderReport
-from payagg.domain.values import Environment
 from tests.support.memory_shop import SHOP, MemoryShop
-from tests.support.receivers import until
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
-HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 GOOD_CARD, UNKNOWN = "4242 4242 4242 4242", "PAY-20250131-000000"
 CLAIMED, HANDED_OFF = AttemptState.CLAIMED, AttemptState.HANDED_OFF
 REFUSED, UNANSWERED = AttemptState.REFUSED, AttemptState.UNKNOWN
@@ -69,9 +64,8 @@ async def test_process_hands_the_payer_over_once_and_repeats_the_hand_off(shop: 
     payment = await shop.payment(reference)
     assert (payment.status, payment.gateway, payment.sequence) == (Status.PENDING, "provider_a", 1)
     assert await shop.events(reference) == ["payment.pending"]
-    async with shop.store.begin() as tx:
-        [transition] = await tx.payments.transitions(reference)
-        [call] = await tx.provider_calls.of_payment(reference)
+    [transition] = await shop.store.transaction.payments.transitions(reference)
+    [call] = await shop.store.transaction.provider_calls.of_payment(reference)
     assert transition.actor == "payer"
     assert (call.operation, call.result, call.word, call.attempt, call.actor) == (
         "start_charge", "REDIRECT", None, 1, "payer",
@@ -109,8 +103,7 @@ async def test_a_test_card_settles_by_its_scenario(shop: MemoryShop) -> None:
     [attempt] = await shop.attempts(reference)
     assert (attempt.scenario, attempt.gateway_id) == ("success", None)
     assert (await shop.verification.verify(reference)).status is Status.SUCCESS
-    async with shop.store.begin() as tx:
-        assert await tx.provider_calls.of_payment(reference) == []
+    assert await shop.store.transaction.provider_calls.of_payment(reference) == []
 
 
 @pytest.mark.parametrize(
@@ -131,9 +124,8 @@ async def test_a_failed_hand_off_leaves_the_payment_free(
     [attempt] = await shop.attempts(reference)
     assert (attempt.next_ask_at is None) is (state is REFUSED)
     assert (await shop.payment(reference)).status is Status.INITIATED
-    async with shop.store.begin() as tx:
-        [call] = await tx.provider_calls.of_payment(reference)
-        health = {one.gateway: one.faults for one in await tx.health.all()}
+    [call] = await shop.store.transaction.provider_calls.of_payment(reference)
+    health = {one.gateway: one.faults for one in await shop.store.transaction.health.all()}
     assert call.result == fault.value
     assert health.get("provider_a", 0) == (1 if fault.is_unhealthy else 0)
 
@@ -200,8 +192,7 @@ async def test_a_gateway_that_is_off_or_served_by_no_provider_takes_no_charge(sh
     reference = await shop.initiated()
     await shop.change("provider_a", status=GatewayStatus.DISABLED)
     await shop.change("provider_b", status=GatewayStatus.DRAINING, drain_started_at=START, drain_ends_at=START + HOUR)
-    async with shop.store.begin() as tx:
-        await tx.gateways.add(a_gateway("provider_c", id="gw_c"))
+    await shop.store.transaction.gateways.add(a_gateway("provider_c", id="gw_c"))
     for slug in ("provider_a", "provider_b", "provider_c"):
         assert await refused_with(shop.process(reference, slug)) == NOT_AVAILABLE
     assert await shop.attempts(reference) == []
@@ -219,8 +210,7 @@ async def test_after_five_faults_and_a_pause_one_call_probes_and_the_others_wait
     gate.set()
     assert (await probe).status is Status.PENDING
     assert (await shop.process(await shop.initiated())).status is Status.PENDING
-    async with shop.store.begin() as tx:
-        assert [one.faults for one in await tx.health.all()] == [0]
+    assert [one.faults for one in await shop.store.transaction.health.all()] == [0]
 
 
 async def test_a_call_that_says_nothing_of_a_providers_health_is_no_probe(shop: MemoryShop) -> None:
@@ -230,8 +220,7 @@ async def test_a_call_that_says_nothing_of_a_providers_health_is_no_probe(shop: 
     shop.clock.move(SECOND)
     for _ in range(2):
         assert (await shop.process(await shop.initiated())).status is Status.PENDING
-    async with shop.store.begin() as tx:
-        assert [one.faults for one in await tx.health.all()] == [5]
+    assert [one.faults for one in await shop.store.transaction.health.all()] == [5]
 
 
 @pytest.mark.parametrize(("seconds", "noted", "state"), [(2.5, 2500, HANDED_OFF), (16, 15_000, UNANSWERED)])
@@ -245,8 +234,7 @@ def test_a_calls_time_is_noted_and_it_is_given_up_after_fifteen_seconds(
         reference = await shop.initiated()
         with suppress(Refusal):
             await shop.process(reference)
-        async with shop.store.begin() as tx:
-            calls = await tx.provider_calls.of_payment(reference)
+        calls = await shop.store.transaction.provider_calls.of_payment(reference)
         return [call.duration_ms for call in calls], await states(shop, reference)
 
     loop = VirtualLoop(Chance(1))
@@ -323,8 +311,7 @@ async def test_a_business_that_is_not_active_takes_no_charge_and_what_is_pending
 ) -> None:
     fresh, live = await shop.initiated(), await shop.initiated(environment=LIVE)
     verified, asked = await shop.handed_over(), await shop.handed_over()
-    async with shop.store.begin() as tx:
-        await tx.businesses.save(a_business(SHOP, status=standing))
+    await shop.store.transaction.businesses.save(a_business(SHOP, status=standing))
     for reference in (fresh, live, verified):
         assert await refused_with(shop.process(reference, "provider_a")) == NOT_AVAILABLE
     assert await refused_with(shop.process(fresh, "sandbox", GOOD_CARD)) == NOT_AVAILABLE
@@ -335,25 +322,11 @@ async def test_a_business_that_is_not_active_takes_no_charge_and_what_is_pending
     await shop.reconciler.run_once()
     assert (await shop.payment(asked)).status is Status.SUCCESS
     assert await refused_with(shop.process(verified)) == (ErrorCode.PAYMENT_ALREADY_PROCESSED, None)
-    async with shop.store.begin() as tx:
-        await tx.businesses.save(a_business(SHOP))
+    await shop.store.transaction.businesses.save(a_business(SHOP))
     assert (await shop.process(fresh)).status is Status.PENDING
     shop.clock.move(HOUR)
-    async with shop.store.begin() as tx:
-        await tx.businesses.save(a_business(SHOP, status=standing))
+    await shop.store.transaction.businesses.save(a_business(SHOP, status=standing))
     assert await refused_with(shop.process(live)) == (ErrorCode.PAYMENT_EXPIRED, None)
-
-
-async def test_calls_from_before_a_pause_do_not_stretch_it(shop: MemoryShop) -> None:
-    shop.a.start_fault, shop.a.may_answer = FaultKind.TIMEOUT, asyncio.Event()
-    references = [await shop.initiated() for _ in range(Health.FAULTS_MAX + 2)]
-    calls = [asyncio.create_task(refused_with(shop.process(reference))) for reference in references]
-    await until(lambda: len(shop.a.started) == len(references))
-    shop.a.may_answer.set()
-    await asyncio.gather(*calls)
-    async with shop.store.begin() as tx:
-        [health] = await tx.health.all()
-    assert (health.faults, health.open_for) == (Health.FAULTS_MAX, Health.FIRST_PAUSE)
 
 
 async def test_the_work_of_a_caller_who_went_away_goes_on_and_ends_in_no_error_of_the_loop(shop: MemoryShop) -> None:

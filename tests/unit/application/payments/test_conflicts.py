@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, a_business, a_report
+from payagg_testing.builders import AN_ADMIN, SANDBOX, a_business, a_report
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.store import MemoryTransaction
@@ -17,12 +17,9 @@ from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import CHECK_AFTER
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import FaultKind, Outcome
-from payagg.domain.values import Environment
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX = Environment.SANDBOX
 SIGNED = {"x-provider_a-signature": "account of provider_a"}
 
 

@@ -1,10 +1,10 @@
 """Initiate, read and simulate on the memory store."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, a_business, a_choice, an_endpoint
+from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, a_business, a_choice, an_endpoint
 from payagg_testing.clocks import START, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -23,9 +23,6 @@ from tests.support.audit_trail import entries
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
-HOUR = timedelta(hours=1)
 BUSINESS = a_business(SHOP)
 DUPLICATE = (ErrorCode.DUPLICATE_PAYMENT, "idempotencyKey")
 
@@ -106,8 +103,7 @@ async def test_live_needs_a_gateway_that_the_business_left_on_and_sandbox_none(s
     await shop.change("provider_b", credentials=None)
     gateway = await shop.gateway("provider_a")
     assert gateway is not None
-    async with shop.store.begin() as tx:
-        await tx.gateway_choices.save(a_choice(gateway, SHOP, is_enabled=False))
+    await shop.store.transaction.gateway_choices.save(a_choice(gateway, SHOP, is_enabled=False))
     assert await refused_with(initiate(shop, gateway="provider_a")) == (ErrorCode.GATEWAY_DISABLED, "gateway")
     with pytest.raises(Refusal) as refused:
         await shop.initiated(LIVE)
@@ -143,9 +139,8 @@ async def test_a_taken_reference_is_drawn_again_and_so_are_few() -> None:
 async def test_an_address_that_nobody_can_sign_for_is_told(
     shop: MemoryShop, url: str | None, endpoints: list[object], unsigned: bool
 ) -> None:
-    async with shop.store.begin() as tx:
-        for endpoint in endpoints:
-            await tx.endpoints.add(endpoint)  # type: ignore[arg-type]
+    for endpoint in endpoints:
+        await shop.store.transaction.endpoints.add(endpoint)  # type: ignore[arg-type]
     for _ in range(2):
         made = await initiate(shop, webhook_url=url, idempotency_key="k", gateway="provider_a")
         assert made.unsigned is unsigned
@@ -218,8 +213,7 @@ async def test_simulate_moves_an_open_payment_once(shop: MemoryShop, outcome: st
     assert await refused_with(odd) == (ErrorCode.VALIDATION_ERROR, "outcome")
     moved = await shop.payments.simulate(reference, outcome, SHOP, by=AN_ADMIN)
     assert moved.status.value == status
-    async with shop.store.begin() as tx:
-        [transition] = await tx.payments.transitions(reference)
+    [transition] = await shop.store.transaction.payments.transitions(reference)
     assert (transition.actor, transition.reason, transition.to_status.value) == (AN_ADMIN.name, SIMULATED, status)
     [entry] = await entries(shop.store, action=Action.PAYMENT_SIMULATE.value)
     assert (entry.object_id, entry.business_id) == (reference, SHOP)

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from payagg_testing.builders import a_report
+from payagg_testing.builders import LIVE, SANDBOX, a_report
 from payagg_testing.clocks import START
 from structlog.testing import capture_logs
 
@@ -19,12 +19,9 @@ from payagg.application.ports.providers import ProviderEventRoute
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
-from payagg.domain.values import Environment
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 A_SANDBOX, A_LIVE, A_ALIAS = PROVIDERS[0].routes
 SIGNED = {"x-provider_a-signature": "account of provider_a"}
 numbers = count(1)
@@ -92,8 +89,7 @@ async def test_a_signed_event_settles_its_payment_once_and_is_kept_once(world: E
     [event] = world.kept()
     assert (event.provider, event.environment, event.body, event.result) == ("provider_a", SANDBOX, body, "MOVED")
     assert (event.attempts, event.next_attempt_at, event.received_at, event.handled_at) == (1, None, START, START)
-    async with world.shop.store.begin() as tx:
-        transitions = await tx.payments.transitions(world.reference)
+    transitions = await world.shop.store.transaction.payments.transitions(world.reference)
     assert [transition.actor for transition in transitions] == ["payer", "event:provider_a"]
     assert await world.events.retry_due() == 0
     await world.receive(world.body(), A_LIVE)
@@ -190,8 +186,7 @@ async def test_an_event_whose_handling_fails_is_due_again_after_pauses_that_doub
 async def test_tries_are_counted_as_far_as_the_column_reaches(world: EventShop, before: int, after: int) -> None:
     world.fail(2)
     await world.receive(world.body())
-    async with world.shop.store.begin() as tx:
-        await tx.inbox.save(replace(world.kept()[0], attempts=before))
+    await world.shop.store.transaction.inbox.save(replace(world.kept()[0], attempts=before))
     world.shop.clock.move(FIRST_RETRY)
     assert await world.events.retry_due() == 1
     assert [event.attempts for event in world.kept()] == [after]

@@ -22,7 +22,6 @@ from payagg.entrypoints.http.checkout_page import words
 from tests.support.assembly import services_over
 from tests.support.memory_shop import MemoryShop
 
-pytestmark = pytest.mark.anyio
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 HOUR = timedelta(hours=1)
 
@@ -62,12 +61,10 @@ class RetiringPayment:
         return found
 
     async def anomalies(self) -> list[AnomalyKind]:
-        async with self.store.begin() as tx:
-            return [anomaly.kind for anomaly in await tx.anomalies.page(AnomalyFilter(), 1000)]
+        return [anomaly.kind for anomaly in await self.store.transaction.anomalies.page(AnomalyFilter(), 1000)]
 
     async def events(self) -> tuple[list[str], list[Delivery]]:
-        async with self.store.begin() as tx:
-            events, deliveries = await tx.webhook_events.of_payment(REFERENCE)
+        events, deliveries = await self.store.transaction.webhook_events.of_payment(REFERENCE)
         return [event.type for event in events], deliveries
 
 
@@ -115,8 +112,7 @@ async def test_a_report_that_does_not_fit_is_kept_once_and_moves_nothing(
         settled = await world.settlement.report(a_report(**report), **place, actor="verify")
         assert (settled.effect is ReportEffect.MISMATCH) is (kind is AnomalyKind.MISMATCH)
     assert (await world.payment()).status is Status.PENDING
-    async with world.store.begin() as tx:
-        (anomaly,) = await tx.anomalies.of_payment(REFERENCE)
+    (anomaly,) = await world.store.transaction.anomalies.of_payment(REFERENCE)
     assert anomaly.kind is kind
     if kind is AnomalyKind.MISMATCH:
         assert anomaly.details["field"] == next(iter(report)).removesuffix("s")
@@ -168,8 +164,7 @@ async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no
     endpoint, own = an_endpoint(events=("payment.failed",)), "https://shop.example/own"
     world = await RetiringPayment().with_payment(endpoint, webhook_url=own, metadata={"order": 7})
     await world.told()
-    async with world.store.begin() as tx:
-        (_, event), deliveries = await tx.webhook_events.of_payment(REFERENCE)
+    (_, event), deliveries = await world.store.transaction.webhook_events.of_payment(REFERENCE)
     assert [(delivery.endpoint_id, delivery.url) for delivery in deliveries] == [(None, own), (None, own)]
     body = json.loads(event.body)
     assert set(body) == {"id", "type", "createdAt", "environment", "sequence", "data"}
@@ -204,9 +199,8 @@ async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
     types, deliveries = await world.events()
     assert types[2:] == [told]
     assert len(deliveries) == 3
-    async with world.store.begin() as tx:
-        events, _ = await tx.webhook_events.of_payment(REFERENCE)
-        (anomaly,) = await tx.anomalies.of_payment(REFERENCE)
+    events, _ = await world.store.transaction.webhook_events.of_payment(REFERENCE)
+    (anomaly,) = await world.store.transaction.anomalies.of_payment(REFERENCE)
     body = json.loads(events[2].body)
     assert (body["sequence"], body["data"]["status"]) == (3, before.status.value)
     assert body["notice"] == {"anomalyId": anomaly.id, "kind": anomaly.kind.value, "amount": max(report.amounts)}
@@ -219,8 +213,7 @@ async def test_an_events_data_has_the_adjustments_as_known_then_its_own_included
     await world.told(Outcome.SUCCEEDED, amounts=frozenset({149000}), facts=ChargeFacts(received=149000))
     await world.told(Outcome.SUCCEEDED, facts=ChargeFacts(fee=2250, received=150000))
     await world.told(Outcome.REVERSED, amounts=frozenset({50000}), details={"refundId": "1"})
-    async with world.store.begin() as tx:
-        events, _ = await tx.webhook_events.of_payment(REFERENCE)
+    events, _ = await world.store.transaction.webhook_events.of_payment(REFERENCE)
     data = {event.type.removeprefix("payment."): json.loads(event.body)["data"] for event in events}
     kinds = {name: [one["kind"] for one in shown["adjustments"]] for name, shown in data.items()}
     both = ["ATTENTION", "REFUND"]
@@ -247,9 +240,8 @@ async def test_each_fact_known_before_a_simulated_success_is_told_after_it(
     await world.payments.simulate(REFERENCE, "SUCCESS", "biz_1", by=AN_ADMIN)
     for number in (1, 2, 3):
         await world.told(Outcome.REVERSED, **a_refund(number))
-    async with world.store.begin() as tx:
-        events, _ = await tx.webhook_events.of_payment(REFERENCE)
-        facts = await tx.anomalies.of_payment(REFERENCE)
+    events, _ = await world.store.transaction.webhook_events.of_payment(REFERENCE)
+    facts = await world.store.transaction.anomalies.of_payment(REFERENCE)
     words = ["pending", "success", "refunded", "refunded", "refunded"]
     assert [(event.sequence, event.type.removeprefix("payment.")) for event in events] == list(enumerate(words, 1))
     assert sorted(fact.event_sequence or 0 for fact in facts) == [3, 4, 5]

@@ -23,7 +23,6 @@ from payagg.domain.values import Environment
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
 SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
 
 
@@ -83,8 +82,10 @@ async def test_a_success_without_its_event_is_found_and_then_asked_about_seldom(
     paid = CHECK_AFTER[0]
     assert await to_the_end(shop, reference) == [paid, *(paid + after for after in CHECK_PAID_AFTER)]
     assert (await shop.payment(reference)).status is Status.SUCCESS
-    async with shop.store.begin() as tx:
-        assert [one.actor for one in await tx.payments.transitions(reference)] == ["payer", "reconciler"]
+    assert [one.actor for one in await shop.store.transaction.payments.transitions(reference)] == [
+        "payer",
+        "reconciler",
+    ]
 
 
 @pytest.mark.rule("description.5")

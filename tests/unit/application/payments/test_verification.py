@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, a_payment
+from payagg_testing.builders import AN_ADMIN, SANDBOX, a_payment
 
 from payagg.application.payments.verification import redirect_url
 from payagg.domain.anomaly import AnomalyKind
@@ -11,12 +11,9 @@ from payagg.domain.attempt import VERIFY_EVERY, VERIFY_FINAL_EVERY
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import FaultKind, Outcome
-from payagg.domain.values import Environment
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-SANDBOX = Environment.SANDBOX
 MISMATCH = (ErrorCode.PAYMENT_AMOUNT_MISMATCH, None)
 
 
@@ -35,8 +32,11 @@ async def test_verify_tells_what_the_provider_says(shop: MemoryShop, outcome: Ou
     assert told.callback_url == "https://shop.example/thanks"
     assert told.redirect_url == f"https://shop.example/thanks?reference={reference}&status={status.value}"
     assert (await shop.payment(reference)).status is status
-    async with shop.store.begin() as tx:
-        [call] = [one for one in await tx.provider_calls.of_payment(reference) if one.operation == "fetch_charge"]
+    [call] = [
+        one
+        for one in await shop.store.transaction.provider_calls.of_payment(reference)
+        if one.operation == "fetch_charge"
+    ]
     assert (call.result, call.word, call.actor) == (outcome.value, outcome.value.lower(), "verify")
 
 

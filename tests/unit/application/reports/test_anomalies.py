@@ -14,9 +14,6 @@ from payagg.domain.errors import ErrorCode
 from tests.support.audit_trail import trail
 from tests.support.refusals import refusal_of, refused_with
 
-pytestmark = pytest.mark.anyio
-
-
 ADA, BEN = an_actor(subject="ada"), an_actor(subject="ben")
 ONE = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {}, NOW)
 
@@ -25,8 +22,7 @@ ONE = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {}, NOW)
 async def anomalies() -> Anomalies:
     """With one that is OPEN."""
     store = MemoryStore()
-    async with store.begin() as tx:
-        await tx.anomalies.add(ONE)
+    await store.transaction.anomalies.add(ONE)
     return Anomalies(store, ManualClock(), SeededEntropy())
 
 

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN
+from payagg_testing.builders import AN_ADMIN, HOUR, LIVE
 from payagg_testing.clocks import START
 
 from payagg.application.ports.providers import LinePage
@@ -22,8 +22,6 @@ from tests.support.assembly import services_over
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-LIVE, HOUR = Environment.LIVE, timedelta(hours=1)
 TODAY = START.date()
 STRANGER = "PAY-20250131-00000X"
 

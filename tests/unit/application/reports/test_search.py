@@ -63,13 +63,11 @@ async def summaries_of(number: int, monkeypatch: pytest.MonkeyPatch, most: int) 
     """Over a store with so many payments of today, where a business's summaries read `most` in a minute."""
     monkeypatch.setattr(module, "SUMMARY_READS", RateLimit(most))
     store, clock = MemoryStore(), ManualClock()
-    async with store.begin() as tx:
-        for each in range(number):
-            await tx.payments.add(a_payment(reference=f"PAY-20250131-{each:06d}", business_id="biz_1"))
+    for each in range(number):
+        await store.transaction.payments.add(a_payment(reference=f"PAY-20250131-{each:06d}", business_id="biz_1"))
     return PaymentSearch(store, clock), clock
 
 
-@pytest.mark.anyio
 @pytest.mark.rule("reports.4")
 async def test_a_summary_of_too_many_payments_is_refused_and_costs_what_it_read(
     monkeypatch: pytest.MonkeyPatch,
@@ -82,7 +80,6 @@ async def test_a_summary_of_too_many_payments_is_refused_and_costs_what_it_read(
     assert await refused_with(search.summary_csv(TODAY)) == (ErrorCode.VALIDATION_ERROR, "to")
 
 
-@pytest.mark.anyio
 @pytest.mark.rule("reports.19")
 async def test_a_business_has_so_many_payments_added_up_in_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     search, clock = await summaries_of(4, monkeypatch, most=6)
@@ -98,7 +95,6 @@ async def test_a_business_has_so_many_payments_added_up_in_a_minute(monkeypatch:
     await search.summary(TODAY)
 
 
-@pytest.mark.anyio
 @pytest.mark.rule("reports.19")
 async def test_a_business_has_one_summary_added_up_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     search, _ = await summaries_of(4, monkeypatch, most=6)
@@ -107,7 +103,6 @@ async def test_a_business_has_one_summary_added_up_at_a_time(monkeypatch: pytest
     assert [isinstance(answer, Refusal) for answer in answers] == [False, False, *[True] * 7]
 
 
-@pytest.mark.anyio
 @pytest.mark.rule("reports.19")
 async def test_a_summary_that_breaks_off_costs_as_much_as_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     search, _ = await summaries_of(4, monkeypatch, most=6)
@@ -121,13 +116,11 @@ async def test_a_summary_that_breaks_off_costs_as_much_as_the_largest(monkeypatc
     ] == [Unavailable, Unavailable, Refusal]
 
 
-@pytest.mark.anyio
 @pytest.mark.rule("reports.18")
 async def test_an_export_gives_others_their_turn_between_slices() -> None:
     store, turns = MemoryStore(), 0
-    async with store.begin() as tx:
-        for number in range(3 * EXPORT_SLICE):
-            await tx.payments.add(a_payment(reference=f"PAY-20250131-{number:06d}", business_id="biz_1"))
+    for number in range(3 * EXPORT_SLICE):
+        await store.transaction.payments.add(a_payment(reference=f"PAY-20250131-{number:06d}", business_id="biz_1"))
 
     async def other() -> None:
         nonlocal turns
@@ -142,7 +135,6 @@ async def test_an_export_gives_others_their_turn_between_slices() -> None:
     assert seen[1] < seen[2] < seen[3]
 
 
-@pytest.mark.anyio
 @pytest.mark.rule("reports.18")
 async def test_a_business_exports_one_list_at_a_time() -> None:
     search, theirs = PaymentSearch(MemoryStore(), ManualClock()), PaymentFilter("biz_1")

@@ -1,6 +1,5 @@
 """What a payer is told: all payments of that address, who was told of them, and nothing of anybody else."""
 
-import pytest
 from payagg_testing.builders import AN_ADMIN, NOW, a_payment
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
@@ -10,7 +9,6 @@ from payagg.domain.checks import with_changes
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
 EMAIL = "ada@example.com"
 
 

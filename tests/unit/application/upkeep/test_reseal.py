@@ -15,7 +15,6 @@ from payagg.application.ports.upkeep import SealedKind
 from payagg.application.upkeep import reseal
 from payagg.application.upkeep.reseal import Reseal
 
-pytestmark = pytest.mark.anyio
 OLD, NEW, GONE = ("k1", b"1" * 32), ("k2", b"2" * 32), ("k0", b"0" * 32)
 BEFORE, BOTH = AesVault((OLD,)), AesVault((NEW, OLD))
 LATER = NOW + timedelta(days=1)
@@ -46,11 +45,10 @@ def a_reseal(store: MemoryStore, vault: AesVault = BOTH) -> Reseal:
 async def opened(store: MemoryStore, vault: AesVault) -> int:
     """How many things open under `vault`, each being what it was."""
     number = 0
-    async with store.begin() as tx:
-        for kind in SealedKind:
-            for one in await tx.sealed.page(kind, "", 1000):
-                assert vault.open(one.blob, kind.context(one.owner_id)) == f"{kind.value} of {one.owner_id}".encode()
-                number += 1
+    for kind in SealedKind:
+        for one in await store.transaction.sealed.page(kind, "", 1000):
+            assert vault.open(one.blob, kind.context(one.owner_id)) == f"{kind.value} of {one.owner_id}".encode()
+            number += 1
     return number
 
 
@@ -95,8 +93,7 @@ async def test_what_is_changed_meanwhile_is_never_overwritten() -> None:
 async def test_what_opens_under_no_key_stays_and_stops_nothing() -> None:
     store = await a_store(endpoints=1)
     closed = sealed(SealedKind.GATEWAY_CREDENTIALS, "gw_aaa", AesVault((GONE,)))
-    async with store.begin() as tx:
-        await tx.gateways.add(a_gateway("aaa", credentials=closed))
+    await store.transaction.gateways.add(a_gateway("aaa", credentials=closed))
     done = await a_reseal(store).run(by=AN_ADMIN)
     assert done.closed == {SealedKind.GATEWAY_CREDENTIALS: 1} | dict.fromkeys(list(SealedKind)[1:], 0)
     assert done.moved[SealedKind.GATEWAY_CREDENTIALS] == 1

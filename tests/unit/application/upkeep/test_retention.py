@@ -1,11 +1,10 @@
 """Personal data ends: when it is old, and when a payer asks; and only what can still be paid keeps its payer."""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, NOW, a_payment, an_event
+from payagg_testing.builders import AN_ADMIN, DAY, NOW, a_payment, an_event
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -16,8 +15,6 @@ from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
-DAY = timedelta(days=1)
 EMAIL = "ada@example.com"
 
 
@@ -118,8 +115,7 @@ async def test_a_key_is_known_until_two_years_after_the_end_of_its_payment(world
     old, young = (ended(n, days, idempotency_key=f"key {n}") for n, days in ((1, 731), (2, 730)))
     still_open = numbered(3, status=Status.PENDING, created_at=NOW - 999 * DAY, idempotency_key="key 3")
     for payment in (old, young, still_open):
-        async with world.store.begin() as tx:
-            assert await tx.payments.add(payment)
+        assert await world.store.transaction.payments.add(payment)
     assert await world.retention.forget_keys() == 1
     assert await world.retention.forget_keys() == 0
     assert {key for _, _, key in world.store.state.idempotency_keys} == {"key 2", "key 3"}

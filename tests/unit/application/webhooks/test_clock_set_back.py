@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from payagg_testing.builders import a_business
+from payagg_testing.builders import MINUTE, SANDBOX, a_business
 from payagg_testing.clocks import START
 
 from payagg.application.schemas.payments import InitiatePayment
@@ -11,14 +11,10 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.health import Health
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import Outcome
-from payagg.domain.values import Environment
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
 AHEAD = timedelta(days=3)
-MINUTE = timedelta(minutes=1)
-SANDBOX = Environment.SANDBOX
 
 
 async def paid_while_ahead(shop: MemoryShop) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from payagg_testing.builders import AN_ADMIN, a_business, a_payment
+from payagg_testing.builders import AN_ADMIN, LIVE, SANDBOX, a_business, a_payment
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -37,8 +37,6 @@ from payagg.domain.webhook import (
 from tests.support.assembly import services_over
 from tests.support.receivers import until
 
-pytestmark = pytest.mark.anyio
-LIVE, SANDBOX = Environment.LIVE, Environment.SANDBOX
 PENDING, DELIVERED, FAILED = DeliveryStatus.PENDING, DeliveryStatus.DELIVERED, DeliveryStatus.FAILED
 FAULTS = [Conflict("another was quicker"), Unavailable("the database is away")]
 
@@ -83,8 +81,7 @@ class MemoryOutbox:
         self.endpoint_id, self.secrets = "", list[str]()  # its signing secrets, the newest first
 
     async def open(self, environment: Environment = LIVE) -> "MemoryOutbox":
-        async with self.store.begin() as tx:
-            await tx.businesses.add(a_business())
+        await self.store.transaction.businesses.add(a_business())
         command = CreateWebhook(url="https://shop.example/hooks", environment=environment)
         created = await self.webhooks.create("biz_1", command, by=AN_ADMIN)
         self.endpoint_id, self.secrets = created.id, [created.signing_secret]

@@ -11,7 +11,6 @@ import pytest
 from payagg.application import counters
 from payagg.entrypoints.process import server
 
-pytestmark = pytest.mark.anyio
 MEBIBYTE = 2**20
 
 

@@ -37,14 +37,6 @@ def test_every_link_and_anchor_of_the_site_leads_somewhere(files: dict[str, byte
     assert guides <= {file for section in SECTIONS.values() for file in section}
 
 
-def test_a_file_that_is_no_page_is_named_without_a_link() -> None:
-    site = DocsSite(DOCUMENT)
-    assert render_page("[a](../../Makefile)", "operating/deploy.md", site._address_of) == "<p><a>a</a></p>\n"
-    assert (
-        render_page("[a](../errors.md#e)", "guide/x.md", site._address_of) == '<p><a href="/docs/errors#e">a</a></p>\n'
-    )
-
-
 def test_no_page_loads_anything_from_elsewhere(files: dict[str, bytes]) -> None:
     for name, body in files.items():
         if name.endswith(".html"):
@@ -64,6 +56,23 @@ def test_the_reference_shows_every_operation_event_and_code(files: dict[str, byt
     assert [help_link(code) for code in ErrorCode] == [f'</docs/errors#{entry}>; rel="help"' for entry in entries]
 
 
+def test_the_text_of_a_page_cannot_become_markup() -> None:
+    page = render_page("# A <b>\n\n<script>alert(1)</script> `<i>`\n\n```text\n<u>\n```\n", "errors.md", str)
+    assert not re.search(r"<(?:b|script|i|u)>", page)
+
+
+def test_the_samples_of_every_operation_are_programs() -> None:
+    shown = [samples(*operation, "http://127.0.0.1:8000/api/v1") for operation in OPERATIONS]
+    for sample in shown:
+        assert "{" not in sample["bash"].partition("\n")[0], "a parameter without a value"
+        ast.parse(sample.get("python", ""))
+    bash = shutil.which("bash")
+    assert bash is not None
+    script = "\n".join(sample["bash"] for sample in shown)
+    checked = subprocess.run([bash, "-n"], input=script, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+
+
 def test_every_machine_is_drawn_with_every_move(files: dict[str, bytes]) -> None:
     page = files["states.html"].decode()
     drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
@@ -77,33 +86,10 @@ def test_every_machine_is_drawn_with_every_move(files: dict[str, bytes]) -> None
             assert trigger.value in label[1]
 
 
-def test_the_text_of_a_page_cannot_become_markup() -> None:
-    page = render_page("# A <b>\n\n<script>alert(1)</script> `<i>`\n\n```text\n<u>\n```\n", "errors.md", str)
-    assert not re.search(r"<(?:b|script|i|u)>", page)
-
-
 def test_programs_are_a_choice_and_their_answer_stands_open_below() -> None:
     page = render_page("```bash\na\n```\n```python\nb\n```\n```json\n{}\n```\n", "errors.md", str)
     assert re.findall(r"<summary>(.+?)</summary>", page) == ["Shell", "Python"]
     assert page.rindex("<pre") > page.rindex("</details>")
-
-
-def test_every_picture_is_small_and_shown_on_a_page(files: dict[str, bytes]) -> None:
-    pages = "".join(body.decode() for name, body in files.items() if name.endswith(".html"))
-    assert set(re.findall(r'<img src="([^"]*)"', pages)) == set(pictures())
-    assert [name for name, body in pictures().items() if not 1_000 < len(body) < 50_000] == []
-
-
-def test_the_samples_of_every_operation_are_programs() -> None:
-    shown = [samples(*operation, "http://127.0.0.1:8000/api/v1") for operation in OPERATIONS]
-    for sample in shown:
-        assert "{" not in sample["bash"].partition("\n")[0], "a parameter without a value"
-        ast.parse(sample.get("python", ""))
-    bash = shutil.which("bash")
-    assert bash is not None
-    script = "\n".join(sample["bash"] for sample in shown)
-    checked = subprocess.run([bash, "-n"], input=script, capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stderr
 
 
 def test_the_search_knows_every_page_and_every_operation(files: dict[str, bytes]) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from payagg.entrypoints.http.server.middleware import Edge
 
-pytestmark = pytest.mark.anyio
 SCOPE = {"type": "http", "method": "GET", "path": "/x", "raw_path": b"/x", "headers": [], "query_string": b""}
 
 

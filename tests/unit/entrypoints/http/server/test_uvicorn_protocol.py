@@ -12,8 +12,6 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.uvicorn_protocol import Cycle, ServerProtocol
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_an_idle_connection_stays_open_for_a_second_when_the_server_stops() -> None:
     """A supervisor gives a server a few seconds, which are for requests on their way."""

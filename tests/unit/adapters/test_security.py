@@ -1,4 +1,5 @@
-"""Forged and odd tokens (reliability.md A1 to A4): every one is the same UNAUTHORIZED."""
+"""Forged and odd tokens (reliability.md A1 to A4): every one is the same UNAUTHORIZED. And encryption at rest (E7):
+bound to its place, readable after the key was rotated."""
 
 import base64
 import hashlib
@@ -15,8 +16,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from payagg_testing.clocks import START, ManualClock
 
-from payagg.adapters.security import TOKEN_MAX, Tokens
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.adapters.security import TOKEN_MAX, AesVault, Tokens
+from payagg.domain.errors import ErrorCode
+from tests.support.refusals import refusal_of
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
@@ -63,11 +65,9 @@ def ed_signed(payload: bytes, header: dict[str, Any] | None = None) -> str:
 
 
 def assert_unauthorized(tokens: Tokens, token: str) -> None:
-    with pytest.raises(Refusal) as refused:
-        tokens.read(token)
-    assert refused.value.code is ErrorCode.UNAUTHORIZED
-    assert refused.value.message == ErrorCode.UNAUTHORIZED.message
-    assert refused.value.field is None
+    refused = refusal_of(tokens.read, token)
+    assert (refused.code, refused.field) == (ErrorCode.UNAUTHORIZED, None)
+    assert refused.message == ErrorCode.UNAUTHORIZED.message
 
 
 @pytest.mark.parametrize("algorithm", KEYS)
@@ -183,3 +183,46 @@ def test_a_token_ends_by_the_clock_of_the_rules_and_not_by_the_machines() -> Non
     tokens, token = Tokens(SECRET, "HS256", clock=ManualClock()), {"sub": "u", "exp": int(START.timestamp()) + 60}
     assert tokens.read(jwt.encode(token, SECRET, "HS256"))["sub"] == "u"
     assert_unauthorized(tokens, jwt.encode(claims(nbf=now()), SECRET, "HS256"))
+
+
+OLD = ("k1", b"1" * 32)
+NEW = ("k2", b"2" * 32)
+
+
+def test_a_ciphertext_swapped_to_another_gateway_does_not_open() -> None:
+    vault = AesVault((OLD,))
+    blob = vault.seal(b"secret", "gateway-1")
+    assert vault.open(blob, "gateway-1") == b"secret"
+    with pytest.raises(ValueError, match="does not open here"):
+        vault.open(blob, "gateway-2")
+    with pytest.raises(ValueError, match="does not open"):  # nor under the same kid with other bytes
+        AesVault((("k1", b"9" * 32),)).open(blob, "gateway-1")
+
+
+@pytest.mark.rule("gateways.13")
+def test_the_first_key_seals_and_every_key_opens() -> None:
+    before = AesVault((OLD,)).seal(b"secret", "g")
+    rotated = AesVault((NEW, OLD))
+    assert rotated.open(before, "g") == b"secret"
+    after = rotated.seal(b"secret", "g")
+    assert AesVault((NEW,)).open(after, "g") == b"secret"
+    with pytest.raises(ValueError, match="not configured"):
+        AesVault((OLD,)).open(after, "g")
+
+
+def test_every_altered_byte_is_noticed() -> None:
+    vault = AesVault((OLD,))
+    blob = vault.seal(b"secret", "g")
+    for at in range(len(blob)):
+        for altered in (blob[:at] + bytes([blob[at] ^ 1]) + blob[at + 1 :], blob[:at]):
+            with pytest.raises(ValueError):  # noqa: PT011 - which of the three it is depends on the byte
+                vault.open(altered, "g")
+
+
+def test_two_seals_of_one_plaintext_differ_and_do_not_show_it() -> None:
+    vault = AesVault((OLD,))
+    first, second = vault.seal(b"secret", "g"), vault.seal(b"secret", "g")
+    assert first != second
+    assert b"secret" not in first
+    with pytest.raises(ValueError, match="no encryption key"):
+        AesVault(()).seal(b"secret", "g")

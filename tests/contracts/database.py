@@ -1,0 +1,41 @@
+"""A store for tests: its repositories can be called without a block around the calls."""
+
+from typing import Any, Protocol, cast
+
+from payagg.application.ports.store import Store, Transaction
+
+REPOSITORIES = {
+    **{"Business": "businesses", "ApiKey": "api_keys", "Gateway": "gateways", "WebhookEndpoint": "endpoints"},
+    **{"Payment": "payments", "Attempt": "attempts", "ProviderCall": "provider_calls", "Resolution": "resolutions"},
+    **{"Anomaly": "anomalies", "AuditEntry": "audit", "ConsoleSession": "console_sessions"},
+    **{"ReconciliationRun": "reconciliations", "ProviderEvent": "inbox"},
+}
+
+
+class Database(Store, Transaction, Protocol):
+    """Each call of a repository is a transaction of its own; `begin` makes one of several."""
+
+
+class _Autocommit:
+    def __init__(self, store: Store, repository: str = "") -> None:
+        self._store, self._repository = store, repository
+
+    def __getattr__(self, name: str) -> Any:
+        if not self._repository:
+            return getattr(self._store, name) if hasattr(self._store, name) else _Autocommit(self._store, name)
+
+        async def call(*arguments: Any, **named: Any) -> Any:
+            async with self._store.begin() as tx:
+                return await getattr(getattr(tx, self._repository), name)(*arguments, **named)
+
+        return call
+
+
+def autocommit(store: Store) -> Database:
+    return cast(Database, _Autocommit(store))
+
+
+async def put(db: Transaction, *rows: object) -> None:
+    """Adds each row where its kind is kept, in this order."""
+    for row in rows:
+        await getattr(db, REPOSITORIES[type(row).__name__]).add(row)
