@@ -14,6 +14,7 @@ from lab.attack.target import AttackResult, Target
 from tests.support.ports import free_port
 from tests.support.processes import environment, wait_until
 
+pytestmark = pytest.mark.release
 ATTACKS = dict(attacks())
 FILES = 256  # that the server may open
 

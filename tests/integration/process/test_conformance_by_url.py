@@ -25,6 +25,7 @@ from payagg.entrypoints.http.app import create_app
 from tests.support.in_process import InProcess
 from tests.support.machine import ROOT
 
+pytestmark = pytest.mark.release
 SRC = ROOT / "src"
 BRIEF = ["--histories", "20", "--actions", "6", "--kinds", "1", "--seed", "1"]
 Answer = dict[str, Any]  # ASGI's http.response.start

@@ -14,6 +14,7 @@ from tests.integration.process.cramped import FULL, READ_ONLY, ran_with
 from tests.support.machine import ROOT
 from tests.support.processes import environment, payagg
 
+pytestmark = pytest.mark.release
 INTERPRETER = "src/payagg/entrypoints/process/interpreter.py"
 PARTS = ("Makefile", "tools", "requirements-embedded.lock", "requirements-dev.lock", INTERPRETER)
 # What the shell script uses, and no Python.

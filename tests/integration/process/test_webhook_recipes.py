@@ -19,6 +19,7 @@ from tests.support.machine import ROOT, absent, node_package, program
 from tests.support.ports import free_port
 from tests.support.processes import wait_until
 
+pytestmark = pytest.mark.release
 DOCS = ROOT / "docs"
 LISTINGS = list(listings(DOCS / "verifying-webhooks.md"))
 RECIPES = {listing.use: listing for listing in LISTINGS if listing.use}

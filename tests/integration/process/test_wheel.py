@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.machine import ROOT
 
+pytestmark = pytest.mark.release
 USE_OF_TESTING = """
 import importlib.metadata
 import sys

@@ -12,6 +12,7 @@ from tools import sbom
 PACKAGES = 3  # of the lock: `make sbom` itself says whether the whole of it is valid, in some time
 
 
+@pytest.mark.release
 def test_the_bill_names_every_package_of_the_lock_with_its_hashes_and_is_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
