@@ -46,7 +46,7 @@ async def test_a_claimant_killed_at_any_step_leaves_at_most_one_hand_off(
     world: World, label: str, slug: str, calls: list[str]
 ) -> None:
     payment = await world.payment()
-    await world.killed(payment, label, slug)
+    await world.dies_at(label, "process", payment.reference, slug)
     world.clock.move(LEASE)  # the dead claimant's lease runs out
     answers = await asyncio.gather(*(world.process(payment, slug) for _ in range(8)))
     assert len({answer.checkout_url for answer in answers}) == 1
