@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,28 +19,16 @@ from payagg.domain.attempt import CHECK_PAID_AFTER
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentFilter
-from payagg.entrypoints.dev.fake_providers import WebhookMode
-from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
-from payagg.entrypoints.http.app import create_app
 from tests.contracts.archive import ENDED, named, with_history
 from tests.integration.http.providers.test_inbound import InboundWorld, charge_event
 from tests.integration.postgres.test_backup import shell
-from tests.support.answers.recorder import recorded
 from tests.support.machine import ROOT
 from tests.support.processes import environment, one_line, payagg
-from tests.support.provider_world import world_on
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.anyio
 BEFORE = "2025-02-01"
 REMOVED = ("transitions", "attempts", "provider_calls")
-
-
-@pytest.fixture
-async def site(database_url: str, tmp_path: Path) -> AsyncIterator[InboundWorld]:
-    async with world_on(database_url, tmp_path) as world, serve_asgi(recorded(create_app(world.services))) as base:
-        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
-        yield InboundWorld(**world.__dict__, base=base)
 
 
 class Archived:
@@ -59,16 +46,9 @@ class Archived:
         return done.stdout
 
     def dies_at(self, step: str) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "tests.integration.postgres.archiving",
-            self.url,
-            str(self.folder),
-            BEFORE,
-            step,
-        ]
-        assert subprocess.run(command, check=False, env=environment()).returncode == -signal.SIGKILL
+        command = [sys.executable, "-m", "tests.integration.postgres.archiving", self.url, str(self.folder)]
+        died = subprocess.run([*command, BEFORE, step], check=False, env=environment())
+        assert died.returncode == -signal.SIGKILL
 
     def explained(self, payment: str) -> list[str]:
         done = self.run("explain", payment)
@@ -220,6 +200,7 @@ def reported(program: str, folder: Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, env=own).stdout
 
 
+@pytest.mark.release
 async def test_the_guide_is_done_as_it_is_written(store: PostgresStore, archived: Archived, tmp_path: Path) -> None:
     for number in range(3):
         await with_history(store, named(f"{number:06d}"), *ENDED)
