@@ -1,6 +1,7 @@
 """A worker that only delivers, as a process of its own: `python -m tests.support.delivering URL [STEP TO DIE AT]`."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -15,7 +16,6 @@ from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.application.webhooks.dispatcher import Dispatcher
 from tests.support.assembly import KEYS
-from tests.support.crashes import crash_at
 
 
 class MortalSender(HttpSender):
@@ -34,7 +34,10 @@ class MortalSender(HttpSender):
 
 
 async def deliver(database_url: str, label: str = "") -> None:
-    step = crash_at(label)
+    def step(name: str) -> None:
+        if name == label:
+            os.kill(os.getpid(), signal.SIGKILL)
+
     for claim in ("claim", "claim_poison_message"):
         around(PostgresDeliveryQueue, claim, after=lambda found: step("claimed") if found else None)
     around(PostgresDeliveryQueue, "finish", after=lambda _: step("recorded"))

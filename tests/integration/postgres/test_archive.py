@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import subprocess
 import sys
 from datetime import timedelta
@@ -28,7 +27,6 @@ from tests.support.processes import environment, one_line, payagg
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.anyio
 BEFORE = "2025-02-01"
-REMOVED = ("transitions", "attempts", "provider_calls")
 
 
 class Archived:
@@ -44,11 +42,6 @@ class Archived:
         done = self.run("archive", "--before", BEFORE, *words)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
-
-    def dies_at(self, step: str) -> None:
-        command = [sys.executable, "-m", "tests.integration.postgres.archiving", self.url, str(self.folder)]
-        died = subprocess.run([*command, BEFORE, step], check=False, env=environment())
-        assert died.returncode == -signal.SIGKILL
 
     def explained(self, payment: str) -> list[str]:
         done = self.run("explain", payment)
@@ -76,15 +69,6 @@ class Archived:
                 found[table] += zip(*(whole[name].to_pylist() for name in columns), strict=True)
             found[table].sort(key=lambda row: row[:2])
         return found
-
-    def trail(self) -> list[str]:
-        """The actions of the audit trail, oldest first."""
-        with psycopg.connect(self.url) as connection:
-            return [action for (action,) in connection.execute("SELECT action FROM audit ORDER BY id")]
-
-    def kept(self) -> int:
-        """How many rows the database holds of what an archive removes."""
-        return sum(len(rows) for table, rows in self.in_database().items() if table in REMOVED)
 
 
 @pytest.fixture
@@ -157,40 +141,6 @@ async def test_an_archived_payment_reads_as_before(site: InboundWorld, archived:
     assert done.stdout == "1 payments: who paid is cleared.\n"
     for path in archived.folder.rglob("*"):
         assert path.is_dir() or b"canary" not in path.read_bytes()
-
-
-@pytest.mark.rule("access.9", "personal-data.3")
-@pytest.mark.parametrize("step", ["A2", "A3", "A4"])
-async def test_a_killed_archive_goes_on_and_nothing_is_lost_or_doubled(
-    store: PostgresStore, archived: Archived, step: str
-) -> None:
-    for number in range(153):
-        await with_history(store, named(f"{number:06d}"), *ENDED)
-    rows = archived.in_database()
-    archived.dies_at(step)
-    left = archived.kept()
-    assert (left < 4 * 153) == (step == "A3"), "it died after a removal, or before its commit"
-    # What a killed command began to remove is on record before anything is gone.
-    assert archived.trail() == (["archive.begin_remove"] if step != "A2" else [])
-    archived.archive("--remove")
-    assert set(archived.trail()) == {"archive.begin_remove", "archive.remove"}
-    assert archived.in_files() == rows
-    assert archived.kept() == 0
-    assert archived.in_database()["payments"] == rows["payments"]
-    assert archived.run("doctor").returncode == 0
-    assert archived.archive("--remove") == "There is nothing to archive.\n"
-
-
-async def test_doctor_finds_an_archived_payment_whose_part_is_not_there(
-    store: PostgresStore, archived: Archived
-) -> None:
-    await with_history(store, named("000001"), *ENDED)
-    archived.archive("--remove")
-    with psycopg.connect(archived.url) as connection:
-        connection.execute("DELETE FROM archive_parts")
-    done = archived.run("doctor")
-    assert done.returncode == 1
-    assert "BROKEN  an archived payment is final" in done.stdout
 
 
 def reported(program: str, folder: Path) -> str:
