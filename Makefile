@@ -44,8 +44,8 @@ test-for: install-dev browser pgbouncer haproxy ## Run the tests that belong to 
 # Most tests wait for a server or a process, so there are more at once than cores. A file's tests run in one process, which
 # starts its server or browser once (not by xdist's groups: 3.8 writes them where pytest 9.2 no longer reads); long ones first.
 SPREAD := --dist loadfile --no-loadscope-reorder
-test: install-dev browser pgbouncer haproxy ## Run every test (ARGS="-k name" chooses)
-	$(PYTHON) -m pytest -n 6 $(SPREAD) $(ARGS)
+test: install-dev browser pgbouncer haproxy ## Run the tests (ARGS="-k name" chooses; ARGS="-m release" runs those of a release)
+	$(PYTHON) -m pytest -n 6 $(SPREAD) -m "not release" $(ARGS)
 
 ## Prove
 lab: install-dev ## Prove what no test can: list the laboratory's parts, or run one (ARGS="crashes --only w3")

@@ -111,6 +111,13 @@ def database_urls(postgres: str) -> Iterator[list[str]]:
 
 
 @pytest.fixture
+def empty_url(postgres: str) -> Iterator[str]:
+    """A database of the test's own without a schema."""
+    with _database(postgres, "template1") as url:
+        yield url
+
+
+@pytest.fixture
 def other_database_url(postgres: str) -> Iterator[str]:
     """Another one, as of another cell."""
     with _database(postgres) as url:
@@ -118,15 +125,15 @@ def other_database_url(postgres: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def new_database(postgres: str) -> Callable[[], AbstractContextManager[str]]:
-    """Another one, for as long as whoever asked wants it."""
+def new_database(postgres: str) -> Callable[..., AbstractContextManager[str]]:
+    """Another one, for as long as whoever asked wants it; a copy of the database that is named, if one is."""
     return partial(_database, postgres)
 
 
 @contextmanager
-def _database(postgres: str) -> Iterator[str]:
+def _database(postgres: str, template: str = TEMPLATE) -> Iterator[str]:
     name = f"test_{next(_numbers)}"
-    _execute(postgres, f"CREATE DATABASE {{}} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY", name)
+    _execute(postgres, f"CREATE DATABASE {{}} TEMPLATE {template} STRATEGY FILE_COPY", name)
     yield _at(postgres, name)
     # An autovacuum worker there is the superuser's, and only the superuser may end it.
     _execute(superuser_url(postgres), "DROP DATABASE {} WITH (FORCE)", name)

@@ -127,7 +127,8 @@ async def done(services: Services, step: Step, verb: str, *words: str) -> str:
         step("reply")
         return made.payment.reference
     if verb == "process":
-        return (await services.checkout.process(words[0], ProcessPayment(gateway_slug="provider_a"))).checkout_url
+        slug = words[1] if words[1:] else "provider_a"
+        return (await services.checkout.process(words[0], ProcessPayment(gateway_slug=slug))).checkout_url
     if verb == "verify":
         return (await services.verification.verify(words[0])).status.value
     if verb == "receive":

@@ -7,6 +7,7 @@ from payagg.adapters.providers.registry import lists_of, providers_of
 from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
+from payagg.application.payments.provider_calls import no_crash
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
 from payagg.application.ports.sign_in import SignInIssuer
@@ -14,7 +15,6 @@ from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
 from payagg.entrypoints.bootstrap import Services, assemble, other_cells_of
 from payagg.entrypoints.settings import Settings
-from tests.support.crashes import crash_at
 
 JWT_KEY = "a key of the tests with 32 bytes or more"
 KEYS = (("k1", bytes(range(32))),)
@@ -34,11 +34,9 @@ def services_over(
     sender: Sender | None = None,
     issuer: SignInIssuer | None = None,
     logos: LogoStore | None = None,
-    dies_at: str = "",
-    crash_point: Callable[[str], None] | None = None,
+    crash_point: Callable[[str], None] = no_crash,
 ) -> Services:
-    """Providers and merchants may be on loopback, logos are kept in memory; the process dies at the step `dies_at`, or
-    does at each step what `crash_point` says."""
+    """Providers and merchants may be on loopback, logos are kept in memory."""
     return assemble(
         settings,
         store=store,
@@ -50,7 +48,7 @@ def services_over(
         lists=lists_of(settings.providers, allow_loopback=True) if lists is None else lists,
         sender=sender or HttpSender(allow_loopback=True),
         logos=logos or ObjectLogos("memory:///"),
-        crash_point=crash_point or crash_at(dies_at),
+        crash_point=crash_point,
         other_cells=other_cells_of(settings),
         issuer=issuer,
     )

@@ -1,47 +1,21 @@
 """A worker that only delivers, as a process of its own: `python -m tests.support.delivering URL [STEP TO DIE AT]`."""
 
 import asyncio
+import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 
+from lab.kit.around import around
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
-from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult
+from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.application.webhooks.dispatcher import Dispatcher
 from tests.support.assembly import KEYS
-from tests.support.crashes import crash_at
-
-
-class MortalQueue(PostgresDeliveryQueue):
-    """The product's queue, with a step to die at behind a claim and behind a record."""
-
-    def __init__(self, pool: StatementPool, step: Callable[[str], None]) -> None:
-        super().__init__(pool)
-        self._step = step
-
-    async def claim(
-        self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
-    ) -> list[ClaimedDelivery]:
-        claimed = await super().claim(now, limit, per_partition, failing, lease)
-        if claimed:
-            self._step("claimed")
-        return claimed
-
-    async def claim_poison_message(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
-        claimed = await super().claim_poison_message(now, lease)
-        if claimed is not None:
-            self._step("claimed")
-        return claimed
-
-    async def finish(self, results: Sequence[DeliveryResult]) -> None:
-        await super().finish(results)
-        self._step("recorded")
 
 
 class MortalSender(HttpSender):
@@ -59,17 +33,15 @@ class MortalSender(HttpSender):
         return result
 
 
-class MortalStore(PostgresStore):
-    """The product's store around a MortalQueue."""
-
-    def __init__(self, database_url: str, step: Callable[[str], None]) -> None:
-        super().__init__(database_url, pool_size=3, pgbouncer=False)
-        self._queue = MortalQueue(self.pool, step)
-
-
 async def deliver(database_url: str, label: str = "") -> None:
-    step = crash_at(label)
-    store = MortalStore(database_url, step)
+    def step(name: str) -> None:
+        if name == label:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    for claim in ("claim", "claim_poison_message"):
+        around(PostgresDeliveryQueue, claim, after=lambda found: step("claimed") if found else None)
+    around(PostgresDeliveryQueue, "finish", after=lambda _: step("recorded"))
+    store = PostgresStore(database_url, pool_size=3, pgbouncer=False)
     sender = MortalSender(step)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)

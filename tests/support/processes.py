@@ -27,6 +27,7 @@ SECRETS = {
     "PAYAGG_JWT_ALGORITHM": "HS256",
     "PAYAGG_ENCRYPTION_KEYS": ",".join(f"{kid}:{base64.b64encode(key).decode()}" for kid, key in KEYS),
 }
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
 PATIENCE = 60
 
 

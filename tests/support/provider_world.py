@@ -38,18 +38,12 @@ PLENTY = 100_000  # a rate limit no test meets by accident
 
 
 def assembled(
-    store: Store,
-    clock: ManualClock,
-    folder: Path,
-    *,
-    deadline: float = 15.0,
-    limit: int = PLENTY,
-    label: str = "",
+    store: Store, clock: ManualClock, folder: Path, *, deadline: float = 15.0, limit: int = PLENTY
 ) -> Services:
-    """One server process; `deadline` bounds its calls of providers, and it dies at the step `label`."""
+    """One server process; `deadline` bounds its calls of providers."""
     settings = replace(SETTINGS, state_dir=folder, webhook_rate_limit=limit)
     providers = providers_of(allow_loopback=True, deadline=deadline)
-    return services_over(store, settings, clock, providers=providers, dies_at=label)
+    return services_over(store, settings, clock, providers=providers)
 
 
 @dataclass
@@ -110,19 +104,13 @@ class StoreWorld(Generic[S]):
             sealed = AesVault(KEYS).seal(json.dumps(credentials).encode(), gateway.id)
             await tx.gateways.save(replace(gateway, credentials=sealed))
 
-    async def killed(self, payment: Payment, label: str, slug: str = "provider_a") -> None:
-        """Runs `process` in a process of its own that dies by SIGKILL at `label`."""
-        await self.dies_at(label, "process", payment.reference, slug)
-
     async def dies_at(self, label: str, *words: str) -> None:
         """Runs a use case in a process of its own, which must die by SIGKILL at `label`."""
-        assert await (await self.child(*words, label=label)).wait() == -9
-
-    async def child(self, *words: str, label: str = "") -> asyncio.subprocess.Process:
         environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        now = self.clock.now().isoformat()
-        arguments = ["-m", "tests.support.process_child", self.url, str(self.folder), now, label, *words]
-        return await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environ)
+        place = (self.url, str(self.folder), self.clock.now().isoformat())
+        arguments = ["-m", "lab.crashes.child", *place, label, "PROCESS", *words]
+        child = await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environ)
+        assert await child.wait() == -9
 
     def other_process(self) -> "Services":
         """The use cases of a second server: nothing shared but the database."""

@@ -105,6 +105,7 @@ def test_an_operator_finds_the_charge_at_its_provider(chromium: Browser, site: S
             expect(charge).to_contain_text(words)
 
 
+@pytest.mark.release
 def test_the_pages_of_money_are_accessible_and_fit(chromium: Browser, site: Site) -> None:
     own = ("/adjustments", "/adjustments?needsAttention=true", f"/payments/{PAID}", f"/payments/{SHORT}")
     pages = {

@@ -143,6 +143,7 @@ STATES: dict[str, Callable[[Site, Page], object]] = {
 }
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("state", STATES)
 def test_axe_finds_nothing_and_nothing_scrolls_sideways(site: Site, chromium: Browser, state: str) -> None:
     with opened(chromium, viewport=SMALL_PHONE, reduced_motion="reduce") as page:

@@ -175,6 +175,7 @@ def test_a_delivery_appears_in_the_inbox_verified_and_is_delivered_again(
 PAGES = ("", "/payments", "/test-payment", "/keys", "/webhooks", "/checkout", "/team", "/audit")
 
 
+@pytest.mark.release
 def test_every_page_is_accessible_and_fits(chromium: Browser, demo: dict[str, str]) -> None:
     with opened(chromium) as page:
         page.goto(demo["consoleUrl"])

@@ -238,6 +238,7 @@ def test_a_payment_is_ended_by_two_administrators(chromium: Browser, site: Site)
         expect(page.get_by_role("button", name="Confirm: the payment has failed")).to_have_count(0)
 
 
+@pytest.mark.release
 def test_every_page_is_accessible_and_fits(chromium: Browser, site: Site) -> None:
     business = site.business()
     site.do(a_stuck_payment(site))

@@ -27,6 +27,7 @@ async def busy(site: Site) -> None:
         await ended(store, "biz_1", letters, now - ago * DAY, amount, many=many, status=status)
 
 
+@pytest.mark.release
 def test_a_busy_month_and_an_empty_live_are_accessible_and_fit(chromium: Browser, site: Site) -> None:
     business = site.business(name="Ada's Shop")
     site.do(busy(site))

@@ -22,6 +22,7 @@ def origin(site_and_database: tuple[Site, str]) -> str:
     return base_url
 
 
+@pytest.mark.release
 def test_no_page_is_wider_than_a_small_phone(chromium: Browser, origin: str) -> None:
     with opened(chromium, viewport=SMALL_PHONE) as page:
         for slug in PAGES:
@@ -30,6 +31,7 @@ def test_no_page_is_wider_than_a_small_phone(chromium: Browser, origin: str) -> 
             assert has_no_sideways_scroll(page), slug
 
 
+@pytest.mark.release
 def test_axe_finds_nothing(chromium: Browser, origin: str) -> None:
     with opened(chromium, bypass_csp=True) as page:
         for slug in KINDS:

@@ -12,7 +12,7 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import counters
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.server.connections import OpenConnections
-from payagg.entrypoints.http.server.uvicorn_protocol import COOKIE_MAX, FIELDS_MAX, HEAD_MAX
+from payagg.entrypoints.http.server.uvicorn_protocol import COOKIE_MAX, FIELDS_MAX, HEAD_MAX, ServerProtocol
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, Shop, an_api, raw, served
 
@@ -141,6 +141,16 @@ async def is_open(connection: Connection, seconds: float = 0.3) -> bool:
         return True
     except ConnectionError:
         return False
+
+
+async def test_a_head_that_drips_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ServerProtocol, "header_seconds", 0.3)
+    connection = await idle(api.origin)
+    connection[1].write(LINE)
+    async with asyncio.timeout(PATIENCE):
+        while await is_open(connection, 0.05):
+            connection[1].write(b"X-A: b\r\n")
+    connection[1].close()
 
 
 async def admitted(origin: str) -> Connection:

@@ -2,10 +2,8 @@
 
 import json
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,28 +18,15 @@ from payagg.domain.attempt import CHECK_PAID_AFTER
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentFilter
-from payagg.entrypoints.dev.fake_providers import WebhookMode
-from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
-from payagg.entrypoints.http.app import create_app
 from tests.contracts.archive import ENDED, named, with_history
 from tests.integration.http.providers.test_inbound import InboundWorld, charge_event
 from tests.integration.postgres.test_backup import shell
-from tests.support.answers.recorder import recorded
 from tests.support.machine import ROOT
 from tests.support.processes import environment, one_line, payagg
-from tests.support.provider_world import world_on
 
 pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.anyio
 BEFORE = "2025-02-01"
-REMOVED = ("transitions", "attempts", "provider_calls")
-
-
-@pytest.fixture
-async def site(database_url: str, tmp_path: Path) -> AsyncIterator[InboundWorld]:
-    async with world_on(database_url, tmp_path) as world, serve_asgi(recorded(create_app(world.services))) as base:
-        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
-        yield InboundWorld(**world.__dict__, base=base)
 
 
 class Archived:
@@ -57,18 +42,6 @@ class Archived:
         done = self.run("archive", "--before", BEFORE, *words)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
-
-    def dies_at(self, step: str) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "tests.integration.postgres.archiving",
-            self.url,
-            str(self.folder),
-            BEFORE,
-            step,
-        ]
-        assert subprocess.run(command, check=False, env=environment()).returncode == -signal.SIGKILL
 
     def explained(self, payment: str) -> list[str]:
         done = self.run("explain", payment)
@@ -96,15 +69,6 @@ class Archived:
                 found[table] += zip(*(whole[name].to_pylist() for name in columns), strict=True)
             found[table].sort(key=lambda row: row[:2])
         return found
-
-    def trail(self) -> list[str]:
-        """The actions of the audit trail, oldest first."""
-        with psycopg.connect(self.url) as connection:
-            return [action for (action,) in connection.execute("SELECT action FROM audit ORDER BY id")]
-
-    def kept(self) -> int:
-        """How many rows the database holds of what an archive removes."""
-        return sum(len(rows) for table, rows in self.in_database().items() if table in REMOVED)
 
 
 @pytest.fixture
@@ -179,40 +143,6 @@ async def test_an_archived_payment_reads_as_before(site: InboundWorld, archived:
         assert path.is_dir() or b"canary" not in path.read_bytes()
 
 
-@pytest.mark.rule("access.9", "personal-data.3")
-@pytest.mark.parametrize("step", ["A2", "A3", "A4"])
-async def test_a_killed_archive_goes_on_and_nothing_is_lost_or_doubled(
-    store: PostgresStore, archived: Archived, step: str
-) -> None:
-    for number in range(153):
-        await with_history(store, named(f"{number:06d}"), *ENDED)
-    rows = archived.in_database()
-    archived.dies_at(step)
-    left = archived.kept()
-    assert (left < 4 * 153) == (step == "A3"), "it died after a removal, or before its commit"
-    # What a killed command began to remove is on record before anything is gone.
-    assert archived.trail() == (["archive.begin_remove"] if step != "A2" else [])
-    archived.archive("--remove")
-    assert set(archived.trail()) == {"archive.begin_remove", "archive.remove"}
-    assert archived.in_files() == rows
-    assert archived.kept() == 0
-    assert archived.in_database()["payments"] == rows["payments"]
-    assert archived.run("doctor").returncode == 0
-    assert archived.archive("--remove") == "There is nothing to archive.\n"
-
-
-async def test_doctor_finds_an_archived_payment_whose_part_is_not_there(
-    store: PostgresStore, archived: Archived
-) -> None:
-    await with_history(store, named("000001"), *ENDED)
-    archived.archive("--remove")
-    with psycopg.connect(archived.url) as connection:
-        connection.execute("DELETE FROM archive_parts")
-    done = archived.run("doctor")
-    assert done.returncode == 1
-    assert "BROKEN  an archived payment is final" in done.stdout
-
-
 def reported(program: str, folder: Path) -> str:
     """What a reader's program prints."""
     command = [sys.executable, "-c", program]
@@ -220,6 +150,7 @@ def reported(program: str, folder: Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, env=own).stdout
 
 
+@pytest.mark.release
 async def test_the_guide_is_done_as_it_is_written(store: PostgresStore, archived: Archived, tmp_path: Path) -> None:
     for number in range(3):
         await with_history(store, named(f"{number:06d}"), *ENDED)

@@ -48,6 +48,7 @@ def steps(page: str, heading: str) -> str:
     return "\n".join(blocks)
 
 
+@pytest.mark.release
 async def test_a_backup_is_restored_as_the_guide_says_and_the_doctor_finds_it_sound(
     database_url: str, store: PostgresStore, postgres: str, tmp_path: Path
 ) -> None:

@@ -33,11 +33,15 @@ AHEAD = "no instant lies further ahead than a rule can put it"
 OVERDUE = "nothing that the worker does has been due for more than a day"
 DELIVERED = "an event has a delivery to each endpoint that wanted it"
 UNCHANGED = "an event's body is as it was written"
+EMPTIED = "of a provider's event nothing is kept 30 days after it was handled"
+APART = "metadata that lies apart from its event exists"
+ARCHIVED = "an archived payment is final, and its whole history is in a part that was read back"
 AMOUNT = "a payment's amount is the one that it was initiated with"
 ANOTHER_GATEWAY = """UPDATE events SET body =
     convert_to(replace(convert_from(body, 'UTF8'), '"gateway":"provider_a"', '"gateway":"provider_b"'), 'UTF8')"""
 SOON = "(now() + interval '3 hours', now() + interval '4 hours')"
 RECEIVED = "INSERT INTO inbox (id, provider, environment, digest, body, received_at, next_attempt_at) VALUES"
+HANDLED = "INSERT INTO inbox (id, provider, environment, digest, body, received_at, handled_at) VALUES"
 KEPT = "INSERT INTO anomalies (id, reference, kind, source, details, at, business_id, environment) VALUES"
 DELETED = """INSERT INTO gateways (id, slug, name, display_order, is_built_in, status, created_at, updated_at, {column})
     VALUES ('gw_old', 'old', 'Old', 0, false, 'DELETED', now(), now() - interval '{age} days', 'x')"""
@@ -79,6 +83,9 @@ BREACHES = [
     (f"DELETE FROM deliveries WHERE endpoint_id IS NOT NULL AND reference = '{OPEN}'", DELIVERED),
     (f"DELETE FROM deliveries WHERE endpoint_id IS NULL AND reference = '{OPEN}'", DELIVERED),
     (f"{ANOTHER_GATEWAY} WHERE reference = '{OPEN}'", UNCHANGED),
+    (f"{HANDLED} ('inb_x', 'provider_a', 'SANDBOX', 'd', '{{}}', now(), now() - interval '32 days')", EMPTIED),
+    (f"UPDATE events SET metadata_at = 1, metadata_digest = 'x' WHERE reference = '{OPEN}'", APART),
+    (f"INSERT INTO archived_payments VALUES ('{BARE}', 1, '', NULL)", ARCHIVED),
     (f"UPDATE payments SET amount = 15000000 WHERE reference = '{BARE}'", AMOUNT),
 ]
 

@@ -160,25 +160,22 @@ def test_data_in_use_is_not_destroyed(running: EmbeddedPostgres, shared: Path) -
     assert asked(running, "SELECT 1") == 1
 
 
-def test_a_server_whose_starter_was_killed_is_found_and_used(state: Path) -> None:
+@pytest.mark.parametrize("lost", ["the starter", "its socket", "the server"])
+def test_what_was_left_by_a_starter_that_was_killed_is_found_or_started_again(state: Path, lost: str) -> None:
     assert run_python(START_AND_DIE, state).returncode == -signal.SIGKILL
     orphan = postmaster(state)
     assert is_alive(orphan)
-    with EmbeddedPostgres(state) as server:
-        assert asked(server, "SELECT 1") == 1
-        assert postmaster(state) == orphan
-    assert not is_alive(orphan)
-
-
-def test_a_killed_server_is_started_again(state: Path) -> None:
-    assert run_python(START_AND_DIE, state).returncode == -signal.SIGKILL
-    killed = postmaster(state)
-    os.kill(killed, signal.SIGKILL)
-    while is_alive(killed):
-        time.sleep(0.01)
+    if lost == "its socket":
+        for name in (SOCKET, f"{SOCKET}.lock"):
+            (state / "run" / name).unlink()
+    if lost == "the server":
+        os.kill(orphan, signal.SIGKILL)
+        while is_alive(orphan):
+            time.sleep(0.01)
     with EmbeddedPostgres(state) as server:
         assert asked(server, "SELECT word FROM kept") == "here"
-        assert postmaster(state) != killed
+        assert (postmaster(state) == orphan) is (lost == "the starter")
+    assert not is_alive(orphan)
 
 
 def test_a_pid_file_that_names_another_program_is_stale(state: Path) -> None:
@@ -206,16 +203,6 @@ def test_an_interrupted_first_start_is_repeated_and_broken_data_are_reported(fre
         with pytest.raises(EmbeddedPostgresError, match=words) as raised:
             EmbeddedPostgres(fresh).start()
         assert "\n" not in str(raised.value)
-
-
-def test_a_missing_socket_folder_is_made_again(state: Path) -> None:
-    assert run_python(START_AND_DIE, state).returncode == -signal.SIGKILL
-    orphan = postmaster(state)
-    for name in (".s.PGSQL.5432", ".s.PGSQL.5432.lock"):
-        (state / "run" / name).unlink()
-    with EmbeddedPostgres(state) as server:
-        assert asked(server, "SELECT 1") == 1
-    assert not is_alive(orphan)
 
 
 def test_a_folder_that_is_no_database_is_left_alone(fresh: Path) -> None:
@@ -277,18 +264,6 @@ def test_another_account_neither_connects_nor_reads_the_data() -> None:
             for role in ("payagg", "postgres"):
                 told = run_python(CONNECT, server.url.replace("payagg@", f"{role}@"), account=nobody).stdout
                 assert f'Peer authentication failed for user "{role}"' in told
-
-
-@AS_ROOT
-def test_a_folder_that_belonged_to_an_account_with_a_name_is_taken_from_it(state: Path) -> None:
-    nobody = pwd.getpwnam("nobody")
-    for path in (state / "postgres", *(state / "postgres").rglob("*")):
-        os.chown(path, nobody.pw_uid, nobody.pw_gid)
-    with EmbeddedPostgres(state) as server:
-        assert asked(server, "SELECT word FROM kept") == "here"
-        owners = {path.stat().st_uid for path in ((state / "postgres"), *(state / "postgres").rglob("*"))}
-        assert len(owners) == 1
-        assert owners < set(SPARE)
 
 
 @AS_ROOT

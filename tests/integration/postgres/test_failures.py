@@ -60,30 +60,6 @@ async def test_payments_whose_answer_is_lost_are_found_again_as_the_callers_own(
     assert await count(database_url, "payments") == 5
 
 
-async def test_connections_that_died_while_idle_fail_nobody_who_comes_after(
-    store: PostgresStore, database_url: str
-) -> None:
-    together_at = asyncio.Barrier(6)
-
-    async def takes_a_connection() -> None:
-        async with store.begin() as tx:
-            await tx.businesses.get("biz_1")
-            await together_at.wait()
-
-    await asyncio.gather(*(takes_a_connection() for _ in range(6)))
-    await kill_others(database_url)
-    async with store.begin() as tx:
-        assert await tx.businesses.get("biz_1") is None
-    assert await store.add_payment(numbered(0)) == (numbered(0), True)
-    for again in range(1, 4):
-        await kill_others(database_url)
-        assert await store.find_payment(numbered(0).reference) == numbered(0)
-        await kill_others(database_url)
-        assert await store.add_payment(numbered(again)) == (numbered(again), True)
-        await kill_others(database_url)
-        await store.now()
-
-
 async def test_connections_to_a_server_that_takes_no_writes_are_given_up(
     store: PostgresStore, database_url: str
 ) -> None:
@@ -161,15 +137,6 @@ async def test_a_wrong_url_is_unavailable_and_not_repeated(url: str) -> None:
     with pytest.raises(Unavailable) as unavailable:
         PostgresStore(url, pool_size=1, pgbouncer=False)
     assert "secret-word" not in str(unavailable.value)
-
-
-async def test_the_url_may_name_several_hosts(database_url: str, tmp_path: Any) -> None:
-    socket = database_url.partition("host=")[2]
-    database = database_url.partition("?")[0].rpartition("/")[2]
-    url = f"postgresql+psycopg://payagg@/{database}?host={tmp_path},{socket}&target_session_attrs=read-write"
-    store = PostgresStore(url, pool_size=1, pgbouncer=False)
-    assert await store.is_current()
-    await store.close()
 
 
 async def test_a_database_that_says_nothing_is_unavailable_in_time_and_used_again_at_once(

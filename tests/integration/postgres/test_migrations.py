@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import count
 from subprocess import run
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from payagg.adapters.postgres.migrations import HEAD, is_current
 from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked
 from payagg.adapters.postgres.migrations.upgrade import migrate, plan_migrations
-from tests.support.processes import environment, one_line, payagg
+from tests.support.processes import environment, payagg
 
 PATIENCE = 60.0
 # What migration 0007 alters, and 0005 and 0008 build indexes on.
@@ -24,15 +23,6 @@ ADD = (
     "INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at,"
     " updated_at, expires_at) VALUES (%s, 'biz', 'SANDBOX', 100, 'NGN', 'INITIATED', 0, now(), now(), now())"
 )
-_numbers = count(1)
-
-
-@pytest.fixture
-def empty_url(postgres: str) -> str:
-    name = f"migrations_{next(_numbers)}"
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return postgres.replace("/payagg?", f"/{name}?")
 
 
 @contextmanager
@@ -130,10 +120,7 @@ def test_an_index_is_built_beside_writes_and_long_transactions(empty_url: str) -
         # As a role behind PgBouncer has it, for its servers.
         connection.execute(f"ALTER DATABASE {name} SET statement_timeout = '1s'".encode())
     lines = Lines()
-    with (
-        ThreadPoolExecutor(1) as pool,
-        a_long_read(empty_url, psycopg.IsolationLevel.REPEATABLE_READ) as reader,
-    ):
+    with ThreadPoolExecutor(1) as pool, a_long_read(empty_url, psycopg.IsolationLevel.REPEATABLE_READ) as reader:
         migrating = pool.submit(migrate, empty_url, to="0005", tell=lines, tries=1)
         assert f"pid {reader.info.backend_pid} (nightly report" in lines.first("  waits for ")
         assert lines.first("  waiting for ")  # the phase, as Postgres calls it
@@ -176,8 +163,3 @@ def test_a_dry_run_prints_what_is_pending_and_the_command_tells_its_progress(emp
     assert any(line.startswith("  done in ") for line in told)
     assert told[-1] == "The schema is up to date."
     assert payagg("migrate", "--dry-run", PAYAGG_DATABASE_URL=empty_url).stdout == "Nothing is pending.\n"
-
-
-def test_a_database_that_is_away_is_one_line() -> None:
-    nowhere = "postgresql://payagg@127.0.0.1:1/payagg"
-    assert "nobody answers" in one_line(payagg("migrate", "--dry-run", PAYAGG_DATABASE_URL=nowhere))

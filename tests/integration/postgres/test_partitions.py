@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -27,6 +26,7 @@ from tests.support.postgres_rules import superuser_url
 from tests.support.postgres_world import somebody_waits
 from tests.support.receivers import until
 
+Connection = psycopg.Connection[Any]
 NOW = datetime(2025, 1, 29, 12, tzinfo=UTC)  # a Wednesday
 DAY = timedelta(days=1)
 THIS = Week("PAY", date(2025, 1, 27))
@@ -47,20 +47,18 @@ def told(_: str) -> None:
     """Progress that nobody looks at."""
 
 
-def add_event(
-    connection: "psycopg.Connection[Any]", reference: str, at: datetime = NOW, *, pending: bool = False
-) -> None:
+def add_event(db: Connection, reference: str, at: datetime = NOW, *, pending: bool = False) -> None:
     event_id = f"evt_{int(at.timestamp() * 1000):012x}{reference[-6:]}"
-    connection.execute(EVENT, [reference, event_id, at])
-    connection.execute("INSERT INTO event_metadata VALUES (%s, 'digest', '{}')", [reference])
+    db.execute(EVENT, [reference, event_id, at])
+    db.execute("INSERT INTO event_metadata VALUES (%s, 'digest', '{}')", [reference])
     if pending:
-        connection.execute(DELIVERY, [reference, event_id])
+        db.execute(DELIVERY, [reference, event_id])
 
 
-def where(connection: "psycopg.Connection[Any]", reference: str) -> set[str]:
+def where(db: Connection, reference: str) -> set[str]:
     """The tables that hold an event and its metadata."""
     rows = [
-        connection.execute(
+        db.execute(
             sql.SQL("SELECT tableoid::regclass::text FROM {} WHERE reference = %s").format(sql.Identifier(table)),
             [reference],
         ).fetchall()
@@ -70,17 +68,10 @@ def where(connection: "psycopg.Connection[Any]", reference: str) -> set[str]:
 
 
 @pytest.fixture
-def connection(database_url: str) -> "Iterator[psycopg.Connection[Any]]":
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute("INSERT INTO businesses VALUES ('biz', 'Shop', 'ACTIVE', 'APPROVED', now(), now())")
-        yield connection
-
-
-@contextmanager
-def large_defaults(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with monkeypatch.context() as patched:
-        patched.setattr(partitions, "LOOKED_THROUGH", -1)
-        yield
+def db(database_url: str) -> Iterator[Connection]:
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute("INSERT INTO businesses VALUES ('biz', 'Shop', 'ACTIVE', 'APPROVED', now(), now())")
+        yield db
 
 
 def test_a_week_is_named_for_its_prefix_and_its_monday() -> None:
@@ -90,19 +81,15 @@ def test_a_week_is_named_for_its_prefix_and_its_monday() -> None:
     assert (THIS.first_reference, THIS.end) == ("PAY-20250127", date(2025, 2, 3))
 
 
-def test_this_week_and_the_next_ones_are_made_once_by_several_at_once(
-    database_url: str, connection: "psycopg.Connection[Any]"
-) -> None:
+def test_this_week_and_the_next_ones_are_made_once_by_several_at_once(database_url: str, db: Connection) -> None:
     with ThreadPoolExecutor(4) as pool:
         made = sum(pool.map(lambda _: make(database_url, "PAY", NOW), range(4)))
     made += make(database_url, "PAY", NOW)
-    assert (made, weeks(connection)) == (len(ALL), ALL)
+    assert (made, weeks(db)) == (len(ALL), ALL)
     assert make(database_url, "PAY", NOW + 7 * DAY) == 1
 
 
-def test_an_event_lies_in_its_week_and_what_has_none_in_the_default(
-    database_url: str, connection: "psycopg.Connection[Any]"
-) -> None:
+def test_an_event_lies_in_its_week_and_what_has_none_in_the_default(database_url: str, db: Connection) -> None:
     make(database_url, "PAY", NOW)
     for reference, name in (
         ("PAY-20250127-000000", "pay_20250127"),
@@ -112,26 +99,25 @@ def test_an_event_lies_in_its_week_and_what_has_none_in_the_default(
         ("OLD-20250127-000000", "other"),
         ("ZZZ-20250127-000000", "other"),
     ):
-        add_event(connection, reference)
-        assert where(connection, reference) == {f"events_{name}", f"event_metadata_{name}"}
+        add_event(db, reference)
+        assert where(db, reference) == {f"events_{name}", f"event_metadata_{name}"}
 
 
-def test_a_week_of_which_the_default_has_rows_stays_there(
-    database_url: str, connection: "psycopg.Connection[Any]"
-) -> None:
-    add_event(connection, "PAY-20250129-000001")
+def test_a_week_of_which_the_default_has_rows_stays_there(database_url: str, db: Connection) -> None:
+    add_event(db, "PAY-20250129-000001")
     assert make(database_url, "PAY", NOW) == AHEAD
-    assert weeks(connection) == ALL[1:]
-    add_event(connection, "PAY-20250130-000001")
-    assert where(connection, "PAY-20250130-000001") == {"events_other", "event_metadata_other"}
+    assert weeks(db) == ALL[1:]
+    add_event(db, "PAY-20250130-000001")
+    assert where(db, "PAY-20250130-000001") == {"events_other", "event_metadata_other"}
 
 
 def test_a_large_default_is_looked_through_beside_those_who_write(
-    database_url: str, connection: "psycopg.Connection[Any]", monkeypatch: pytest.MonkeyPatch
+    database_url: str, db: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_event(connection, "PAY-20250129-000001")
+    add_event(db, "PAY-20250129-000001")
     lines: list[str] = []
-    with large_defaults(monkeypatch), ThreadPoolExecutor(1) as pool:
+    monkeypatch.setattr(partitions, "LOOKED_THROUGH", -1)
+    with ThreadPoolExecutor(1) as pool:
         assert make(database_url, "PAY", NOW) == 0
         with psycopg.connect(database_url) as writer:
             add_event(writer, "PAY-20250129-000002")
@@ -139,83 +125,78 @@ def test_a_large_default_is_looked_through_beside_those_who_write(
             while not any("got no lock" in line for line in lines):
                 assert not making.done()
         assert making.result() == AHEAD
-    assert weeks(connection) == ALL[1:]
-    assert connection.execute("SELECT conname FROM pg_constraint WHERE conname LIKE '%proof'").fetchall() == []
+    assert weeks(db) == ALL[1:]
+    assert db.execute("SELECT conname FROM pg_constraint WHERE conname LIKE '%proof'").fetchall() == []
 
 
 def test_what_the_default_has_of_a_later_week_keeps_it_there_and_nothing_is_refused(
-    database_url: str, connection: "psycopg.Connection[Any]", monkeypatch: pytest.MonkeyPatch
+    database_url: str, db: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_event(connection, "PAY-20250212-000001")
-    with large_defaults(monkeypatch):
-        assert make_patiently(database_url, "PAY", NOW, told, pause=0) == 0
-    add_event(connection, "PAY-20250212-000002")
+    add_event(db, "PAY-20250212-000001")
+    monkeypatch.setattr(partitions, "LOOKED_THROUGH", -1)
+    assert make_patiently(database_url, "PAY", NOW, told, pause=0) == 0
+    monkeypatch.undo()
+    add_event(db, "PAY-20250212-000002")
     assert make(database_url, "PAY", NOW) == AHEAD  # all but the one, now that they may be looked at
 
 
 def test_a_week_that_begins_soon_is_not_kept_out(
-    database_url: str, connection: "psycopg.Connection[Any]", monkeypatch: pytest.MonkeyPatch
+    database_url: str, db: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with large_defaults(monkeypatch):
-        make_patiently(database_url, "PAY", datetime(2025, 2, 2, 23, 59, tzinfo=UTC), told, pause=0)
-    assert weeks(connection)[0] == THIS.next(2)
+    monkeypatch.setattr(partitions, "LOOKED_THROUGH", -1)
+    make_patiently(database_url, "PAY", datetime(2025, 2, 2, 23, 59, tzinfo=UTC), told, pause=0)
+    assert weeks(db)[0] == THIS.next(2)
 
 
-def test_a_check_that_a_broken_run_left_is_taken_away(database_url: str, connection: "psycopg.Connection[Any]") -> None:
-    connection.execute("ALTER TABLE events_other ADD CONSTRAINT events_other_proof CHECK (reference < 'PAY-20250203')")
+def test_a_check_that_a_broken_run_left_is_taken_away(database_url: str, db: Connection) -> None:
+    db.execute("ALTER TABLE events_other ADD CONSTRAINT events_other_proof CHECK (reference < 'PAY-20250203')")
     with pytest.raises(psycopg.errors.CheckViolation):
-        add_event(connection, "PAY-20250212-000001")
+        add_event(db, "PAY-20250212-000001")
     make(database_url, "PAY", NOW)
-    add_event(connection, "ZZZ-20250212-000001")
+    add_event(db, "ZZZ-20250212-000001")
 
 
-def test_a_week_that_is_over_goes_but_for_what_is_young_or_has_a_delivery(
-    database_url: str, connection: "psycopg.Connection[Any]"
-) -> None:
+def test_a_week_that_is_over_goes_but_for_what_is_young_or_has_a_delivery(database_url: str, db: Connection) -> None:
     make(database_url, "PAY", NOW)
     young = NOW + 20 * DAY
-    add_event(connection, "PAY-20250129-00000A")
-    add_event(connection, "PAY-20250129-00000B", young)
-    add_event(connection, "PAY-20250129-00000C", pending=True)
-    add_event(connection, "PAY-20250205-00000D")
+    add_event(db, "PAY-20250129-00000A")
+    add_event(db, "PAY-20250129-00000B", young)
+    add_event(db, "PAY-20250129-00000C", pending=True)
+    add_event(db, "PAY-20250205-00000D")
     assert drop(database_url, datetime(2025, 2, 2, 23, tzinfo=UTC)) == 0
     assert drop(database_url, datetime(2025, 2, 3, tzinfo=UTC)) == 1
-    assert weeks(connection) == ALL[1:]
+    assert weeks(db) == ALL[1:]
     others = {"events_other", "event_metadata_other"}
-    assert [where(connection, f"PAY-20250129-00000{one}") for one in "ABC"] == [set(), others, others]
-    assert where(connection, "PAY-20250205-00000D") == {"events_pay_20250203", "event_metadata_pay_20250203"}
+    assert [where(db, f"PAY-20250129-00000{one}") for one in "ABC"] == [set(), others, others]
+    assert where(db, "PAY-20250205-00000D") == {"events_pay_20250203", "event_metadata_pay_20250203"}
     # A later notice of an old payment goes where there is room.
-    add_event(connection, "PAY-20250129-00000E", young)
-    assert where(connection, "PAY-20250129-00000E") == others
-    dropped = connection.execute(
-        "SELECT to_regclass('events_pay_20250127'), to_regclass('event_metadata_pay_20250127')"
-    )
+    add_event(db, "PAY-20250129-00000E", young)
+    assert where(db, "PAY-20250129-00000E") == others
+    dropped = db.execute("SELECT to_regclass('events_pay_20250127'), to_regclass('event_metadata_pay_20250127')")
     assert dropped.fetchone() == (None, None)
 
 
 def test_a_week_of_which_much_must_stay_stays(
-    database_url: str, connection: "psycopg.Connection[Any]", monkeypatch: pytest.MonkeyPatch
+    database_url: str, db: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(database_url, "PAY", NOW)
     for number in range(3):
-        add_event(connection, f"PAY-20250129-00000{number}", NOW + 20 * DAY)
+        add_event(db, f"PAY-20250129-00000{number}", NOW + 20 * DAY)
     monkeypatch.setattr(partitions, "MOVED_MAX", 2)
     assert drop(database_url, NOW + 10 * DAY) == 0
-    assert where(connection, "PAY-20250129-000000") == {"events_pay_20250127", "event_metadata_pay_20250127"}
+    assert where(db, "PAY-20250129-000000") == {"events_pay_20250127", "event_metadata_pay_20250127"}
     monkeypatch.undo()
     assert drop(database_url, NOW + 10 * DAY) == 1
 
 
-def test_an_event_that_is_being_stored_is_never_dropped(
-    database_url: str, connection: "psycopg.Connection[Any]"
-) -> None:
+def test_an_event_that_is_being_stored_is_never_dropped(database_url: str, db: Connection) -> None:
     make(database_url, "PAY", NOW)
     with psycopg.connect(database_url) as writer:
         add_event(writer, "PAY-20250129-000001", NOW + 20 * DAY)
         with pytest.raises(Unavailable):
             drop(database_url, NOW + 10 * DAY)
     assert drop(database_url, NOW + 10 * DAY) == 1
-    assert where(connection, "PAY-20250129-000001") == {"events_other", "event_metadata_other"}
+    assert where(db, "PAY-20250129-000001") == {"events_other", "event_metadata_other"}
 
 
 @pytest.mark.anyio
@@ -239,9 +220,7 @@ async def test_a_payer_who_pays_while_the_week_is_made_is_answered(store: Postgr
             assert where(maker, reference) == {week.table("events")}
 
 
-def test_a_role_that_may_make_no_tables_is_told_what_to_do(
-    database_url: str, connection: "psycopg.Connection[Any]"
-) -> None:
+def test_a_role_that_may_make_no_tables_is_told_what_to_do(database_url: str, db: Connection) -> None:
     make(database_url, "PAY", NOW)
     with psycopg.connect(superuser_url(database_url), autocommit=True) as superuser:
         superuser.execute("CREATE ROLE clerk LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO clerk")
@@ -257,7 +236,7 @@ def test_a_role_that_may_make_no_tables_is_told_what_to_do(
     finally:
         with psycopg.connect(superuser_url(database_url), autocommit=True) as superuser:
             superuser.execute("DROP OWNED BY clerk; DROP ROLE clerk")
-    assert weeks(connection) == ALL
+    assert weeks(db) == ALL
 
 
 def test_doctor_says_how_far_ahead_there_are_partitions(database_url: str) -> None:
@@ -277,26 +256,23 @@ def test_doctor_says_how_far_ahead_there_are_partitions(database_url: str) -> No
 
 @pytest.mark.anyio
 async def test_the_worker_makes_the_next_weeks_and_drops_what_is_past_retention(
-    store: PostgresStore, connection: "psycopg.Connection[Any]"
+    store: PostgresStore, db: Connection
 ) -> None:
     clock = ManualClock(NOW)
     use = Partitions(store, clock, "PAY")
-    assert (await use.keep(), weeks(connection)) == (len(ALL), ALL)
+    assert (await use.keep(), weeks(db)) == (len(ALL), ALL)
     clock.move(RETENTION + 5 * DAY)
     assert await use.keep() == 6  # five are new, one is over
-    assert weeks(connection)[0] == ALL[1]
+    assert weeks(db)[0] == ALL[1]
 
 
-def test_the_migration_keeps_every_event_and_every_prepared_statement(postgres: str) -> None:
-    with psycopg.connect(postgres, autocommit=True) as server:
-        server.execute("CREATE DATABASE partitioned_late")
-    url = postgres.replace("/payagg?", "/partitioned_late?")
-    migrate(url, to="0014")
+def test_the_migration_keeps_every_event_and_every_prepared_statement(empty_url: str) -> None:
+    migrate(empty_url, to="0014")
     count = "SELECT count(*) FROM events WHERE reference = %s"
-    with psycopg.connect(url, autocommit=True) as connection:
-        add_event(connection, "PAY-20250129-000001")
-        assert connection.execute(count, ["PAY-20250129-000001"], prepare=True).fetchone() == (1,)
-        migrate(url)
-        assert where(connection, "PAY-20250129-000001") == {"events_other", "event_metadata_other"}
-        add_event(connection, "PAY-20250129-000002")
-        assert connection.execute(count, ["PAY-20250129-000002"], prepare=True).fetchone() == (1,)
+    with psycopg.connect(empty_url, autocommit=True) as db:
+        add_event(db, "PAY-20250129-000001")
+        assert db.execute(count, ["PAY-20250129-000001"], prepare=True).fetchone() == (1,)
+        migrate(empty_url)
+        assert where(db, "PAY-20250129-000001") == {"events_other", "event_metadata_other"}
+        add_event(db, "PAY-20250129-000002")
+        assert db.execute(count, ["PAY-20250129-000002"], prepare=True).fetchone() == (1,)

@@ -69,34 +69,3 @@ async def test_a_payment_that_waited_to_be_stored_is_dated_when_it_is(dating: Po
     assert late.expires_at - late.created_at == timedelta(hours=1)
     assert await dating.find_payment(late.reference) == late
     assert await references(dating) == [late.reference, quick.reference]
-
-
-async def test_a_reader_that_walks_while_many_initiate_meets_every_payment_once(dating: PostgresStore) -> None:
-    newest: PaymentCursor | None = None
-    met: list[str] = []
-    added: list[Payment] = []
-    running = True
-
-    async def initiate(lane: int) -> None:
-        for number in range(60):
-            payment, _ = await dating.add_payment(drawn(lane * 100 + number))
-            added.append(payment)
-
-    async def walk() -> None:
-        """Everything since the newest that was met, again and again, and once more after the last was added."""
-        nonlocal newest
-        is_last = False
-        while not is_last:
-            is_last = not running
-            async with dating.begin() as tx:
-                wanted = replace(OWN, since=newest.created_at if newest else None)
-                page, _ = await tx.payment_search.page(wanted, datetime.now(UTC), None, 1000)
-            fresh = [one for one in page if newest is None or PaymentCursor.of(one) > newest]
-            met.extend(one.reference for one in fresh)
-            newest = PaymentCursor.of(fresh[0]) if fresh else newest
-
-    walking = asyncio.create_task(walk())
-    await asyncio.gather(*(initiate(lane) for lane in range(8)))
-    running = False
-    await walking
-    assert sorted(met) == sorted(payment.reference for payment in added)

@@ -3,21 +3,14 @@
 import base64
 import json
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from payagg.domain.payment import Payment, Status
-from payagg.entrypoints.dev.fake_providers import WebhookMode
-from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
-from payagg.entrypoints.http.app import create_app
 from tests.integration.http.providers.test_inbound import InboundWorld, charge_event, payaza_event
-from tests.support.answers.recorder import recorded
 from tests.support.processes import payagg
-from tests.support.provider_world import world_on
 
 pytestmark = pytest.mark.anyio
 EMAIL, NAME, PHONE, NOTE = "canary@payer.example", "Canary Payer", "+2348099999999", "canary of the metadata"
@@ -29,13 +22,6 @@ CARD: dict[str, Any] = {
     "ip_address": "203.0.113.77",
 }
 SECRETS = ("AUTH_canary4081", "CUS_canary4081", "SIG_canary4081", "203.0.113.77")
-
-
-@pytest.fixture
-async def site(database_url: str, tmp_path: Path) -> AsyncIterator[InboundWorld]:
-    async with world_on(database_url, tmp_path) as world, serve_asgi(recorded(create_app(world.services))) as base:
-        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
-        yield InboundWorld(**world.__dict__, base=base)
 
 
 def dump(url: str) -> str:
@@ -144,12 +130,3 @@ async def test_a_payer_who_asks_is_forgotten_and_others_are_not(site: InboundWor
     assert (await site.read(other)).customer_email == "other@payer.example"
     again = payagg("erase", "--email", EMAIL, **url)
     assert (again.returncode, again.stdout) == (0, "0 payments: who paid is cleared.\n")
-
-
-async def test_doctor_finds_a_body_that_was_not_emptied(site: InboundWorld, database_url: str) -> None:
-    await paid(site, "provider_a")
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE inbox SET handled_at = now() - interval '32 days'")
-    broken = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
-    assert broken.returncode == 1
-    assert "BROKEN  of a provider's event nothing is kept 30 days after it was handled" in broken.stdout

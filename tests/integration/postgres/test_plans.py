@@ -12,7 +12,6 @@ from typing import Any
 import psycopg
 import pytest
 from payagg_testing.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
-from psycopg import sql
 
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.statements import FastPath
@@ -42,7 +41,6 @@ from tests.integration.postgres.query_plans import (
     watched,
 )
 from tests.support.assembly import services_over
-from tests.support.postgres_rules import superuser_url
 
 SANDBOX = Environment.SANDBOX
 MINUTE = timedelta(minutes=1)
@@ -154,8 +152,9 @@ async def console_sessions(tx: PostgresTransaction) -> None:
     await tx.console_sessions.end_others(session.realm, session.subject, session.session)
 
 
-def listed(wanted: PaymentFilter, after: PaymentCursor | None = None) -> TX:
-    return lambda tx: tx.payment_search.page(wanted, NOW, after, 20)
+def listed(after: PaymentCursor | None = None, business_id: str | None = BIG, **wanted: Any) -> TX:
+    one = PaymentFilter(business_id, SANDBOX if business_id else None, **wanted)
+    return lambda tx: tx.payment_search.page(one, NOW, after, 20)
 
 
 def totals(business_id: str | None, day: datetime) -> TX:
@@ -177,45 +176,41 @@ OF_BUSINESS = {"payments_of_business", "payments_pkey"}
 OF_ALL = {"payments_by_time", "payments_pkey"}
 OF_EMAIL = {"payments_of_payer", "payments_pkey"}
 MIDDLE = PaymentCursor(NOW - 12 * HOUR, nth(0))
+HISTORY = {
+    "transitions_pkey",
+    "payments_pkey",
+    "events_pkey",
+    "deliveries_pkey",
+    "anomalies_of_payment",
+    "attempts_pkey",
+}
 BEFORE_ALL = NOW - 100 * HOUR
 # Lists and summaries by what they are filtered by: none of them reads what it does not show.
 SEARCHES: dict[str, tuple[TX, set[str]]] = {
-    "payments of a merchant": (listed(PaymentFilter("biz_7", SANDBOX)), OF_BUSINESS),
-    "payments of the big merchant": (listed(PaymentFilter(BIG, SANDBOX)), OF_BUSINESS),
-    "deep page of the big merchant": (listed(PaymentFilter(BIG, SANDBOX), MIDDLE), OF_BUSINESS),
-    "hour of the big merchant": (
-        listed(PaymentFilter(BIG, SANDBOX, since=NOW - 13 * HOUR, until=NOW - 12 * HOUR)),
-        OF_BUSINESS,
-    ),
-    "status that the big merchant has none of": (
-        listed(PaymentFilter(BIG, SANDBOX, status=Status.REVERSED)),
-        OF_BUSINESS,
-    ),
-    "failures of the big merchant": (listed(PaymentFilter(BIG, SANDBOX, status=Status.FAILED), MIDDLE), OF_BUSINESS),
-    "open payments of the big merchant": (listed(PaymentFilter(BIG, SANDBOX, status=Status.INITIATED)), OF_BUSINESS),
-    "payments of an address": (
-        listed(PaymentFilter("biz_2", SANDBOX, email="payer2@example.com")),
-        OF_EMAIL,
-    ),
-    "payments of everybody's address": (listed(PaymentFilter(BIG, SANDBOX, email=EVERYBODY), MIDDLE), OF_EMAIL),
-    "payments of another's address": (
-        listed(PaymentFilter("biz_7", SANDBOX, email=EVERYBODY)),
-        OF_EMAIL,
-    ),
-    "failures of everybody's address": (
-        listed(PaymentFilter(BIG, SANDBOX, status=Status.FAILED, email=EVERYBODY)),
-        OF_EMAIL,
-    ),
-    "payments of an address at every merchant": (listed(PaymentFilter(email=EVERYBODY), MIDDLE), OF_EMAIL),
-    "payment searched by reference": (listed(PaymentFilter(BIG, SANDBOX, reference=nth(5))), {"payments_pkey"}),
+    "payments of a merchant": (listed(business_id="biz_7"), OF_BUSINESS),
+    "payments of the big merchant": (listed(), OF_BUSINESS),
+    "deep page of the big merchant": (listed(MIDDLE), OF_BUSINESS),
+    "hour of the big merchant": (listed(since=NOW - 13 * HOUR, until=NOW - 12 * HOUR), OF_BUSINESS),
+    "status that the big merchant has none of": (listed(status=Status.REVERSED), OF_BUSINESS),
+    "failures of the big merchant": (listed(MIDDLE, status=Status.FAILED), OF_BUSINESS),
+    "open payments of the big merchant": (listed(status=Status.INITIATED), OF_BUSINESS),
+    "payments of an address": (listed(business_id="biz_2", email="payer2@example.com"), OF_EMAIL),
+    "payments of everybody's address": (listed(MIDDLE, email=EVERYBODY), OF_EMAIL),
+    "payments of another's address": (listed(business_id="biz_7", email=EVERYBODY), OF_EMAIL),
+    "failures of everybody's address": (listed(status=Status.FAILED, email=EVERYBODY), OF_EMAIL),
+    "payments of an address at every merchant": (listed(MIDDLE, None, email=EVERYBODY), OF_EMAIL),
+    "payment searched by reference": (listed(reference=nth(5)), {"payments_pkey"}),
     "payment searched by idempotency key": (
-        listed(PaymentFilter(BIG, SANDBOX, idempotency_key="order 5")),
+        listed(idempotency_key="order 5"),
         {"idempotency_keys_pkey", "payments_pkey"},
     ),
-    "payments of all merchants": (listed(PaymentFilter()), OF_ALL),
-    "deep page of all merchants": (listed(PaymentFilter(environment=SANDBOX), MIDDLE), OF_ALL),
-    "status that nobody has": (listed(PaymentFilter(status=Status.REVERSED)), OF_ALL),
-    "failures of all merchants": (listed(PaymentFilter(status=Status.FAILED), MIDDLE), OF_ALL),
+    "payments of all merchants": (listed(business_id=None), OF_ALL),
+    "deep page of all merchants": (
+        lambda tx: tx.payment_search.page(PaymentFilter(environment=SANDBOX), NOW, MIDDLE, 20),
+        OF_ALL,
+    ),
+    "status that nobody has": (listed(business_id=None, status=Status.REVERSED), OF_ALL),
+    "failures of all merchants": (listed(MIDDLE, None, status=Status.FAILED), OF_ALL),
     "summary of a merchant": (totals(BIG, NOW - HOUR), {"payments_of_business"}),
     "summary of a time without payments": (totals(BIG, BEFORE_ALL), {"payments_of_business"}),
     "summary of all merchants": (totals(None, BEFORE_ALL), {"payments_by_time"}),
@@ -335,22 +330,9 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "next history": (lambda tx: tx.archive.next_with_history(nth(5)), {"transitions_pkey"}),
     "histories that may be archived": (
         lambda tx: tx.archive.ready(nth(0), nth(90_000), NOW + MINUTE, 100),
-        {
-            "transitions_pkey",
-            "payments_pkey",
-            "events_pkey",
-            "deliveries_pkey",
-            "anomalies_of_payment",
-            "attempts_pkey",
-        },
+        HISTORY,
     ),
-    "histories archived": (
-        archive,
-        {
-            *{"transitions_pkey", "payments_pkey", "events_pkey", "deliveries_pkey", "anomalies_of_payment"},
-            *{"attempts_pkey", "provider_calls_pkey", "archived_payments_pkey"},
-        },
-    ),
+    "histories archived": (archive, HISTORY | {"provider_calls_pkey", "archived_payments_pkey"}),
     "old idempotency keys": (
         lambda tx: tx.payment_upkeep.forget_keys(NOW + MINUTE, 100),
         {"idempotency_keys_by_day", "idempotency_keys_pkey", "payments_pkey"},
@@ -363,10 +345,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     ),
     "inbound event": (receive, {"inbox_pkey"}),
     "inbox due": (lambda tx: tx.inbox.lock_due(NOW, 100), {"inbox_due"}),
-    "audit": (
-        audit,
-        {"audit_pkey", "audit_of_business", "audit_of_subject", "audit_of_object", "audit_of_action"},
-    ),
+    "audit": (audit, {"audit_pkey", "audit_of_business", "audit_of_subject", "audit_of_object", "audit_of_action"}),
     "console sessions": (console_sessions, {"console_sessions_pkey", "console_sessions_of_subject"}),
     "console sessions that have ended": (
         lambda tx: tx.console_sessions.forget(NOW + MINUTE),
@@ -524,17 +503,14 @@ def full_tables(new_database: Callable[[], AbstractContextManager[str]]) -> Iter
 
 
 @pytest.fixture(params=[False, True], ids=["statistics of now", "statistics of a quiet time"])
-def plans(full_tables: str, postgres: str, request: pytest.FixtureRequest) -> Iterator[list[Plan]]:
+def plans(
+    full_tables: str, new_database: Callable[..., AbstractContextManager[str]], request: pytest.FixtureRequest
+) -> Iterator[list[Plan]]:
     """Of a copy of the full tables, as the drive changes them."""
-    name, full = sql.Identifier("driven"), sql.Identifier(str(psycopg.conninfo.conninfo_to_dict(full_tables)["dbname"]))
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(name, full))
-    url = postgres.replace("/payagg?", "/driven?")
-    if request.param:
-        forget_what_waits(url)
-    yield asyncio.run(drive(url))
-    with psycopg.connect(superuser_url(postgres), autocommit=True) as connection:
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+    with new_database(str(psycopg.conninfo.conninfo_to_dict(full_tables)["dbname"])) as url:
+        if request.param:
+            forget_what_waits(url)
+        yield asyncio.run(drive(url))
 
 
 @pytest.mark.long

@@ -20,6 +20,7 @@ from tests.support.processes import SECRETS, payagg
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 pytestmark = [
     pytest.mark.anyio,
+    pytest.mark.release,
     pytest.mark.skipif(
         not (shutil.which("pgbackrest") and PROGRAMS and os.getuid() == 0),
         reason="needs Debian's pgbackrest and postgresql, and root, to act as the account postgres",

@@ -1,9 +1,9 @@
 """Fifty callers of a provider that hangs, on a pool of four: they hold no connection, and everybody else is served."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -11,15 +11,16 @@ import pytest
 
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.adapters.providers.sandbox import Simulator
 from payagg.application import deadline
 from payagg.application.payments import provider_calls
-from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
+from payagg.domain.attempt import AttemptState
 from payagg.domain.payment import Payment, Status
-from payagg.domain.report import ProviderReport
 from payagg.entrypoints.http.api.openapi.document import API_PATH
+from tests.support.assembly import services_over
 from tests.support.http_world import served
-from tests.support.provider_world import PATIENCE, World, assembled, world_on
+from tests.support.memory_shop import StandIn
+from tests.support.provider_world import PATIENCE, world_on
+from tests.support.state_machine.scripted import ACCOUNT
 
 pytestmark = pytest.mark.anyio
 POOL = 4
@@ -31,106 +32,58 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idl
 """)
 
 
-class HangingProvider(Simulator):
-    """Answers no call before it is released; `waiting` says how many wait."""
-
-    slug = SLUG
-
-    def __init__(self) -> None:
-        self.waiting = 0
-        self.released = asyncio.Event()
-
-    async def start_charge(self, charge: Charge) -> HandOff:
-        await self._hang()
-        return HandOff(HandOffKind.REDIRECT, f"https://provider.example/{charge.reference}")
-
-    async def fetch_charge(self, charge: Charge) -> ProviderReport:
-        await self._hang()
-        return await super().fetch_charge(charge)
-
-    async def _hang(self) -> None:
-        self.waiting += 1
-        try:
-            await self.released.wait()
-        finally:
-            self.waiting -= 1
-
-
-@dataclass
-class HangingSite:
-    """A server with a pool of four whose provider hangs, and a client that waits as long as it takes."""
-
-    world: World
-    store: PostgresStore
-    provider: HangingProvider
-    client: httpx.AsyncClient
-
-    async def process(self, payment: Payment) -> httpx.Response:
-        return await self.client.post(f"{self._path(payment)}/process", json={"gatewaySlug": SLUG})
-
-    async def verify(self, payment: Payment) -> httpx.Response:
-        return await self.client.get(f"{self._path(payment)}/verify")
-
-    def _path(self, payment: Payment) -> str:
-        return f"{API_PATH}/public/payments/{payment.reference}"
-
-    @asynccontextmanager
-    async def all_hanging(
-        self, call: Callable[[Payment], Coroutine[None, None, httpx.Response]], payments: list[Payment]
-    ) -> AsyncIterator[list["asyncio.Task[httpx.Response]"]]:
-        """Inside the block every payment's call waits for the provider; leaving it lets them all end."""
-        self.provider.released.clear()
-        calls = [asyncio.create_task(call(payment)) for payment in payments]
-        try:
-            while self.provider.waiting < len(calls):
-                assert not any(task.done() for task in calls)
-                await asyncio.sleep(0.01)
-            yield calls
-        finally:
-            self.provider.released.set()
-            await asyncio.wait(calls)
-
-    async def ensure_free(self, payments: list[Payment]) -> None:
-        """No connection is in use, and what needs some is answered."""
-        assert await self.world.store.pool.run(BUSY) == []
-        for path in ("/healthz", "/readyz", *map(self._path, payments)):
-            answer = await self.client.get(path)
-            assert answer.status_code == 200, (path, answer.text)
-        for payment in payments:
-            assert await self.store.find_payment(payment.reference) is not None
-        assert self.provider.waiting == len(payments)
-
-
-@pytest.fixture
-async def site(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HangingSite]:
+async def test_callers_who_wait_for_a_provider_hold_no_connection(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(provider_calls, "CALL_SECONDS", 10 * PATIENCE)  # no call may end before the test has looked
     monkeypatch.setattr(deadline, "REQUEST_SECONDS", PATIENCE)  # nor a slow machine answer 503
-    async with world_on(database_url, tmp_path) as world:
-        store, provider = PostgresStore(database_url, pool_size=POOL, pgbouncer=False), HangingProvider()
-        services = assembled(store, world.clock, tmp_path)
-        options = replace(services.payment_options, providers={**services.payment_options.providers, SLUG: provider})
-        services = replace(
-            services,
-            checkout=replace(services.checkout, payment_options=options),
-            verification=replace(services.verification, payment_options=options),
-        )
-        async with (
-            served(services) as origin,
-            httpx.AsyncClient(base_url=origin, timeout=None, limits=httpx.Limits(max_connections=None)) as client,
-        ):
-            yield HangingSite(world, store, provider, client)
-        await store.close()
+    store, provider = PostgresStore(database_url, pool_size=POOL, pgbouncer=False), StandIn(SLUG, Counter())
+    async with (
+        asyncio.timeout(PATIENCE * 2),  # a defect should fail a test, not hang it
+        world_on(database_url, tmp_path) as world,
+        served(services_over(store, clock=world.clock, providers={SLUG: provider})) as origin,
+        httpx.AsyncClient(base_url=origin, timeout=None, limits=httpx.Limits(max_connections=None)) as client,
+    ):
+        await world.set_credentials(SLUG, {ACCOUNT: "of the shop"})
+        payments = [await world.payment() for _ in range(CALLERS)]
 
+        def path(payment: Payment) -> str:
+            return f"{API_PATH}/public/payments/{payment.reference}"
 
-async def test_callers_who_wait_for_a_provider_hold_no_connection(site: HangingSite) -> None:
-    payments = [await site.world.payment() for _ in range(CALLERS)]
-    async with asyncio.timeout(PATIENCE):  # a defect should fail a test, not hang it
-        async with site.all_hanging(site.process, payments) as calls:
-            await site.ensure_free(payments)
+        @asynccontextmanager
+        async def hanging(
+            method: str, name: str, **more: object
+        ) -> AsyncIterator[list["asyncio.Task[httpx.Response]"]]:
+            """Inside the block every payment's call waits for the provider; leaving it lets them all end."""
+            provider.may_answer, asked = asyncio.Event(), len(provider.started + provider.fetched)
+            one = [client.request(method, f"{path(payment)}/{name}", **more) for payment in payments]  # type: ignore[arg-type]
+            calls = [asyncio.create_task(call) for call in one]
+            try:
+                while len(provider.started + provider.fetched) < asked + CALLERS:
+                    assert not any(call.done() for call in calls)
+                    await asyncio.sleep(0.01)
+                yield calls
+            finally:
+                provider.may_answer.set()
+                await asyncio.wait(calls)
+
+        async def ensure_free() -> None:
+            """No connection is in use, and what needs some is answered."""
+            assert await world.store.pool.run(BUSY) == []
+            for place in ("/healthz", "/readyz", *map(path, payments)):
+                answer = await client.get(place)
+                assert answer.status_code == 200, (place, answer.text)
+            for payment in payments:
+                assert await store.find_payment(payment.reference) is not None
+
+        async with hanging("POST", "process", json={"gatewaySlug": SLUG}) as calls:
+            await ensure_free()
+            assert not any(call.done() for call in calls)
         for payment, call in zip(payments, calls, strict=True):
-            assert call.result().json()["data"]["checkoutUrl"] == f"https://provider.example/{payment.reference}"
-            assert [a.state for a in await site.world.attempts(payment)] == [AttemptState.HANDED_OFF]
-
-        async with site.all_hanging(site.verify, payments) as calls:
-            await site.ensure_free(payments)
+            assert payment.reference in call.result().json()["data"]["checkoutUrl"]
+            assert [a.state for a in await world.attempts(payment)] == [AttemptState.HANDED_OFF]
+        async with hanging("GET", "verify") as calls:
+            await ensure_free()
+            assert not any(call.done() for call in calls)
         assert {call.result().json()["data"]["status"] for call in calls} == {Status.PENDING.value}
+    await store.close()

@@ -3,7 +3,6 @@
 import asyncio
 from datetime import timedelta
 from itertools import product
-from typing import Any
 
 import psycopg
 import pytest
@@ -174,15 +173,6 @@ async def test_a_revocation_that_was_answered_is_seen_by_every_later_lookup(
     await asyncio.gather(*asking)
     await another.close()
     assert {holder.key.status.value for holder in found if holder} == {"REVOKED"}
-
-
-async def test_a_caller_that_gives_up_leaves_the_others_payment_alone(store: PostgresStore) -> None:
-    tasks = [asyncio.create_task(store.add_payment(numbered(n))) for n in range(6)]
-    await asyncio.sleep(0)
-    tasks[2].cancel()
-    answers: list[Any] = await asyncio.gather(*tasks, return_exceptions=True)
-    assert isinstance(answers.pop(2), asyncio.CancelledError)
-    assert [created for _, created in answers] == [True] * 5
 
 
 async def test_hits_of_many_callers_are_counted_exactly_and_old_buckets_go_away(

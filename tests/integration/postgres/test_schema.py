@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from itertools import product
 from typing import Any
 
@@ -28,60 +29,27 @@ MADE = {"created_at": NOW, "updated_at": NOW}
 # A row of each table that its rules let in.
 ROWS: dict[str, dict[str, Any]] = {
     "payments": {
-        "reference": REFERENCE,
-        "business_id": "biz_1",
-        "environment": "SANDBOX",
-        "amount": 150000,
-        "currency": "NGN",
-        "status": "INITIATED",
-        "sequence": 0,
-        **MADE,
-        "expires_at": NOW,
+        **{"reference": REFERENCE, "business_id": "biz_1", "environment": "SANDBOX", "amount": 150000},
+        **{"currency": "NGN", "status": "INITIATED", "sequence": 0, "expires_at": NOW, **MADE},
     },
     "businesses": {"id": "biz_1", "name": "Shop", "status": "ACTIVE", "kyc_status": "NOT_SUBMITTED", **MADE},
     "api_keys": {
-        "id": "key_1",
-        "business_id": "biz_1",
-        "environment": "SANDBOX",
-        "name": "till",
-        "public_key": "spk_1",
-        "secret_hash": b"1",
-        "secret_last4": "0000",
-        "status": "ACTIVE",
-        "created_at": NOW,
+        **{"id": "key_1", "business_id": "biz_1", "environment": "SANDBOX", "name": "till", "public_key": "spk_1"},
+        **{"secret_hash": b"1", "secret_last4": "0000", "status": "ACTIVE", "created_at": NOW},
     },
     "gateways": {
-        "id": "gw_1",
-        "slug": "provider-a",
-        "name": "A",
-        "display_order": 0,
-        "is_built_in": False,
-        "status": "DISABLED",
-        **MADE,
+        **{"id": "gw_1", "slug": "provider-a", "name": "A", "display_order": 0, "is_built_in": False},
+        **{"status": "DISABLED", **MADE},
     },
     "business_gateways": {"business_id": "biz_1", "gateway_id": "gw_1", "is_enabled": True, "is_default": True, **MADE},
     "attempts": {
-        "reference": REFERENCE,
-        "number": 1,
-        "gateway": "sandbox",
-        "provider_reference": REFERENCE,
-        "token": "t",
-        "state": "HANDED_OFF",
-        "lease_until": NOW,
-        "hand_off_kind": "SIMULATOR",
+        **{"reference": REFERENCE, "number": 1, "gateway": "sandbox", "provider_reference": REFERENCE, "token": "t"},
+        **{"state": "HANDED_OFF", "lease_until": NOW, "hand_off_kind": "SIMULATOR", "created_at": NOW, "asks": 0},
         "hand_off_url": "https://pay.example/1",
-        "created_at": NOW,
-        "asks": 0,
     },
     "audit": {
-        "id": "aud_1",
-        "at": NOW,
-        "realm": "admin",
-        "subject": "ada",
-        "action": "gateway.enable",
-        "object_kind": "gateway",
-        "object_id": "gw_1",
-        "changes": "{}",
+        **{"id": "aud_1", "at": NOW, "realm": "admin", "subject": "ada", "action": "gateway.enable"},
+        **{"object_kind": "gateway", "object_id": "gw_1", "changes": "{}"},
     },
     "inbox": {**HEARD, "id": "in_1", "body": b"{}"},
     "refused_events": {**HEARD, "fault": "WRONG_SECRET", "slot": 49, "path": "/provider_a", "size": 1, "headers": "{}"},
@@ -123,24 +91,16 @@ class Rows:
 
 
 @pytest.fixture(scope="module")
-def schema(postgres: str) -> str:
+def schema(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
     """One migrated database for all these tests: each rolls back what it did."""
-    return made(postgres, "schema", migrate)
+    with new_database() as url:
+        yield url
 
 
 @pytest.fixture
 def rows(schema: str) -> Iterator[Rows]:
     with psycopg.connect(schema) as connection, connection.transaction(force_rollback=True):
         yield Rows(connection)
-
-
-def made(postgres: str, name: str, fill: Callable[[str], object] = lambda url: None) -> str:
-    """The URL of a new database."""
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    url = postgres.replace("/payagg?", f"/{name}?")
-    fill(url)
-    return url
 
 
 def refused(rule: str) -> Any:
@@ -157,12 +117,11 @@ def test_the_migrated_schema_is_the_one_the_code_sees(schema: str) -> None:
         assert compare_metadata(context, metadata) == []
 
 
-def test_every_check_and_index_of_the_tables_is_in_the_schema(schema: str, postgres: str) -> None:
+def test_every_check_and_index_of_the_tables_is_in_the_schema(schema: str, empty_url: str) -> None:
     # Alembic's comparison looks neither at checks nor at the conditions of indexes.
-    url = made(postgres, "made_from_tables")
-    with sync_engine(url) as engine:
+    with sync_engine(empty_url) as engine:
         metadata.create_all(engine)
-    assert definitions(schema) == definitions(url)
+    assert definitions(schema) == definitions(empty_url)
 
 
 def definitions(url: str) -> set[tuple[str, str, str]]:
@@ -185,13 +144,12 @@ def test_a_server_of_the_release_before_adds_payments_that_are_no_test(rows: Row
     assert rows.run("SELECT is_test FROM payments").fetchone() == (False,)
 
 
-def test_several_processes_may_migrate_at_once(postgres: str) -> None:
-    url = made(postgres, "migrated_at_once")
-    assert not is_current(url)
+def test_several_processes_may_migrate_at_once(empty_url: str) -> None:
+    assert not is_current(empty_url)
     with ThreadPoolExecutor(4) as pool:
-        for done in [pool.submit(migrate, url) for _ in range(4)]:
+        for done in [pool.submit(migrate, empty_url) for _ in range(4)]:
             done.result()
-    assert is_current(url)
+    assert is_current(empty_url)
 
 
 @pytest.mark.parametrize("table", MACHINES)

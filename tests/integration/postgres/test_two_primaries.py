@@ -8,14 +8,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
-from payagg_testing.network_faults import Blackhole
 
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.outside import Unavailable
-from tests.support.postgres_world import by_proxy
 
 pytestmark = pytest.mark.anyio
 WHO = Statement("SELECT name FROM servers", reads=True)
@@ -83,16 +81,6 @@ async def test_a_connection_to_the_old_one_is_not_used_once_the_new_one_is_known
         await who(pool)
     await first.close()
     await pool.close()
-
-
-async def test_a_host_that_swallows_everything_holds_up_nobody(two: Two) -> None:
-    async with by_proxy(two.old.url) as (proxy, _):
-        proxy.impose(Blackhole())
-        folder = parse_qs(urlsplit(two.new.url).query)["host"][0]
-        url = f"postgresql://payagg@/payagg?host=127.0.0.1,{folder}&port={proxy.port},5432&sslmode=disable&connect_timeout=3600"
-        pool = StatementPool(connector(url, pgbouncer=False), 2)
-        assert await who(pool) == "new"
-        await pool.close()
 
 
 async def test_a_connection_to_one_of_several_hosts_is_made_anew_after_silence(two: Two) -> None:

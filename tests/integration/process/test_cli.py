@@ -4,8 +4,8 @@ import getpass
 import json
 import re
 import socket
-import subprocess
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,11 @@ from payagg.entrypoints.process.python_flaws import python_flaw
 from tests.support.assembly import TOKENS, services_over
 from tests.support.http_world import Api, an_api, bearer
 from tests.support.ports import free_port
-from tests.support.processes import PATIENCE, SECRETS, one_line, payagg, serving, started, wait_until
+from tests.support.processes import PATIENCE, SECRETS, Command, one_line, payagg, serving, started, wait_until
 
 
-def a_business(database_url: str, *arguments: str) -> str:
-    made = payagg(
-        "business", "create", "--name", "Ada's", "--owner", "ada", *arguments, PAYAGG_DATABASE_URL=database_url
-    )
+def a_business(run: Command, *arguments: str) -> str:
+    made = run("business", "create", "--name", "Ada's", "--owner", "ada", *arguments)
     assert made.returncode == 0, made.stderr
     return str(json.loads(made.stdout)["id"])
 
@@ -40,12 +38,10 @@ def execute(database_url: str, *statements: str) -> None:
             connection.execute(statement.encode())
 
 
-def test_a_business_is_created_changed_and_given_members(database_url: str) -> None:
-    def business(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return payagg("business", *arguments, PAYAGG_DATABASE_URL=database_url)
-
+def test_a_business_is_created_changed_and_given_members(database_url: str, run: Command) -> None:
+    business = partial(run, "business")
     assert "name" in one_line(business("create", "--name", "a\nb", "--owner", "ada"))
-    made = a_business(database_url)
+    made = a_business(run)
     assert json.loads(business("set", made, "--kyc", "PENDING").stdout)["kyc"] == "PENDING"
     # All of it is refused, or nothing.
     told = business("set", made, "--kyc", "APPROVED", "--status", "SUSPENDED")
@@ -63,28 +59,28 @@ def test_a_business_is_created_changed_and_given_members(database_url: str) -> N
 
 
 @pytest.mark.rule("audit.3")
-def test_what_a_command_changes_is_in_the_audit_trail_with_its_account_and_host(database_url: str) -> None:
-    made = a_business(database_url)
-    payagg("business", "set", made, "--kyc", "PENDING", PAYAGG_DATABASE_URL=database_url)
-    payagg("business", "set", made, "--kyc", "APPROVED", PAYAGG_DATABASE_URL=database_url)  # refused: no entry
-    told = payagg("audit", "--business", made, PAYAGG_DATABASE_URL=database_url)
+def test_what_a_command_changes_is_in_the_audit_trail_with_its_account_and_host(run: Command) -> None:
+    made = a_business(run)
+    run("business", "set", made, "--kyc", "PENDING")
+    run("business", "set", made, "--kyc", "APPROVED")  # refused: no entry
+    told = run("audit", "--business", made)
     assert told.returncode == 0, told.stderr
     newest, *older = told.stdout.splitlines()
     who = f"cli:{getpass.getuser()} from {socket.gethostname()}"
     assert newest.endswith(f"{who}  business.update {made}  kycStatus: NOT_SUBMITTED -> PENDING")
     assert len(older) == 2
     assert any(line.endswith(f"{who}  member.set ada of {made}  role: none -> OWNER") for line in older)
-    page = json.loads(payagg("audit", "--json", "--limit", "1", PAYAGG_DATABASE_URL=database_url).stdout)
+    page = json.loads(run("audit", "--json", "--limit", "1").stdout)
     (entry,) = page["entries"]
     assert (entry["realm"], entry["action"], entry["requestId"]) == ("cli", "business.update", None)
     assert page["hasMore"]
-    rest = payagg("audit", "--after", page["nextCursor"], PAYAGG_DATABASE_URL=database_url)
+    rest = run("audit", "--after", page["nextCursor"])
     assert rest.stdout.splitlines() == older
-    first = payagg("audit", "--limit", "1", PAYAGG_DATABASE_URL=database_url).stdout
+    first = run("audit", "--limit", "1").stdout
     assert first.splitlines() == [newest, f"There is more: --after {page['nextCursor']}"]
 
     def asked(*filters: str) -> int:
-        done = payagg("audit", *filters, PAYAGG_DATABASE_URL=database_url)
+        done = run("audit", *filters)
         assert done.returncode == 0, done.stderr
         return len(done.stdout.splitlines())
 
@@ -96,11 +92,11 @@ def test_what_a_command_changes_is_in_the_audit_trail_with_its_account_and_host(
         ("--from", "from: Must be"),
         ("--after", "after: Must be"),
     ):
-        assert words in one_line(payagg("audit", wrong, "x", PAYAGG_DATABASE_URL=database_url))
+        assert words in one_line(run("audit", wrong, "x"))
 
 
-def test_catching_up_after_a_restore_says_what_it_asked_about(database_url: str) -> None:
-    made = payagg("catch-up", "--since", "2026-01-31T12:00:00Z", PAYAGG_DATABASE_URL=database_url, **SECRETS)
+def test_catching_up_after_a_restore_says_what_it_asked_about(database_url: str, run: Command) -> None:
+    made = run("catch-up", "--since", "2026-01-31T12:00:00Z", **SECRETS)
     assert made.returncode == 0, made.stderr
     assert made.stdout.splitlines() == [
         "0 charges that were known are asked about as soon as a worker runs.",
@@ -111,7 +107,7 @@ def test_catching_up_after_a_restore_says_what_it_asked_about(database_url: str)
     )
     assert begun == (object_id, {})
     assert (object_id, changes["found"]) == ("2026-01-31T12:00:00+00:00", {"before": None, "after": 0})
-    ahead = payagg("catch-up", "--since", "2999-01-01T00:00:00Z", PAYAGG_DATABASE_URL=database_url, **SECRETS)
+    ahead = run("catch-up", "--since", "2999-01-01T00:00:00Z", **SECRETS)
     assert "since: Must not lie ahead." in one_line(ahead)
 
 
@@ -125,13 +121,12 @@ def test_tokens_carry_what_was_asked_for() -> None:
 
 
 @pytest.mark.rule("access.9")
-def test_each_token_that_is_issued_is_in_the_audit_trail(database_url: str) -> None:
-    known = {"PAYAGG_DATABASE_URL": database_url, **SECRETS}
-    made = payagg("token", "admin", "--sub", "root", "--role", "SUPPORT", "--ttl", "600", **known)
+def test_each_token_that_is_issued_is_in_the_audit_trail(run: Command) -> None:
+    made = run("token", "admin", "--sub", "root", "--role", "SUPPORT", "--ttl", "600", **SECRETS)
     assert (made.returncode, made.stderr) == (0, "")
     claims = TOKENS.read(made.stdout.strip())
-    other = payagg("token", "merchant", "--sub", "ada", **known).stdout.strip()
-    told = payagg("audit", "--action", "token.issue", **known).stdout.splitlines()
+    other = run("token", "merchant", "--sub", "ada", **SECRETS).stdout.strip()
+    told = run("audit", "--action", "token.issue", **SECRETS).stdout.splitlines()
     assert f"cli:{getpass.getuser()}" in told[1]
     assert f"token.issue {claims['jti']}  " in told[1]
     for fact in ("subject: none -> root", "role: none -> SUPPORT", "realm: none -> admin", "expiresAt: none -> 20"):
@@ -157,10 +152,7 @@ def test_a_token_is_issued_at_once_where_its_database_does_not_answer(database_u
 
 @pytest.mark.rule("access.12")
 @pytest.mark.anyio
-async def test_a_revoked_token_is_refused_by_every_server_at_once(
-    database_url: str, store: PostgresStore, api: Api
-) -> None:
-    known = {"PAYAGG_DATABASE_URL": database_url, **SECRETS}
+async def test_a_revoked_token_is_refused_by_every_server_at_once(run: Command, store: PostgresStore, api: Api) -> None:
 
     def issued(subject: str) -> str:
         return payagg("token", "admin", "--sub", subject, "--role", "SUPPORT", **SECRETS).stdout.strip()
@@ -173,16 +165,16 @@ async def test_a_revoked_token_is_refused_by_every_server_at_once(
             return [answer.status_code for answer in answers]
 
         assert await asked(lost) == await asked(other) == [200, 200]
-        assert payagg("token", "revoke", "--id", str(TOKENS.read(lost)["jti"]), **known).returncode == 0
+        assert run("token", "revoke", "--id", str(TOKENS.read(lost)["jti"]), **SECRETS).returncode == 0
         assert (await asked(lost), await asked(other)) == ([401, 401], [200, 200])
-        assert payagg("token", "revoke", "--sub", "ada", **known).returncode == 0
+        assert run("token", "revoke", "--sub", "ada", **SECRETS).returncode == 0
         assert await asked(other) == [401, 401]
-    told = payagg("audit", "--action", "token.revoke", **known).stdout
+    told = run("audit", "--action", "token.revoke", **SECRETS).stdout
     assert len(told.splitlines()) == 2
-    assert payagg("token", "revoke", **known).returncode == 2
-    both = payagg("token", "revoke", "--id", "x", "--issued-before", "2020-01-01T00:00:00Z", **known)
+    assert run("token", "revoke", **SECRETS).returncode == 2
+    both = run("token", "revoke", "--id", "x", "--issued-before", "2020-01-01T00:00:00Z", **SECRETS)
     assert "--issued-before goes with --sub" in one_line(both)
-    future = payagg("token", "revoke", "--sub", "ada", "--issued-before", "2999-01-01T00:00:00Z", **known)
+    future = run("token", "revoke", "--sub", "ada", "--issued-before", "2999-01-01T00:00:00Z", **SECRETS)
     assert "issued-before: Must not be in the future" in one_line(future)
 
 
@@ -220,14 +212,10 @@ def test_a_database_of_another_encoding_is_refused_in_one_line(postgres: str) ->
         assert "its encoding is SQL_ASCII: make it with" in one_line(payagg(*arguments, PAYAGG_DATABASE_URL=url))
 
 
-def test_a_schema_that_is_behind_is_refused_until_migrated(postgres: str) -> None:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE empty_one")
-    url = postgres.replace("/payagg?", "/empty_one?")
-    assert "payagg migrate" in one_line(payagg("doctor", PAYAGG_DATABASE_URL=url))
-    assert payagg("migrate", PAYAGG_DATABASE_URL=url).returncode == 0
-    assert payagg("migrate", PAYAGG_DATABASE_URL=url).returncode == 0
-    assert payagg("doctor", PAYAGG_DATABASE_URL=url).returncode == 0
+def test_a_schema_that_is_behind_is_refused_until_migrated(empty_url: str) -> None:
+    assert "payagg migrate" in one_line(payagg("doctor", PAYAGG_DATABASE_URL=empty_url))
+    for command in ("migrate", "migrate", "doctor"):
+        assert payagg(command, PAYAGG_DATABASE_URL=empty_url).returncode == 0
 
 
 def test_openapi_prints_the_description_without_a_database() -> None:
@@ -238,9 +226,9 @@ def test_openapi_prints_the_description_without_a_database() -> None:
     assert all(path.startswith("/public/") for path in payers["paths"])
 
 
-def test_explain_refuses_what_is_no_reference_and_what_is_unknown(database_url: str) -> None:
-    assert "required form" in one_line(payagg("explain", "PAY-1", PAYAGG_DATABASE_URL=database_url))
-    assert "No such payment" in one_line(payagg("explain", "PAY-20250101-ABCDEF", PAYAGG_DATABASE_URL=database_url))
+def test_explain_refuses_what_is_no_reference_and_what_is_unknown(run: Command) -> None:
+    assert "required form" in one_line(run("explain", "PAY-1"))
+    assert "No such payment" in one_line(run("explain", "PAY-20250101-ABCDEF"))
 
 
 A_PAYMENT = """INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence,
@@ -248,12 +236,12 @@ A_PAYMENT = """INSERT INTO payments (reference, business_id, environment, amount
     ('PAY-20250101-ABCDEF', 'biz', 'SANDBOX', 100, 'NGN', 'SUCCESS', 1, now(), now(), now(), now(), 'sandbox')"""
 
 
-def test_doctor_warns_without_failing_and_fails_where_a_money_rule_is_broken(database_url: str) -> None:
+def test_doctor_warns_without_failing_and_fails_where_a_money_rule_is_broken(database_url: str, run: Command) -> None:
     execute(
         database_url,
         "INSERT INTO anomalies VALUES ('anm_1', 'PAY-20250101-ABCDEF', 'LATE_SUCCESS', 'provider_a', '{}', now())",
     )
-    told, flaw = payagg("doctor", PAYAGG_DATABASE_URL=database_url), python_flaw()
+    told, flaw = run("doctor"), python_flaw()
     assert told.returncode == 0
     assert "BROKEN" not in told.stdout
     assert "LATE_SUCCESS PAY-20250101-ABCDEF" in told.stdout
@@ -261,7 +249,7 @@ def test_doctor_warns_without_failing_and_fails_where_a_money_rule_is_broken(dat
     assert warnings == ([f"warning {flaw}"] if flaw else [])
     # The triggers would not let this in; whoever switched them off is whom the doctor is for.
     execute(database_url, "SET session_replication_role = replica", A_PAYMENT)
-    told = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
+    told = run("doctor")
     assert told.returncode == 1
     assert "BROKEN  a final payment has exactly one final transition" in told.stdout
     assert "BROKEN  transitions and notices are numbered" in told.stdout
@@ -269,7 +257,7 @@ def test_doctor_warns_without_failing_and_fails_where_a_money_rule_is_broken(dat
     assert "What to do: `payagg explain REFERENCE`" in told.stdout
 
 
-def test_anomalies_are_listed_and_worked_off(database_url: str) -> None:
+def test_anomalies_are_listed_and_worked_off(database_url: str, run: Command) -> None:
     execute(
         database_url,
         "INSERT INTO anomalies VALUES ('anm_1', 'PAY-20250101-ABCDEF', 'LATE_SUCCESS', 'verify', '{}', now())",
@@ -277,7 +265,7 @@ def test_anomalies_are_listed_and_worked_off(database_url: str) -> None:
     )
 
     def ids(*arguments: str) -> list[str]:
-        done = payagg("anomalies", *arguments, PAYAGG_DATABASE_URL=database_url)
+        done = run("anomalies", *arguments)
         assert done.returncode == 0, done.stderr
         return [line.split()[0] for line in done.stdout.splitlines()]
 
@@ -287,25 +275,23 @@ def test_anomalies_are_listed_and_worked_off(database_url: str) -> None:
     assert ids("assign", "anm_1", "--to", "ben", "--by", "ada") == ["anm_1"]
     assert ids("list", "--assignee", "ben", "--severity", "MONEY_TO_GIVE_BACK") == ["anm_1"]
     assert ids("list", "--severity", "MONEY_GONE") == []
-    noted = payagg("anomalies", "note", "anm_1", "--text", "Asked.", "--by", "ada", PAYAGG_DATABASE_URL=database_url)
+    noted = run("anomalies", "note", "anm_1", "--text", "Asked.", "--by", "ada")
     assert re.search(r"ACKNOWLEDGED +MONEY_TO_GIVE_BACK +0 m +ben +LATE_SUCCESS PAY-20250101-ABCDEF", noted.stdout)
     assert ids("assign", "anm_1", "--nobody", "--by", "ada") == ["anm_1"]
     assert ids("list", "--assignee", "ben") == []
     assert ids("close", "anm_1", "--by", "ada", "--reason", "Refunded by hand.") == ["anm_1"]
     assert ids("list", "--status", "CLOSED") == ["anm_1"]
-    again = payagg("anomalies", "close", "anm_1", "--by", "ada", "--reason", "x", PAYAGG_DATABASE_URL=database_url)
+    again = run("anomalies", "close", "anm_1", "--by", "ada", "--reason", "x")
     assert "closed already" in one_line(again)
-    told = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
+    told = run("doctor")
     assert "anm_2" in told.stdout
     assert "anm_1" not in told.stdout
 
 
-@pytest.mark.long
-def test_a_server_does_not_start_without_its_secrets(database_url: str) -> None:
-    for missing in ("PAYAGG_JWT_KEY", "PAYAGG_ENCRYPTION_KEYS"):
+def test_a_server_does_not_start_without_its_secrets(run: Command) -> None:
+    for missing, command in (("PAYAGG_JWT_KEY", "serve"), ("PAYAGG_ENCRYPTION_KEYS", "worker")):
         settings = {name: value for name, value in SECRETS.items() if name != missing}
-        for arguments in (("serve",), ("worker",)):
-            assert missing in one_line(payagg(*arguments, PAYAGG_DATABASE_URL=database_url, **settings))
+        assert missing in one_line(run(command, **settings))
 
 
 def test_one_process_serves_with_its_gateways_and_stops_cleanly(database_url: str) -> None:

@@ -25,6 +25,7 @@ from payagg.entrypoints.http.app import create_app
 from tests.support.in_process import InProcess
 from tests.support.machine import ROOT
 
+pytestmark = pytest.mark.release
 SRC = ROOT / "src"
 BRIEF = ["--histories", "20", "--actions", "6", "--kinds", "1", "--seed", "1"]
 Answer = dict[str, Any]  # ASGI's http.response.start
@@ -177,16 +178,6 @@ def test_with_a_secret_key_alone_payments_are_tried(capsys: pytest.CaptureFixtur
     assert ended.value.code == 0, told
     assert "skipped: it needs a merchant's token" in told
     assert told.count("  keeps ") == 2
-
-
-def test_nobody_there_and_nothing_given_are_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--url", "http://127.0.0.1:9/api/v1", "--sandbox-key", "ssk_sand_1"])
-    assert ended.value.code == 2
-    with served() as one, pytest.raises(SystemExit) as ended:
-        main(["run", "--url", one.url])
-    assert ended.value.code == 2
-    assert "nothing was tried: give tokens or keys" in capsys.readouterr().err
 
 
 PLUGIN_TEST = "def test_our_service_keeps_the_interface(payagg_check):\n    payagg_check()\n"

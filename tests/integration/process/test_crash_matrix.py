@@ -30,11 +30,6 @@ async def test_nothing_is_lost_or_done_twice(made: Databases, label: str, kind: 
     assert (await tried(made, OF_LABEL[label], kind)).wrong == []
 
 
-def test_the_labels_are_the_30() -> None:
-    numbered = {"I": 3, "P": 5, "W": 4, "V": 2, "O": 3, "J": 3, "L": 2, "M": 8}
-    assert sorted(OF_LABEL) == sorted(f"{letter}{n}" for letter, most in numbered.items() for n in range(1, most + 1))
-
-
 @pytest.mark.anyio
 async def test_the_judge_sees_each_kind_of_loss(made: Databases) -> None:
     with made.fresh() as (url, folder):

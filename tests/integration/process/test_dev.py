@@ -119,20 +119,10 @@ def explains_and_logs_no_secret(state: Path, demo: dict[str, str]) -> None:
 
 
 def answers_under_its_own_names_alone(demo: dict[str, str], port: int) -> None:
-    origin = f"http://127.0.0.1:{port}"
-    with httpx.Client(trust_env=False, timeout=PATIENCE) as client:
-        key = {"Authorization": f"Bearer {demo['sandboxSecretKey']}"}
-        for path in ("/docs", "/dev/inbox/deliveries", "/metrics", "/healthz", "/api/v1/payments/context", "/none"):
-            rebound = client.get(origin + path, headers=key | {"Host": f"evil.example:{port}"})
-            assert rebound.status_code == 400, path
-            assert rebound.json()["error"]["field"] == "Host"
-            assert rebound.headers["x-request-id"]
-        for name in ("localhost", "[::1]", "127.0.0.1"):
-            own = client.get(f"{origin}/dev/inbox/deliveries", headers={"Host": f"{name}:{port}"})
-            assert own.status_code == 200
-        for fake in (port + 1, port + 2):
-            page = client.get(f"http://127.0.0.1:{fake}/js/v1/bundle.js", headers={"Host": "evil.example"})
-            assert page.status_code == 400
+    for origin in (f"http://127.0.0.1:{port}/docs", f"http://127.0.0.1:{port + 1}/js/v1/bundle.js"):
+        assert httpx.get(origin, headers={"Host": "evil.example"}, trust_env=False).status_code == 400
+    own = httpx.get(f"{demo['webhookInboxUrl']}/deliveries", headers={"Host": f"localhost:{port}"}, trust_env=False)
+    assert own.status_code == 200
 
 
 def does_what_its_tour_says(state: Path, port: int, before: dict[str, str], lines: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""What stands in a newcomer's way at `make run`, each one line: Python, network, disk, folder, an old state folder."""
+"""What stands in a newcomer's way at `make run`, each one line: Python, network, an old state folder."""
 
 import os
 import shutil
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-from tests.integration.process.cramped import FULL, READ_ONLY, ran_with
 from tests.support.machine import ROOT
 from tests.support.processes import environment, payagg
 
+pytestmark = pytest.mark.release
 INTERPRETER = "src/payagg/entrypoints/process/interpreter.py"
 PARTS = ("Makefile", "tools", "requirements-embedded.lock", "requirements-dev.lock", INTERPRETER)
 # What the shell script uses, and no Python.
@@ -129,41 +129,6 @@ def test_a_package_index_that_is_not_reached_is_one_line(clone: Path) -> None:
     story.unlink()
 
 
-def test_a_clone_on_a_full_disk_is_one_line(clone: Path, tmp_path: Path) -> None:
-    cramped = tmp_path / "cramped"
-    cramped.mkdir()
-    done = ran_with(FULL, cramped, ["make", "run"], plain(), size="700k", before=f"cp -r {clone}/. {cramped}")
-    assert refusal(done).startswith(f"No space left on the disk of {cramped}.")
-
-
-def test_a_clone_that_cannot_be_written_is_one_line(clone: Path) -> None:
-    said = refusal(ran_with(READ_ONLY, clone, ["make", "run"], plain()))
-    assert said == f"{clone} cannot be written: run make as its owner, or in a copy of the folder."
-
-
-def told_by(done: "subprocess.CompletedProcess[str]") -> str:
-    """The last line, after those that say what was begun."""
-    assert done.returncode == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    lines = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
-    assert len(lines) == 1, done.stderr
-    return lines[0]
-
-
-def test_a_state_folder_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "payagg", "dev", "--port", "18971"]
-    done = ran_with(FULL, tmp_path, command, environment(PAYAGG_STATE_DIR=str(tmp_path / "state")), size="20m")
-    assert "no space is left on its disk" in told_by(done)
-
-
-def test_a_state_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    settings = environment(PAYAGG_STATE_DIR=str(tmp_path / "state"))
-    for command in (["dev", "--port", "18972"], ["doctor"]):
-        done = ran_with(READ_ONLY, tmp_path, [sys.executable, "-m", "payagg", *command], settings)
-        assert f"{tmp_path}/state" in told_by(done)
-        assert "Read-only file system" in told_by(done)
-
-
 @pytest.fixture
 def old_state(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "state"
@@ -187,11 +152,3 @@ def test_the_state_folder_of_an_earlier_version_is_brought_up_to_date(old_state:
     [warning] = [line for line in lines if "earlier version" in line]
     assert "`payagg dev --fresh` makes it anew" in warning
     assert payagg("doctor", PAYAGG_STATE_DIR=str(old_state)).returncode == 0
-
-
-def test_the_state_folder_of_another_postgres_is_one_line(tmp_path: Path) -> None:
-    data = tmp_path / "state" / "postgres"
-    data.mkdir(parents=True)
-    (data / "PG_VERSION").write_text("17\n")
-    told = told_by(payagg("dev", "--port", "18973", PAYAGG_STATE_DIR=str(tmp_path / "state")))
-    assert "made by Postgres 17, this is 18" in told

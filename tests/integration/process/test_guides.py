@@ -17,6 +17,7 @@ from tests.integration.process.test_dev import dev, first_line
 from tests.support.machine import ROOT
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.release
 GUIDES = ROOT / "docs" / "guide"
 # Calls that need no id of something that must be made first.
 SAMPLED = {"getPaymentContext", "initiatePayment", "listPayments", "listEventsOfKey", "listBusinessGateways"}

@@ -4,14 +4,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
+import pytest
 
-from tests.support.processes import one_line, payagg
+from tests.support.processes import Command, one_line
 
 NOW = datetime.now(UTC)
 DAY = NOW - timedelta(days=2)
 REFERENCE = f"PAY-{DAY:%Y%m%d}-ABCDEF"
 
 
+@pytest.fixture
 def handed_off(database_url: str) -> None:
     """A LIVE payment of two days ago whose payer was sent to provider_a, which has credentials that nobody reads."""
     with psycopg.connect(database_url) as connection:
@@ -35,30 +37,32 @@ def handed_off(database_url: str) -> None:
         )
 
 
-def test_a_statement_settles_what_was_paid_and_its_day_is_reconciled(database_url: str, tmp_path: Path) -> None:
-    handed_off(database_url)
+@pytest.mark.usefixtures("handed_off")
+def test_a_statement_settles_what_was_paid_and_its_day_is_reconciled(
+    database_url: str, run: Command, tmp_path: Path
+) -> None:
     day = f"{DAY:%Y-%m-%d}"
     unreconciled = f"days of provider_a without a reconciliation (`payagg reconcile`): {day}"
-    assert unreconciled in payagg("doctor", PAYAGG_DATABASE_URL=database_url).stdout
+    assert unreconciled in run("doctor").stdout
     file = tmp_path / "export.csv"
     file.write_text(f"Reference,Amount,Currency,Status\n{REFERENCE},1500.00,NGN,success\n")
     command = ("reconcile", "--gateway", "provider_a", "--from", day, "--file", str(file))
     for effect in (f"PAID_THERE {REFERENCE} CHARGE", None):
-        done = payagg(*command, PAYAGG_DATABASE_URL=database_url)
+        done = run(*command)
         assert done.returncode == 0, done.stderr
         assert ("MOVED" in done.stdout) is (effect is not None)
         assert effect is None or effect in done.stdout
     assert "1 payments of 1,500.00 NGN here, 1 lines of 1,500.00 NGN there" in done.stdout
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT status FROM payments").fetchone() == ("SUCCESS",)
-    told = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
+    told = run("doctor")
     assert unreconciled not in told.stdout
     assert "_ONLY" not in told.stdout
     assert told.returncode == 0, told.stdout
 
 
-def test_findings_that_no_anomaly_tells_of_are_named_by_doctor(database_url: str, tmp_path: Path) -> None:
-    handed_off(database_url)
+@pytest.mark.usefixtures("handed_off")
+def test_findings_that_no_anomaly_tells_of_are_named_by_doctor(database_url: str, run: Command, tmp_path: Path) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute("UPDATE payments SET status = 'SUCCESS', settled_at = updated_at")
@@ -66,14 +70,14 @@ def test_findings_that_no_anomaly_tells_of_are_named_by_doctor(database_url: str
     command = ("reconcile", "--gateway", "provider_a", "--from", f"{DAY:%Y-%m-%d}", "--file", str(file))
     for amount, is_here_only, is_unreadable in (("odd", True, True), ("1500.00", False, False)):
         file.write_text(f"Reference,Amount,Currency,Status\n{REFERENCE},{amount},NGN,success\n")
-        assert payagg(*command, PAYAGG_DATABASE_URL=database_url).returncode == 0
-        told = payagg("doctor", PAYAGG_DATABASE_URL=database_url).stdout
+        assert run(*command).returncode == 0
+        told = run("doctor").stdout
         assert ("1 HERE_ONLY in reconciliations of provider_a in 30 days" in told) is is_here_only
         assert (f": {REFERENCE} (rec_" in told) is is_here_only
         assert ("1 UNREADABLE in reconciliations of provider_a in 30 days" in told) is is_unreadable
 
 
-def test_what_an_operator_can_mend_is_one_line(database_url: str, tmp_path: Path) -> None:
+def test_what_an_operator_can_mend_is_one_line(run: Command, tmp_path: Path) -> None:
     file = tmp_path / "export.csv"
     file.write_text("Reference,Amount,Currency,Status,Odd\n")
     command = ("reconcile", "--gateway", "provider_a", "--from", "2026-01-31")
@@ -83,4 +87,4 @@ def test_what_an_operator_can_mend_is_one_line(database_url: str, tmp_path: Path
         (command, "gateway: Has no credentials for LIVE."),
         (("reconcile", "--gateway", "gtb", "--from", "2026-01-31"), "gateway: Must be one of provider_a, provider_b."),
     ):
-        assert line in one_line(payagg(*arguments, PAYAGG_DATABASE_URL=database_url))
+        assert line in one_line(run(*arguments))

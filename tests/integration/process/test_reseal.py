@@ -1,22 +1,16 @@
 """`payagg reseal` as an operator runs it while servers go on; killed, and run again."""
 
-import asyncio
 import base64
-import sys
 from typing import Any
 
-import psycopg
 import pytest
-from payagg_testing.builders import AN_ADMIN, NOW, a_business, a_gateway, an_endpoint
+from payagg_testing.builders import NOW, a_business, a_gateway, an_endpoint
 
-from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
-from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.application.ports.upkeep import SealedKind
-from payagg.application.upkeep.reseal import Reseal
 from payagg.domain.gateway import GatewayStatus
-from tests.support.processes import environment, one_line, payagg, wait_until
+from tests.support.processes import Command, one_line
 
 pytestmark = pytest.mark.anyio
 OLD, NEW, GONE = (("k1", bytes(range(32))), ("k2", bytes(range(32, 64))), ("k0", bytes(range(64, 96))))
@@ -59,13 +53,10 @@ async def opened(store: PostgresStore, vault: AesVault) -> int:
 
 
 @pytest.mark.rule("access.10")
-async def test_everything_moves_under_the_first_key_and_the_old_one_can_go(
-    store: PostgresStore, database_url: str
-) -> None:
+async def test_everything_moves_under_the_first_key_and_the_old_one_can_go(store: PostgresStore, run: Command) -> None:
     await filled(store, 4)
-    known = {"PAYAGG_DATABASE_URL": database_url}
-    assert "PAYAGG_ENCRYPTION_KEYS is required" in one_line(payagg("reseal", **known))
-    listed = payagg("reseal", "--dry-run", **keys(NEW, OLD), **known)
+    assert "PAYAGG_ENCRYPTION_KEYS is required" in one_line(run("reseal"))
+    listed = run("reseal", "--dry-run", **keys(NEW, OLD))
     assert (listed.returncode, listed.stdout.splitlines()) == (
         0,
         [
@@ -77,7 +68,7 @@ async def test_everything_moves_under_the_first_key_and_the_old_one_can_go(
         ],
     )
     assert await opened(store, AesVault((OLD,))) == 9  # a dry run changes nothing
-    done = payagg("reseal", **keys(NEW, OLD), **known)
+    done = run("reseal", **keys(NEW, OLD))
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         [
@@ -89,18 +80,18 @@ async def test_everything_moves_under_the_first_key_and_the_old_one_can_go(
         ],
     )
     assert await opened(store, AesVault((NEW,))) == 9
-    trail = payagg("audit", "--action", "secrets.reseal", **known).stdout.splitlines()
+    trail = run("audit", "--action", "secrets.reseal").stdout.splitlines()
     assert len(trail) == 4
     assert "secrets.reseal k2" in trail[0]
-    assert "Everything is under k2" in payagg("reseal", "--dry-run", **keys(NEW), **known).stdout
+    assert "Everything is under k2" in run("reseal", "--dry-run", **keys(NEW)).stdout
 
 
-async def test_what_no_key_opens_is_named_and_the_rest_is_sealed_anew(store: PostgresStore, database_url: str) -> None:
+async def test_what_no_key_opens_is_named_and_the_rest_is_sealed_anew(store: PostgresStore, run: Command) -> None:
     await filled(store, 1)
     async with store.begin() as tx:
         lost = sealed(SealedKind.GATEWAY_CREDENTIALS, "gw_lost", GONE)
         await tx.gateways.add(a_gateway("lost", OFF, credentials=lost))
-    done = payagg("reseal", **keys(NEW, OLD), PAYAGG_DATABASE_URL=database_url)
+    done = run("reseal", **keys(NEW, OLD))
     assert done.returncode == 1
     first, *_, last = done.stdout.splitlines()
     assert first == (
@@ -108,54 +99,3 @@ async def test_what_no_key_opens_is_named_and_the_rest_is_sealed_anew(store: Pos
         " 2 under k2"
     )
     assert last == "1 are not under k2, the first key."
-
-
-@pytest.mark.rule("access.10")
-async def test_a_killed_reseal_loses_nothing_and_the_next_one_ends_it(store: PostgresStore, database_url: str) -> None:
-    await filled(store, 1_000)
-    own = environment(PAYAGG_DATABASE_URL=database_url, **keys(NEW, OLD))
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "payagg", "reseal", env=own)
-
-    def has_begun() -> bool:
-        with psycopg.connect(database_url) as connection:
-            return connection.execute("SELECT count(*) >= 3 FROM audit").fetchone() == (True,)
-
-    try:
-        await asyncio.to_thread(wait_until, has_begun)
-    finally:
-        process.kill()
-        await process.wait()
-    assert await opened(store, BOTH) == 1_503
-    assert payagg("reseal", **keys(NEW, OLD), PAYAGG_DATABASE_URL=database_url).returncode == 0
-    assert await opened(store, AesVault((NEW,))) == 1_503
-
-
-@pytest.mark.rule("access.10")
-async def test_a_secret_that_is_rotated_at_the_same_moment_stays(store: PostgresStore) -> None:
-    await filled(store, 1)
-    context = SealedKind.ENDPOINT_CURRENT.context("whe_0000")
-    newest = AesVault((OLD,)).seal(b"newest", context)
-    use = Reseal(store, SystemClock(), SystemEntropy("PAY"), BOTH)
-    async with store.begin() as tx:
-        endpoint = await tx.endpoints.lock("biz_1", "whe_0000")
-        assert endpoint is not None
-        resealing = asyncio.create_task(use.run(by=AN_ADMIN))
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock(store):  # noqa: ASYNC110 - the database is asked
-                await asyncio.sleep(0.01)
-        await tx.endpoints.save(endpoint.rotate(newest, "last", NOW))
-    done = await resealing
-    # What was seen has become the previous one.
-    assert done.moved[SealedKind.ENDPOINT_CURRENT] == 0
-    assert done.moved[SealedKind.ENDPOINT_PREVIOUS] == 1
-    async with store.begin() as tx:
-        stored = await tx.endpoints.lock("biz_1", "whe_0000")
-    assert stored is not None
-    assert stored.secret == newest
-    assert (await use.run(by=AN_ADMIN)).moved[SealedKind.ENDPOINT_CURRENT] == 1
-
-
-async def waits_for_a_lock(store: PostgresStore) -> bool:
-    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    [(waiting,)] = await store.pool.run(Statement(query))
-    return bool(waiting)

@@ -1,7 +1,6 @@
 """What an upgrade in order asks of a process: to say that it is about to stop, and to wait for the schema it needs."""
 
 import signal
-from itertools import count
 from subprocess import PIPE
 
 import httpx
@@ -15,7 +14,6 @@ from tests.support.processes import PATIENCE, children, is_ready, serving, start
 
 ASKED = 20  # times, on a connection each, so that every process of a server is asked
 LONG = {"PAYAGG_SHUTDOWN_DELAY": "300"}
-_numbers = count(1)
 
 
 def asked(origin: str, path: str) -> set[int]:
@@ -34,15 +32,6 @@ def is_alive(port: int) -> bool:
         return httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).status_code == 200
     except httpx.TransportError:
         return False
-
-
-@pytest.fixture
-def empty_url(postgres: str) -> str:
-    """A database without a schema."""
-    name = f"upgrade_{next(_numbers)}"
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return postgres.replace("/payagg?", f"/{name}?")
 
 
 def test_a_server_that_is_about_to_stop_is_not_ready_and_goes_on_answering(database_url: str) -> None:

@@ -2,11 +2,9 @@
 
 import contextlib
 import json
-import os
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -19,6 +17,7 @@ from tests.support.machine import ROOT, absent, node_package, program
 from tests.support.ports import free_port
 from tests.support.processes import wait_until
 
+pytestmark = pytest.mark.release
 DOCS = ROOT / "docs"
 LISTINGS = list(listings(DOCS / "verifying-webhooks.md"))
 RECIPES = {listing.use: listing for listing in LISTINGS if listing.use}
@@ -59,74 +58,40 @@ call_command("runserver", f"127.0.0.1:{os.environ['PORT']}", "--noreload", skip_
 """
 
 
-def asgi(folder: Path, code: str) -> list[str]:
-    (folder / "receiver.py").write_text(code)
-    return [sys.executable, "-m", "uvicorn", "receiver:app", "--port", (folder / "port").read_text()]
-
-
-def flask(folder: Path, code: str) -> list[str]:
-    (folder / "receiver.py").write_text(code)
-    return [sys.executable, "-m", "flask", "--app", "receiver", "run", "--port", (folder / "port").read_text()]
-
-
-def django(folder: Path, code: str) -> list[str]:
-    (folder / "receiver.py").write_text(code)
-    (folder / "run.py").write_text(DJANGO)
-    return [sys.executable, "run.py"]
-
-
-def express(folder: Path, code: str) -> list[str]:
-    node = program("node")
-    node_package("express")
-    (folder / "receiver.mjs").write_text(code)
-    return [node, "receiver.mjs"]
-
-
-def laravel(folder: Path, code: str) -> list[str]:
-    php = program("php")
-    if not (ILLUMINATE / "Routing" / "autoload.php").is_file():
-        absent(
-            "Laravel's router is not installed (on Debian: apt install php-illuminate-routing php-illuminate-events)"
-        )
-    (folder / "verify.php").write_text(BY_HAND["php"])
-    (folder / "routes.php").write_text(code)
-    (folder / "index.php").write_text(LARAVEL)
-    return [php, "-S", f"127.0.0.1:{(folder / 'port').read_text()}", "index.php"]
-
-
-def go(folder: Path, code: str) -> list[str]:
-    (folder / "webhooks").mkdir()
-    (folder / "webhooks" / "verify.go").write_text(BY_HAND["go"])
-    (folder / "main.go").write_text(code)
-    (folder / "go.mod").write_text("module shop.example\n\ngo 1.19\n")
-    environment = {**os.environ, "GOCACHE": str(folder / "cache"), "GOPROXY": "off", "GOTOOLCHAIN": "local"}
-    built = subprocess.run([program("go"), "build", "-o", "receiver", "."], cwd=folder, env=environment, check=False)
-    assert built.returncode == 0
-    return ["./receiver"]
-
-
-STARTS: dict[str, Callable[[Path, str], list[str]]] = {
-    "flask": flask,
-    "django": django,
-    "fastapi": asgi,
-    "express": express,
-    "laravel": laravel,
-    "server": go,
+# Of each recipe its file and what starts it, and the files beside it.
+STARTS = {
+    "flask": ("receiver.py", "python -m flask --app receiver run --port $PORT"),
+    "django": ("receiver.py", "python run.py"),
+    "fastapi": ("receiver.py", "python -m uvicorn receiver:app --port $PORT"),
+    "express": ("receiver.mjs", "node receiver.mjs"),
+    "laravel": ("routes.php", "php -S 127.0.0.1:$PORT index.php"),
+    "server": ("main.go", "./receiver"),
+}
+BESIDE = {
+    "django": {"run.py": DJANGO},
+    "laravel": {"verify.php": BY_HAND["php"], "index.php": LARAVEL},
+    "server": {"webhooks/verify.go": BY_HAND["go"], "go.mod": "module shop.example\n\ngo 1.19\n"},
 }
 
 
 @contextlib.contextmanager
 def receiving(use: str, folder: Path) -> Iterator[str]:
     """The address of a running receiver."""
-    port = free_port()
-    (folder / "port").write_text(str(port))
-    environment = {"WEBHOOK_SECRET": secret_text(KEY), "PORT": str(port), "GOCACHE": str(folder / "cache")}
-    shell = ReadersShell(
-        folder, {**environment, "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
-    )
+    (name, start), port = STARTS[use], free_port()
+    program("go" if use == "server" else start.split()[0])
+    if use == "express":
+        node_package("express")
+    if use == "laravel" and not (ILLUMINATE / "Routing" / "autoload.php").is_file():
+        absent("Laravel's router is not installed (Debian: apt install php-illuminate-routing php-illuminate-events)")
+    (folder / "webhooks").mkdir()
+    for file, code in {name: RECIPES[use].code, **BESIDE.get(use, {})}.items():
+        (folder / file).write_text(code)
+    go = {"GOCACHE": str(folder / "cache"), "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
+    environment = ReadersShell(folder, {"WEBHOOK_SECRET": secret_text(KEY), "PORT": str(port), **go}).environment
+    if use == "server":
+        subprocess.run(["go", "build", "-o", "receiver", "."], cwd=folder, env=environment, check=True)
     with (folder / "log").open("w") as log:
-        command = STARTS[use](folder, RECIPES[use].code)
-        process = subprocess.Popen(command, cwd=folder, env=shell.environment, stdout=log, stderr=log)
+        process = subprocess.Popen(["sh", "-c", f"exec {start}"], cwd=folder, env=environment, stdout=log, stderr=log)
 
         def answers() -> bool:
             assert process.poll() is None, (folder / "log").read_text()

@@ -24,13 +24,7 @@ from payagg.domain.checks import with_changes
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.values import Environment
 from tests.support.assembly import services_over
-from tests.support.state_machine.scripted import (
-    ACCOUNT,
-    HeardSettlement,
-    LabelVault,
-    PunctualEntropy,
-    ScriptedProvider,
-)
+from tests.support.state_machine.scripted import ACCOUNT, HeardSettlement, LabelVault, PunctualEntropy, ScriptedProvider
 
 R = TypeVar("R")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]

@@ -109,6 +109,7 @@ def test_the_image_has_no_known_fault_runs_as_a_user_and_installs_by_hash() -> N
     assert ran(program("hadolint"), DEPLOY / "Containerfile") == ""
 
 
+@pytest.mark.release
 def test_the_image_is_built_from_what_the_build_is_given(tmp_path: Path) -> None:
     given = re.findall(r"^!(\S+)$", (ROOT / ".containerignore").read_text(encoding="utf-8"), re.MULTILINE)
     for name in given:

@@ -8,17 +8,11 @@ import pytest
 from payagg.application.payments.provider_events import FIRST_RETRY
 from payagg.application.payments.status_checks import HOLD
 from payagg.domain.attempt import CHECK_AFTER
-from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.integration.http.providers.test_inbound import charge_event, signed
 from tests.support.provider_world import World
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("providers_send_no_events")]
 SECOND = timedelta(seconds=1)
-
-
-@pytest.fixture(autouse=True)
-def providers_send_no_events(world: World) -> None:
-    world.fakes.paystack.book.webhooks = WebhookMode.NEVER
 
 
 @pytest.mark.parametrize("label", ["W3", "W4"])

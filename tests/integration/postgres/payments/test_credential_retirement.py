@@ -12,17 +12,12 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SETTLING_MAX, Gateway
 from payagg.domain.payment import Payment, Status
-from payagg.entrypoints.dev.fake_providers import Fault, WebhookMode
+from payagg.entrypoints.dev.fake_providers import Fault
 from tests.support.provider_rigs import credentials_a
 from tests.support.provider_world import World
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("providers_send_no_events")]
 RULE = "a PENDING payment's gateway can be asked: it has credentials, deleted or not"
-
-
-@pytest.fixture(autouse=True)
-def providers_send_no_events(world: World) -> None:
-    world.fakes.paystack.book.webhooks = WebhookMode.NEVER
 
 
 async def delete_provider_a(world: World) -> str:

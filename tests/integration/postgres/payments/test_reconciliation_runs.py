@@ -1,8 +1,6 @@
 """A provider's day beside ours, over real HTTP and Postgres: what is planted in the provider's books is found."""
 
-import asyncio
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from payagg_testing.builders import AN_ADMIN
@@ -108,17 +106,3 @@ async def test_a_refund_and_a_chargeback_of_provider_b_are_found_without_an_even
         disputed = [fact for fact in facts if fact.kind is AnomalyKind.DISPUTE]
         assert sorted(fact.details["state"] for fact in disputed) == sorted(states)
     assert money_back(facts, payment.amount).kobo == 100 + payment.amount  # lost money is gone
-
-
-async def test_of_several_workers_one_does_yesterday(world: World) -> None:
-    payment = await world.handed_over(environment=LIVE)
-    world.fakes.paystack.pay(payment.reference)
-    world.clock.move(timedelta(days=1))
-    workers = [world.other_process() for _ in range(4)]
-    done = await asyncio.gather(*(worker.reconciliation_runs.run_due() for worker in workers))
-    assert sum(done) == 2  # provider_a's day and provider_b's
-    assert world.fakes.paystack.book.count("list transaction") == 1
-    assert (await world.read(payment)).status is Status.SUCCESS
-    assert sum([await worker.reconciliation_runs.run_due() for worker in workers]) == 0
-    for worker in workers:
-        await worker.store.close()  # type: ignore[attr-defined]

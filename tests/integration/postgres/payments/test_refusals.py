@@ -34,17 +34,6 @@ async def refusal(world: World, payment: Payment, slug: str = "provider_a") -> E
     return refused.value.code
 
 
-async def test_trap_18_a_charge_the_provider_turns_down_leaves_the_payment_free(world: World) -> None:
-    world.fakes.paystack.min_amount = 5_000
-    payment = await world.payment(amount=100)
-    assert await refusal(world, payment) is ErrorCode.GATEWAY_NOT_AVAILABLE
-    world.fakes.paystack.book.faults.append(Fault.REFUSED_KEY)
-    assert await refusal(world, payment) is ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED
-    assert [a.state for a in await world.attempts(payment)] == [AttemptState.REFUSED] * 2
-    assert (await world.read(payment)).status is Status.INITIATED
-    assert (await world.process(payment, "provider_b")).gateway == "provider_b"
-
-
 async def test_trap_7_after_a_lost_answer_the_provider_is_asked_before_a_second_try(impatient: World) -> None:
     payment, book = await impatient.payment(), impatient.fakes.paystack.book
     book.faults.append(Fault.LOST_REPLY)

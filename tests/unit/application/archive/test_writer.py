@@ -128,7 +128,7 @@ async def test_each_day_and_prefix_is_archived_for_itself_and_no_day_that_lasts(
     assert (await refused_with(world.archive(before=TODAY + DAY)))[1] == "before"
 
 
-@pytest.mark.rule("personal-data.3")
+@pytest.mark.rule("access.9", "personal-data.3")
 @pytest.mark.parametrize("part_max", [2, 9], ids=["in parts", "behind the last payment"])
 @pytest.mark.parametrize("label", ["A1", "A2", "A3", "A4"])
 async def test_a_crash_at_any_step_loses_and_doubles_nothing(world: ArchiveWorld, label: str, part_max: int) -> None:
@@ -136,6 +136,8 @@ async def test_a_crash_at_any_step_loses_and_doubles_nothing(world: ArchiveWorld
     own = await _histories(world)
     with pytest.raises(Crash):
         await world.archive(part_max=part_max, dies_at=label)
+    begun = [entry.action for entry in world.store.state.audit.values()]
+    assert begun == (["archive.begin_remove"] if label in ("A3", "A4") else [])
     await world.archive(part_max=part_max)
     assert {table: await world.rows(table) for table in TABLES} == own
     assert not any(world.history().values())

@@ -71,6 +71,7 @@ async def test_everything_that_is_sealed_moves_under_the_first_key(monkeypatch: 
     assert len(store.state.audit) == 6
 
 
+@pytest.mark.rule("access.10")
 async def test_what_is_changed_meanwhile_is_never_overwritten() -> None:
     store = await a_store(endpoints=1)
     newer = BEFORE.seal(b"newer", "gw_acme")

@@ -31,6 +31,7 @@ def description(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.mark.release
 def test_redocly_and_spectral_with_the_owasp_rules_find_nothing(description: str) -> None:
     assert judge("redocly", description, "--config", "redocly.yaml", "--format", "stylish") == ""
     assert judge("spectral", description, "--ruleset", ".spectral.yaml", "--fail-severity", "hint") == ""
