@@ -1,16 +1,12 @@
-"""The `api` of the HTTP tests: the whole application on Postgres, answering on loopback. And what every test here asks:
-that no server it used logged an error."""
+"""What every test here asks: that no server it used logged an error."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from functools import cache
 
 import httpx
 import pytest
 
-from payagg.adapters.postgres.store import PostgresStore
-from tests.support.assembly import services_over
 from tests.support.error_lines import ERROR_LOG, complaints
-from tests.support.http_world import Api, an_api
 
 # Each client reads the system's certificates, 20 ms of processor time, to talk plain HTTP on loopback.
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
@@ -26,9 +22,3 @@ def no_undeclared_error(request: pytest.FixtureRequest) -> Iterator[None]:
     must_come = [event for marker in markers if not marker.kwargs.get("optional") for event in marker.args]
     found = complaints([line for line in ERROR_LOG.taken() if line.event not in may_come], must_come)
     assert not found, "\n".join(found)
-
-
-@pytest.fixture
-async def api(store: PostgresStore) -> AsyncIterator[Api]:
-    async with an_api(services_over(store)) as api:
-        yield api

@@ -7,13 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.values import Environment
-from tests.integration.browser.test_checkout import (
-    SILENT_CARD,
-    SUCCESS_CARD,
-    answering,
-    heading,
-    pay_with,
-)
+from tests.integration.browser.test_checkout import SILENT_CARD, SUCCESS_CARD, answering, heading, pay_with
 from tests.support.browser import SMALL_PHONE, judge_on_every_screen, opened
 from tests.support.checkout_site import Site
 

@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from payagg_testing.builders import REFERENCE, a_payment, an_attempt, an_id
@@ -23,7 +24,10 @@ DRAIN = timedelta(seconds=8)  # long enough to see it on a busy machine, short e
 SITE = {"drain_window": DRAIN, "with_fakes": True}
 
 
-CLAIMS = {"/console/admin": {"type": "admin", "role": "ADMIN"}, "/console": {"type": "merchant", "emailVerified": True}}
+CLAIMS: dict[str, dict[str, Any]] = {
+    "/console/admin": {"type": "admin", "role": "ADMIN"},
+    "/console": {"type": "merchant", "emailVerified": True},
+}
 
 
 def sign_in(page: Page, site: Site, subject: str = "admin-1", home: str = "/console/admin") -> None:

@@ -10,13 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.values import Environment
-from tests.integration.browser.test_checkout import (
-    CALLBACK_PATTERN,
-    SILENT_CARD,
-    SUCCESS_CARD,
-    heading,
-    pay_with,
-)
+from tests.integration.browser.test_checkout import CALLBACK_PATTERN, SILENT_CARD, SUCCESS_CARD, heading, pay_with
 from tests.support.browser import opened
 from tests.support.checkout_site import Site
 
