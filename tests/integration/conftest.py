@@ -1,16 +1,12 @@
-"""The `api` of the HTTP tests: the whole application on Postgres, answering on loopback. And what every test here asks:
-that no server it used logged an error."""
+"""What every test here asks: that no server it used logged an error."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from functools import cache, partial
 
 import httpx
 import pytest
 
-from payagg.adapters.postgres.store import PostgresStore
-from tests.support.assembly import services_over
 from tests.support.error_lines import ERROR_LOG, complaints
-from tests.support.http_world import Api, an_api
 from tests.support.processes import Command, payagg
 
 # Each client reads the system's certificates, 20 ms of processor time, to talk plain HTTP on loopback.
@@ -33,9 +29,3 @@ def no_undeclared_error(request: pytest.FixtureRequest) -> Iterator[None]:
 def run(database_url: str) -> Command:
     """`payagg` on the test's database."""
     return partial(payagg, PAYAGG_DATABASE_URL=database_url)
-
-
-@pytest.fixture
-async def api(store: PostgresStore) -> AsyncIterator[Api]:
-    async with an_api(services_over(store)) as api:
-        yield api

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -152,6 +152,23 @@ class Api:
         await gateways.set_credentials(seeded["provider_a"], UpdateCredentials(credentials=credentials), by=AN_ADMIN)
         await gateways.enable(seeded["provider_a"], by=AN_ADMIN)
 
+    async def get(self, path: str, headers: Mapping[str, str] | None = None, **query: Any) -> Any:
+        """The data of a 200."""
+        answer = await self.client.get(path, headers=headers, params=query or None)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    async def walked(self, path: str, headers: Mapping[str, str], of: str, **query: Any) -> list[Any]:
+        """What a list has under `of`, by its cursor; behind its end is an empty page with the same cursor."""
+        met: list[Any] = []
+        page: dict[str, Any] = {"hasMore": True}
+        while page["hasMore"]:
+            page = await self.get(path, headers, **query)
+            met += page[of]
+            query["after"] = page["nextCursor"]
+        assert await self.get(path, headers, **query) == {of: [], "nextCursor": query["after"], "hasMore": False}
+        return met
+
     async def initiate(self, shop: Shop, headers: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
         answer = await self.client.post(
             "/payments/initiate", json={"amount": 150000, **body}, headers=headers or shop.as_sandbox
@@ -167,6 +184,15 @@ class Api:
         answer = await self.client.post(f"/payments/{reference}/simulate", json=outcome, headers=shop.as_sandbox)
         assert answer.status_code == 200, answer.text
         return reference
+
+    async def events(self, shop: Shop, count: int) -> list[dict[str, Any]]:
+        """All SANDBOX events, once so many are old enough to be shown: none is before every earlier one is."""
+        found: list[dict[str, Any]] = []
+        async with asyncio.timeout(30):
+            while len(found) < count:
+                found = (await self.get("/events", shop.as_sandbox))["events"]
+                await asyncio.sleep(0.1)
+        return found
 
     async def add_endpoint(
         self, shop: Shop, url: str = "https://shop.example/hooks", environment: str = "SANDBOX", **more: Any

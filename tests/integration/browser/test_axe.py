@@ -7,13 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.values import Environment
-from tests.integration.browser.test_checkout import (
-    SILENT_CARD,
-    SUCCESS_CARD,
-    answering,
-    heading,
-    pay_with,
-)
+from tests.integration.browser.test_checkout import SILENT_CARD, SUCCESS_CARD, answering, heading, pay_with
 from tests.support.browser import SMALL_PHONE, judge_on_every_screen, opened
 from tests.support.checkout_site import Site
 
@@ -80,11 +74,11 @@ def declined_card(site: Site, page: Page) -> None:
 def mismatch(site: Site, page: Page) -> None:
     page.route("**/verify", answering(502, "PAYMENT_AMOUNT_MISMATCH"))
     pay(SILENT_CARD, "This payment needs a check")(site, page)
+    expect(page.get_by_text("Please do not pay again.")).to_be_visible()
 
 
 def offline(site: Site, page: Page) -> None:
-    url = choose(site, page)
-    page.route(url, lambda route: route.abort())
+    page.route(choose(site, page), lambda route: route.abort())
     pay_with(page, SUCCESS_CARD)
     heading(page, "You seem to be offline")
 

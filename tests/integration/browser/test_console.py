@@ -2,15 +2,13 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from payagg_testing.conformance.inbox import Inbox
 from playwright.sync_api import Browser, Page, expect
 from standardwebhooks.webhooks import Webhook
 
@@ -29,36 +27,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         yield json.loads(first_line(process.stdout))
 
 
-@contextmanager
-def a_shop_server() -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    """The address of a merchant's server, and what it received."""
-    received: list[tuple[dict[str, str], bytes]] = []
-
-    class ShopServer(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received.append((dict(self.headers), self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), ShopServer)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/hooks", received
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 def go(page: Page, name: str) -> None:
     page.get_by_role("navigation", name="Console").get_by_role("link", name=name, exact=True).click()
 
 
 def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Browser, demo: dict[str, str]) -> None:
-    with a_shop_server() as (address, received), opened(chromium, viewport=DESK, **CLIPBOARD) as page:
+    with closing(Inbox.serve()) as inbox, opened(chromium, viewport=DESK, **CLIPBOARD) as page:
         page.goto(demo["consoleUrl"])
         expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
@@ -75,7 +49,7 @@ def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Brow
         assert secret not in page.content()
 
         go(page, "Webhooks")
-        page.get_by_label("Address").fill(address)
+        page.get_by_label("Address").fill(f"{inbox.url}/hooks")
         page.get_by_role("button", name="Create an endpoint").click()
         signing_secret = page.locator("#secret").inner_text()
         page.get_by_role("button", name="Send a test event").click()
@@ -103,7 +77,8 @@ def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Brow
         expect(page.get_by_role("link", name="Open the checkout page")).to_have_count(0)
 
         # Two deliveries may overtake each other; their numbers tell the order.
-        bodies = [Webhook(signing_secret).verify(body, headers) for headers, body in received]
+        webhook, received = Webhook(signing_secret), inbox.deliveries_at("/hooks")
+        bodies = [webhook.verify(one.body, dict(one.headers)) for one in received]
         bodies.sort(key=lambda body: body["sequence"])
         assert [body["type"] for body in bodies] == ["webhook.test", "payment.pending", "payment.success"]
         assert bodies[-1]["data"]["reference"] == reference
@@ -170,28 +145,6 @@ def test_a_delivery_appears_in_the_inbox_verified_and_is_delivered_again(
         expect(page.get_by_text("It is on its way again.")).to_be_visible()
         expect(deliveries).to_have_count(2)
         judge_on_every_screen(page)
-
-
-PAGES = ("", "/payments", "/test-payment", "/keys", "/webhooks", "/checkout", "/team", "/audit")
-
-
-@pytest.mark.release
-def test_every_page_is_accessible_and_fits(chromium: Browser, demo: dict[str, str]) -> None:
-    with opened(chromium) as page:
-        page.goto(demo["consoleUrl"])
-        base = page.url
-        links = [base + path for path in PAGES] + [base.replace("/sandbox", "/live") + path for path in PAGES]
-        page.goto(base + "/payments")
-        links.append(page.get_by_role("rowheader").get_by_role("link").first.evaluate("(link) => link.href"))
-        page.goto(base + "/webhooks")
-        links.append(page.get_by_role("rowheader").get_by_role("link").first.evaluate("(link) => link.href"))
-        links += [
-            page.url.split("/console/")[0] + path
-            for path in ("/console/sign-in", "/console/businesses", "/console/sessions", "/console/nowhere")
-        ]
-        for link in links:
-            page.goto(link)
-            judge_on_every_screen(page)
 
 
 def test_without_scripts_the_forms_do_their_work(chromium: Browser, demo: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from tests.support.checkout_site import Site
 
 pytestmark = pytest.mark.browser
 PAGES = [page.slug for page in DocsSite(document(api_routes(), DEFAULTS)).pages]
-KINDS = ("", "webhooks", "states", "reference-payments")  # a page of each kind of content
+KINDS = ("", "webhooks", "states", "reference-businesses")  # a page of each kind of content
 
 
 @pytest.fixture

@@ -47,11 +47,6 @@ def test_the_guard_is_ecmascript_3() -> None:
     assert faults_of(GUARD, 3, "script") == ""
 
 
-def test_newer_words_are_found() -> None:
-    assert "SyntaxError" in faults_of("a?.b", 2019, "module")
-    assert "SyntaxError" in faults_of("const a = 1", 3, "script")
-
-
 def test_the_style_sheet_asks_for_nothing_newer() -> None:
     rules = re.sub(r"/\*.*?\*/", "", STYLE, flags=re.DOTALL)
     assert [words for words in TOO_NEW if words in rules] == []

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -12,18 +11,23 @@ from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 from payagg.entrypoints.dev.fake_providers import FakeServers, WebhookMode
 from tests.support.browser import SMALL_PHONE, cut_off, judge_with_axe, opened
-from tests.support.checkout_site import Site, served
+from tests.support.checkout_site import Site
 from tests.support.provider_rigs import credentials_a, credentials_b
 
 pytestmark = pytest.mark.browser
 
 
+SITE = {"with_fakes": True}
+
+
 @pytest.fixture
-def site(database_url: str) -> Iterator[Site]:
-    with served(database_url, with_fakes=True) as site:
-        site.configure("provider_a", credentials_a(fakes(site)), name="Paystack")
-        site.configure("provider_b", credentials_b(fakes(site)), name="Payaza", display_order=1)
-        yield site
+def site(site: Site) -> Site:
+    site.configure("provider_a", credentials_a(fakes(site)), name="Paystack")
+    site.configure("provider_b", credentials_b(fakes(site)), name="Payaza", display_order=1)
+    for fake in (fakes(site).paystack, fakes(site).payaza):
+        fake.book.charges.clear()
+        fake.book.webhooks = WebhookMode.NOW
+    return site
 
 
 def fakes(site: Site) -> FakeServers:

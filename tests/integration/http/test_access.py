@@ -20,12 +20,6 @@ ADMINS = ("admin", "super admin", "support")
 Refused = tuple[int, str]
 
 
-@pytest.fixture(scope="module")
-async def api(shared_api: Api) -> Api:
-    await shared_api.open_gateways()
-    return shared_api
-
-
 UNAUTHORIZED = (401, "UNAUTHORIZED")
 INVALID_API_KEY = (401, "INVALID_API_KEY")
 FORBIDDEN = (403, "FORBIDDEN")
@@ -49,8 +43,7 @@ def test_every_guard_asks_for_the_credential_of_its_path() -> None:
 
 def test_only_calls_that_prove_it_go_by_a_cached_key() -> None:
     # Each of them has a row in test_a_cached_key_is_refused_at_once_when_it_has_changed.
-    cached = {route.id for route in ROUTES if route.operation.guard is cached_key}
-    assert cached == {"initiatePayment", "getPayment"}
+    assert {route.id for route in ROUTES if route.operation.guard is cached_key} == {"initiatePayment", "getPayment"}
 
 
 def expected(route: Route, who: str) -> Refused | None:
@@ -82,8 +75,7 @@ def expected(route: Route, who: str) -> Refused | None:
 
 @pytest.mark.rule("access.3", "access.5", "access.20", "keys.7", "UNAUTHORIZED")
 @pytest.mark.rule("INVALID_API_KEY", "FORBIDDEN", "EMAIL_NOT_VERIFIED")
-async def test_every_kind_of_route_with_every_kind_of_credential(api: Api) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
+async def test_every_kind_of_route_with_every_kind_of_credential(api: Api, shop: Shop, other: Shop) -> None:
     credentials = {
         "none": {},
         "garbage": bearer("garbage"),
@@ -207,8 +199,7 @@ async def test_a_business_that_is_not_active_reads_and_changes_nothing_but_revok
         refused = {id for id, answer in told.items() if answer == (403, "BUSINESS_RESTRICTED")}
         assert refused == {route.id for route in own if route.method != "get"} - {"revokeApiKey"} | {"listApiKeys"}
         assert 403 not in {status for id, (status, _) in told.items() if id not in refused}
-        answer = await api.client.get("/payments/context", headers=shop.as_sandbox)
-        assert_refused(answer, 403, "BUSINESS_RESTRICTED")
+        assert_refused(await api.client.get("/payments/context", headers=shop.as_sandbox), 403, "BUSINESS_RESTRICTED")
 
 
 @pytest.mark.rule("FORBIDDEN")
@@ -219,5 +210,4 @@ async def test_a_role_or_type_of_an_odd_kind_is_forbidden(api: Api) -> None:
     shop = await api.open_shop()
     for verified in (1, "true", None):
         token = a_token(shop.owner, type="merchant", emailVerified=verified)
-        answer = await api.client.get(f"{shop.path}/gateways", headers=bearer(token))
-        assert_refused(answer, 403, "EMAIL_NOT_VERIFIED")
+        assert_refused(await api.client.get(f"{shop.path}/gateways", headers=bearer(token)), 403, "EMAIL_NOT_VERIFIED")

@@ -1,15 +1,12 @@
 """Gateways over HTTP, for administrators and for one business: answers, and refusals in order of precedence."""
 
 from collections.abc import AsyncIterator, Callable
-from datetime import datetime, timedelta
 
 import httpx
 import pytest
 from payagg_testing.builders import a_payment, an_attempt
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.gateways.credentials import GatewayCredentials
-from payagg.domain.attempt import AttemptState
 from payagg.domain.audit import AuditFilter
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
@@ -98,14 +95,8 @@ async def test_credentials_are_replaced_in_full_and_never_given_back(api: Gatewa
         return await api.admin("PATCH", gateway + "/credentials", json={"credentials": credentials})
 
     whole = {f"k{number}": "\U0001f600" * 4000 for number in range(45)}
-    named = {
-        "liveSecretKey": "sk_live_0123",
-        "sandboxSecretKey": "b",
-        "na\u00efve": "c",
-        "two words": "d",
-        "x" * 65: "e",
-    }
-    first = await put(whole | named)
+    named = {"liveSecretKey": "sk_live_0123", "sandboxSecretKey": "b"}
+    first = await put(whole | named | {"na\u00efve": "c", "two words": "d", "x" * 65: "e"})
     assert (first.status_code, first.json()) == (200, {"success": True})
     assert "credentials-removed" not in first.headers
     for answer in (
@@ -118,8 +109,7 @@ async def test_credentials_are_replaced_in_full_and_never_given_back(api: Gatewa
         assert answer.status_code == 200
         assert "sk_live" not in answer.text
     assert (await api.admin("GET", one)).json()["data"]["hasCredentials"] is True
-    second = await put(whole | {"other": "z"})
-    assert second.headers["credentials-removed"] == "liveSecretKey, sandboxSecretKey"
+    assert (await put(whole | {"other": "z"})).headers["credentials-removed"] == "liveSecretKey, sandboxSecretKey"
     assert "credentials-removed" not in (await put(whole | {"other": "y"})).headers
     answer = await put({"liveSecretKey": "sk_test_1"}, "/gw_provider_a")
     assert refusal(answer) == (400, "VALIDATION_ERROR", "credentials.liveSecretKey")
@@ -127,42 +117,10 @@ async def test_credentials_are_replaced_in_full_and_never_given_back(api: Gatewa
 
     for key in ("sk_live_1", "sk_live_2"):
         assert (await put({"liveSecretKey": key}, "/gw_provider_a")).status_code == 200
-    until = api.services.clock.now() + timedelta(hours=24)
-    told = []
-    for _ in range(2):
+    for told in ([{"environment": "LIVE", "validUntil": "2025-02-01T12:00:00Z"}], []):
         ended = await api.admin("POST", "/gw_provider_a/credentials/end-overlap")
-        assert ended.status_code == 200
-        told.append(ended.json()["data"]["endedSecrets"])
-    ((environment, valid_until),) = [(one["environment"], one["validUntil"]) for one in told[0]]
-    assert environment == "LIVE"
-    assert abs(datetime.fromisoformat(valid_until) - until) < timedelta(minutes=10)
-    assert told[1] == []
+        assert (ended.status_code, ended.json()["data"]["endedSecrets"]) == (200, told)
     assert refusal(await api.admin("POST", GONE + "/credentials/end-overlap")) == (404, "NOT_FOUND", None)
-
-
-async def test_a_header_counts_the_attempts_that_another_account_leaves_behind(api: GatewayApi) -> None:
-    keys = {"sandboxSecretKey": "sk_test_" + "a" * 40}
-
-    async def left_by(**changes: str) -> str | None:
-        answer = await api.admin("PATCH", "/gw_provider_a/credentials", json={"credentials": {**keys, **changes}})
-        assert (answer.status_code, answer.json()) == (200, {"success": True})
-        left: str | None = answer.headers.get("open-attempts")
-        return left
-
-    assert await left_by() is None
-    async with api.services.store.begin() as tx:
-        gateway = await tx.gateways.get("gw_provider_a")
-    assert gateway is not None
-    credentials = GatewayCredentials(api.services.gateways.vault, api.services.gateways.providers)
-    account = credentials.accounts(gateway)[Environment.SANDBOX]
-    payment, now = a_payment(), api.clock.now()
-    await api.services.store.add_payment(payment)
-    async with api.services.store.begin() as tx:
-        await tx.attempts.add(an_attempt(payment, 1, account=account, next_ask_at=now))
-        await tx.attempts.add(an_attempt(payment, 2, AttemptState.REFUSED, account=account, next_ask_at=None))
-    assert await left_by(sandboxWebhookSecret="w" * 40) is None  # the same account
-    assert await left_by(sandboxSecretKey="sk_test_" + "b" * 40) == "1"
-    assert await left_by() is None  # its account is on file again
 
 
 @pytest.mark.rule("POST /admin/gateways/{gatewayId}/credentials/test")
@@ -179,8 +137,7 @@ async def test_a_provider_is_asked_whether_it_takes_the_credentials_on_file(
     async with fakes_running() as fakes:
         await api.admin("PATCH", f"{gateway}/credentials", json={"credentials": of(fakes)})
         assert (await tested()).json()["data"] == {"environment": "LIVE", "isAccepted": True, "fault": None}
-        book = {"provider_a": fakes.paystack.book, "provider_b": fakes.payaza.book}[slug]
-        book.faults.append(Fault.REFUSED_KEY)
+        {"provider_a": fakes.paystack.book, "provider_b": fakes.payaza.book}[slug].faults.append(Fault.REFUSED_KEY)
         refused = (await tested("SANDBOX")).json()["data"]
         assert refused == {"environment": "SANDBOX", "isAccepted": False, "fault": "BAD_CREDENTIALS"}
     assert (await tested()).json()["data"]["fault"] == "UNREACHABLE"

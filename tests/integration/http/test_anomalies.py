@@ -17,6 +17,11 @@ SECOND = timedelta(seconds=1)
 LATE, UNKNOWN = an_id("anm", 1), an_id("anm", 2)
 
 
+@pytest.fixture
+def api(own_api: Api) -> Api:
+    return own_api
+
+
 async def with_two(api: Api) -> None:
     async with api.services.store.begin() as tx:
         await tx.anomalies.add(Anomaly(LATE, REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amounts": [5000]}, NOW))
@@ -33,25 +38,22 @@ async def test_anomalies_are_listed_newest_first_and_filtered(api: Api) -> None:
     await with_two(api)
     cases: list[tuple[dict[str, Any], list[str]]] = [
         ({}, [UNKNOWN, LATE]),
-        ({"kind": "LATE_SUCCESS"}, [LATE]),
-        ({"reference": REFERENCE}, [LATE]),
+        ({"kind": "LATE_SUCCESS", "reference": REFERENCE, "severity": "MONEY_TO_GIVE_BACK"}, [LATE]),
         ({"status": "CLOSED"}, []),
-        ({"severity": "MONEY_TO_GIVE_BACK"}, [UNKNOWN, LATE]),
-        ({"severity": "MONEY_GONE"}, []),
         ({"assignee": "ada"}, []),
-        ({"status": "OPEN", "after": UNKNOWN}, [LATE]),
-        ({"limit": 1}, [UNKNOWN]),
     ]
     for query, found in cases:
-        answer = await api.client.get("/admin/anomalies", headers=SUPPORT, params=query)
-        assert ids(answer) == found, query
-        assert answer.json()["data"]["hasMore"] is (query == {"limit": 1})
+        assert ids(await api.client.get("/admin/anomalies", headers=SUPPORT, params=query)) == found, query
+    page = await api.get("/admin/anomalies", SUPPORT, limit=1)
+    assert ([one["id"] for one in page["anomalies"]], page["hasMore"]) == ([UNKNOWN], True)
+    [rest] = (await api.get("/admin/anomalies", SUPPORT, after=page["nextCursor"]))["anomalies"]
+    assert rest["id"] == LATE
     now = api.services.clock.now()
     details = {"disputeId": "358", "state": "opened", "dueAt": "2026-12-01T10:00:00.000Z"}
     dispute = Anomaly(an_id("anm", 3), REFERENCE, AnomalyKind.DISPUTE, "event:provider_a", details, now - 90 * SECOND)
     async with api.services.store.begin() as tx:
         await tx.anomalies.add(dispute)
-    shown, *_ = (await api.client.get("/admin/anomalies", headers=SUPPORT)).json()["data"]["anomalies"]
+    shown, *_ = (await api.get("/admin/anomalies", SUPPORT))["anomalies"]
     assert (shown["severity"], shown["dueAt"]) == ("MONEY_GONE", details["dueAt"])
     assert 90 <= shown["ageSeconds"] < 150
     assert (shown["assignee"], shown["notes"]) == (None, [])

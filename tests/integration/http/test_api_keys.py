@@ -23,11 +23,6 @@ def body(environment: str = "SANDBOX", name: str = "Server") -> dict[str, Any]:
     return {"environment": environment, "name": name}
 
 
-@pytest.fixture(scope="module")
-async def api(shared_api: Api) -> Api:
-    return shared_api
-
-
 @pytest.mark.rule("keys.1", "KYC_REQUIRED", "INVALID_API_KEY", "API_KEY_ALREADY_REVOKED")
 @pytest.mark.rule("GET /merchant/businesses/{businessId}/api-keys", "POST /merchant/businesses/{businessId}/api-keys")
 @pytest.mark.rule("DELETE /merchant/businesses/{businessId}/api-keys/{keyId}")
@@ -65,8 +60,7 @@ async def test_a_key_from_its_generation_to_its_end(api: Api, shared_store: Post
     await api.change(shop, kyc_status=KycStatus.APPROVED)
     for theirs in (f"{other.path}/api-keys/{key['id']}", f"{other.path}/api-keys/key_unknown"):
         assert_refused(await api.client.delete(theirs, headers=other.as_owner), 404, "NOT_FOUND")
-    gone = await api.client.delete(f"{path}/{key['id']}", headers=shop.as_owner)
-    assert gone.json()["data"]["message"]
+    assert (await api.client.delete(f"{path}/{key['id']}", headers=shop.as_owner)).json()["data"]["message"]
     # A revoked key answers like one that never was.
     assert_refused(await used(), 401, "INVALID_API_KEY")
     assert (await used()).content == (await used("ssk_live_" + "0" * 48)).content == (await used("ssk_live_0")).content
@@ -87,9 +81,8 @@ async def test_twenty_creates_at_once_leave_exactly_five_keys(api: Api) -> None:
     answers = await asyncio.gather(*(create() for _ in range(20)))
     assert Counter(answer.status_code for answer in answers) == {201: 5, 409: 15}
     assert_refused(await create(), 409, "KEY_LIMIT_REACHED")
-    live = await api.client.post(f"{shop.path}/api-keys", headers=shop.as_owner, json=body("LIVE"))
-    assert live.status_code == 201
-    listed = (await api.client.get(f"{shop.path}/api-keys", headers=shop.as_owner)).json()["data"]
+    assert (await api.client.post(f"{shop.path}/api-keys", headers=shop.as_owner, json=body("LIVE"))).status_code == 201
+    listed = await api.get(f"{shop.path}/api-keys", shop.as_owner)
     assert (len(listed["sandbox"]), len(listed["live"])) == (5, 1)
 
 
@@ -118,8 +111,7 @@ async def test_no_request_after_a_revocation_succeeds_on_any_process(store: Post
         calls = (("GET", "/payments/context"), ("POST", "/payments/initiate")) * 4
         clients = [asyncio.create_task(hammer(one.client, *call)) for one in (api, other) for call in calls]
         await warm.wait()
-        listed = await api.client.get(f"{shop.path}/api-keys", headers=shop.as_owner)
-        key = listed.json()["data"]["sandbox"][0]["id"]
+        key = (await api.get(f"{shop.path}/api-keys", shop.as_owner))["sandbox"][0]["id"]
         revoked = await api.client.delete(f"{shop.path}/api-keys/{key}", headers=shop.as_owner)
         answered = True
         assert revoked.json()["data"]["message"]

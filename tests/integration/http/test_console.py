@@ -22,16 +22,15 @@ from payagg.entrypoints.http.console.cookies import COOKIE_MAX
 from payagg.entrypoints.http.console.payment_list import SCAN
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.console_browser import SAME_ORIGIN, Browser, base_of
-from tests.support.http_world import Api, a_token, admin_token, an_api, merchant_token
+from tests.support.http_world import Api, Shop, a_token, admin_token, an_api, merchant_token
 from tests.support.images import an_image
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-async def api(shared_api: Api) -> Api:
-    await shared_api.open_gateways()
-    return shared_api
+@pytest.fixture
+async def browser(api: Api, shop: Shop) -> Browser:
+    return await Browser(api).sign_in(shop)
 
 
 async def test_a_browser_is_led_to_the_console_and_a_program_gets_the_addresses(api: Api) -> None:
@@ -61,16 +60,13 @@ async def test_a_browser_is_led_to_the_console_and_a_program_gets_the_addresses(
 
 @pytest.mark.rule("access.7")
 async def test_a_session_lasts_until_its_token_expires_or_it_is_signed_out_anywhere(
-    api: Api, monkeypatch: pytest.MonkeyPatch
+    api: Api, monkeypatch: pytest.MonkeyPatch, shop: Shop
 ) -> None:
-    shop = await api.open_shop()
     browser = Browser(api)
     await browser.open("/console/sign-in")
     token = merchant_token(shop.owner)
     answer = await browser.client.post(
-        "/console/sign-in",
-        data={"form_token": browser.form_token, "token": token},
-        headers=SAME_ORIGIN,
+        "/console/sign-in", data={"form_token": browser.form_token, "token": token}, headers=SAME_ORIGIN
     )
     cookie = answer.headers["set-cookie"]
     assert token not in cookie
@@ -140,8 +136,7 @@ async def test_a_user_sees_their_own_sessions_and_ends_one_or_all_others(api: Ap
     assert (await first.send(f"{path}/nothing/end")).status_code == 404
 
 
-async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_a_token_that_the_api_does_not_take_is_refused_by_a_page(api: Api, shop: Shop) -> None:
     browser = Browser(api)
     of: dict[str, Any] = {"type": "merchant", "emailVerified": True}
     for token, status in (
@@ -187,8 +182,7 @@ async def test_who_manages_several_businesses_chooses_one(api: Api) -> None:
     assert "You manage no business any more." in (await browser.open("/console")).text
 
 
-async def test_a_form_of_another_origin_or_session_does_nothing(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_a_form_of_another_origin_or_session_does_nothing(api: Api, shop: Shop) -> None:
     browser, other = await Browser(api).sign_in(shop), await Browser(api).sign_in(shop)
     visitor = Browser(api)
     await visitor.open("/console/sign-in")
@@ -196,8 +190,7 @@ async def test_a_form_of_another_origin_or_session_does_nothing(api: Api) -> Non
     assert (await visitor.client.post("/console/sign-in", data=fields)).status_code == 403
     for wrong in ("", other.form_token, browser.form_token[:-1] + "\u00e9"):
         data = {"form_token": wrong, "name": "Stolen"}
-        answer = await browser.client.post(base_of(shop) + "/keys", data=data, headers=SAME_ORIGIN)
-        assert answer.status_code == 403
+        assert (await browser.client.post(base_of(shop) + "/keys", data=data, headers=SAME_ORIGIN)).status_code == 403
     for headers in (
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
@@ -218,9 +211,7 @@ async def test_a_form_of_another_origin_or_session_does_nothing(api: Api) -> Non
 
 
 async def test_a_cookie_altered_of_the_other_realm_or_sent_twice_is_no_session(api: Api) -> None:
-    shop = await api.open_shop()
-    browser = await Browser(api).sign_in(shop)
-    sealed = browser.client.cookies["payagg_console"]
+    sealed = (await Browser(api).sign_in(await api.open_shop())).client.cookies["payagg_console"]
     for name, value in (("payagg_console", sealed[:-4] + "AAAA"), ("payagg_console_admin", sealed)):
         stranger = Browser(api)
         stranger.client.cookies.set(name, value)
@@ -267,11 +258,9 @@ async def test_a_link_of_dev_signs_in_with_the_code_of_this_run_alone() -> None:
         assert answer.headers["set-cookie"].startswith("payagg_console_admin=")
 
 
-async def test_what_is_shown_is_escaped_whatever_it_holds(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_what_is_shown_is_escaped_whatever_it_holds(api: Api, shop: Shop, browser: Browser) -> None:
     evil = "<script>alert(1)</script>\"'"
     reference = (await api.initiate(shop, customerName=evil, metadata={evil: evil}))["reference"]
-    browser = await Browser(api).sign_in(shop)
     for path in (f"/payments/{reference}", f"/payments?search={evil}", "/payments?search=@" + evil):
         text = (await browser.open(base_of(shop) + path)).text
         assert "<script>" not in text
@@ -280,11 +269,9 @@ async def test_what_is_shown_is_escaped_whatever_it_holds(api: Api) -> None:
     assert (answer.status_code, "<script>" in answer.text, evil in unescape(answer.text)) == (400, False, True)
 
 
-async def test_one_environment_never_shows_the_other_s(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_one_environment_never_shows_the_other_s(api: Api, shop: Shop, browser: Browser) -> None:
     sandbox, live = (await api.initiate(shop))["reference"], (await api.initiate(shop, shop.as_live))["reference"]
     endpoint_id = (await api.add_endpoint(shop, "https://shop.example/live", "LIVE"))["id"]
-    browser = await Browser(api).sign_in(shop)
     for name, own, other in (("sandbox", sandbox, live), ("live", live, sandbox)):
         base = base_of(shop, name)
         text = (await browser.open(base + "/payments")).text
@@ -323,15 +310,13 @@ async def test_a_refusal_of_the_api_is_said_above_the_form_and_keeps_what_was_se
     await browser.open(base + "/webhooks")
     for body in (b"form_token=%ff", b"form_token=" + b"a=1&" * 400):
         sent = {**SAME_ORIGIN, "content-type": "application/x-www-form-urlencoded"}
-        answer = await browser.client.post(base + "/webhooks", content=body, headers=sent)
-        assert answer.status_code in (400, 403)
+        assert (await browser.client.post(base + "/webhooks", content=body, headers=sent)).status_code in (400, 403)
     await api.change(shop, status=BusinessStatus.SUSPENDED)
     answer = await browser.send(base + "/webhooks", url="https://shop.example/hooks")
     assert (answer.status_code, "The business is not active" in answer.text) == (403, True)
 
 
-async def test_one_box_finds_a_payment_by_reference_email_name_or_amount(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_one_box_finds_a_payment_by_reference_email_name_or_amount(api: Api, shop: Shop) -> None:
     payer = {"amount": 123_456, "customerEmail": "ngozi@example.com", "customerName": "Ngozi Ọkọ́"}
     wanted, other = [(await api.initiate(shop, **fields))["reference"] for fields in (payer, {"customerName": "Ada"})]
     for _ in range(SCAN):
@@ -347,28 +332,12 @@ async def test_one_box_finds_a_payment_by_reference_email_name_or_amount(api: Ap
     assert "No payment is like that." in page.text
 
 
-async def test_what_the_api_refuses_stands_at_its_field_in_the_label_s_words(api: Api) -> None:
-    shop = await api.open_shop()
-    browser, admin = await Browser(api).sign_in(shop), await Browser(api).sign_in_as_admin()
-    await browser.open(base_of(shop) + "/webhooks")
-    text = (await browser.send(base_of(shop) + "/webhooks", url="ftp://shop.example")).text
-    assert re.search(r'<input id="url"[^>]*aria-invalid="true" aria-describedby="url-wrong">\s*<p class="wrong"', text)
-    assert "Address must" in text
-    assert text.count('role="alert"') == 1
-    await admin.open("/console/admin/gateways")
-    text = (await admin.send("/console/admin/gateways", slug="Bad Slug", name="Acme")).text
-    assert re.search(r'id="slug-wrong" role="alert">Slug must', text)
-    text = (await browser.open(base_of(shop) + "/payments?after=rubbish")).text  # a field that no page has
-    assert re.search(r'role="alert"><strong>after must', text)
-
-
-async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api, shop: Shop, browser: Browser) -> None:
     reference = (await api.initiate(shop))["reference"]
     await api.client.post(f"/payments/{reference}/simulate", headers=shop.as_sandbox, json={"outcome": "SUCCESS"})
     await api.add_endpoint(shop, "https://shop.example/hooks", events=["payment.success", "payment.failed"])
-    browser, admin = await Browser(api).sign_in(shop), await Browser(api).sign_in_as_admin()
-    (key,) = (await api.client.get(f"{shop.path}/api-keys", headers=shop.as_owner)).json()["data"]["sandbox"]
+    admin = await Browser(api).sign_in_as_admin()
+    (key,) = (await api.get(f"{shop.path}/api-keys", shop.as_owner))["sandbox"]
     text = unescape((await browser.open(f"{base_of(shop)}/payments/{reference}")).text)
     found = re.search(r'datetime="([^"]+)">([^<]+)</time>', text)
     assert found is not None
@@ -387,8 +356,7 @@ async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api)
     assert reference not in (await other.open(base_of(shop) + "/audit")).text
 
 
-async def test_every_page_keeps_its_headers_and_refuses_odd_addresses_as_a_page(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_every_page_keeps_its_headers_and_refuses_odd_addresses_as_a_page(api: Api, shop: Shop) -> None:
     endpoint = await api.add_endpoint(shop)
     browser, admin = await Browser(api).sign_in(shop), await Browser(api).sign_in_as_admin()
     for path in ("/console/sign-in", base_of(shop), base_of(shop) + "/keys", "/console/nowhere"):
@@ -448,8 +416,7 @@ async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> Non
         ("multipart/form-data; boundary=x", b"rubbish", 400),
         ("text/plain", b"form_token=" + token.encode(), 400),
     ):
-        headers = {**SAME_ORIGIN, "content-type": media_type}
-        answer = await browser.client.post(address, content=body, headers=headers)
+        answer = await browser.client.post(address, content=body, headers={**SAME_ORIGIN, "content-type": media_type})
         assert answer.status_code == status, (media_type, body, answer.text)
     for fields, files, status in (
         ({}, {"file": ("a.png", an_image())}, 403),
@@ -458,19 +425,16 @@ async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> Non
     ):
         answer = await browser.client.post(address, data=fields, files=files, headers=SAME_ORIGIN)
         assert answer.status_code == status, answer.text
-    stranger = Browser(api)
-    answer = await stranger.client.post(address, data={"form_token": token}, files={"file": ("a.png", an_image())})
+    answer = await Browser(api).client.post(address, data={"form_token": token}, files={"file": ("a.png", an_image())})
     assert answer.headers["location"] == "/console/admin/sign-in?ended=1"
 
 
-async def test_the_page_of_an_archived_payment_says_where_its_history_is(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_the_page_of_an_archived_payment_says_where_its_history_is(api: Api, shop: Shop) -> None:
     reference = (await api.initiate(shop))["reference"]
     path = f"{base_of(shop)}/payments/{reference}"
     browser = await Browser(api).sign_in(shop)
     assert "In the archive since" not in (await browser.open(path)).text
-    simulated = f"/payments/{reference}/simulate"
-    await api.client.post(simulated, headers=shop.as_sandbox, json={"outcome": "SUCCESS"})
+    await api.client.post(f"/payments/{reference}/simulate", headers=shop.as_sandbox, json={"outcome": "SUCCESS"})
     now = api.services.clock.now()
     async with api.services.store.begin() as tx:
         part = await tx.archive_parts.begin(reference[:12], "folder", now)
@@ -482,11 +446,9 @@ async def test_the_page_of_an_archived_payment_says_where_its_history_is(api: Ap
 
 
 async def test_cookies_are_read_by_name_alone_and_by_no_route_but_the_console_s(
-    api: Api, monkeypatch: pytest.MonkeyPatch
+    api: Api, monkeypatch: pytest.MonkeyPatch, shop: Shop
 ) -> None:
-    shop = await api.open_shop()
-    browser = await Browser(api).sign_in(shop)
-    sealed = browser.client.cookies["payagg_console"]
+    sealed = (await Browser(api).sign_in(shop)).client.cookies["payagg_console"]
 
     def unwanted(*_: Any) -> Any:
         raise AssertionError("the framework parsed the cookies")

@@ -12,6 +12,11 @@ from tests.support.http_world import Api
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture
+def api(own_api: Api) -> Api:
+    return own_api
+
+
 async def test_an_answer_to_a_dispute_is_due_in_lagos_time(api: Api) -> None:
     details = {"disputeId": "358", "state": "opened", "dueAt": "2026-12-01T23:30:00+00:00"}
     async with api.services.store.begin() as tx:
@@ -25,8 +30,7 @@ async def test_health_counts_refused_events_by_provider_and_reason_and_names_wha
     browser = await Browser(api).sign_in_as_admin()
     assert "None within a day." in (await browser.open("/console/admin/health")).text
     for body, headers in ((b"1", {}), (b"2", {}), (b"2", {}), (b"3", {"x-provider_a-signature": "ab" * 64})):
-        answer = await api.client.post("/webhooks/provider_a/live", content=body, headers=headers)
-        assert answer.status_code == 400
+        assert (await api.client.post("/webhooks/provider_a/live", content=body, headers=headers)).status_code == 400
     text = text_of((await browser.open("/console/admin/health")).text)
     assert "Provider A LIVE no signature 2 Provider A LIVE wrong secret 1" in text
     assert f"payagg {__version__} Python 3." in text

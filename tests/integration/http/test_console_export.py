@@ -11,7 +11,7 @@ import payagg.application.reports.search as module
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.console_browser import Browser, base_of
-from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
+from tests.support.http_world import Api, Shop, admin_token, bearer
 
 pytestmark = pytest.mark.anyio
 MANY = 5_000  # fifty pages of an export
@@ -22,6 +22,11 @@ PAYMENTS = Statement(
     "'payer' || n || '@example.com', '=Ọla, \"' || n, CAST('{\"order\": 7}' AS jsonb), 0, "
     "CAST(:at AS timestamptz) + n * interval '1 second', :at, :at FROM generate_series(1, :many) n"
 )
+
+
+@pytest.fixture
+def api(own_api: Api) -> Api:
+    return own_api
 
 
 async def fill(store: PostgresStore, shop: Shop, many: int = MANY) -> None:
@@ -62,12 +67,10 @@ def pages_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 async def test_a_head_request_reads_one_page_of_an_export(
-    api: Api, store: PostgresStore, pages_read: list[int]
+    api: Api, store: PostgresStore, pages_read: list[int], shop: Shop
 ) -> None:
-    shop = await api.open_shop()
     await fill(store, shop, 3)
-    browser = await Browser(api).sign_in(shop)
-    answer = await browser.client.head(f"{base_of(shop)}/payments/export")
+    answer = await (await Browser(api).sign_in(shop)).client.head(f"{base_of(shop)}/payments/export")
     assert (answer.status_code, answer.content, len(pages_read)) == (200, b"", 1)
     answer = await api.client.head("/payments/export", headers=shop.as_sandbox)
     assert (answer.status_code, answer.content, len(pages_read)) == (200, b"", 2)
@@ -76,9 +79,8 @@ async def test_a_head_request_reads_one_page_of_an_export(
 @pytest.mark.rule("reports.7")
 @pytest.mark.parametrize(("where", "parts"), [("console", 1), ("api", 0)], ids=["while he reads", "at once"])
 async def test_an_export_that_nobody_reads_any_more_is_read_no_further(
-    api: Api, store: PostgresStore, pages_read: list[int], where: str, parts: int
+    api: Api, store: PostgresStore, pages_read: list[int], where: str, parts: int, shop: Shop
 ) -> None:
-    shop = await api.open_shop()
     await fill(store, shop)
     if where == "console":
         browser = await Browser(api).sign_in(shop)
@@ -98,26 +100,3 @@ async def test_an_export_that_nobody_reads_any_more_is_read_no_further(
             read = len(pages_read)
             await asyncio.sleep(0.5)
     assert 0 < read < MANY
-
-
-@pytest.mark.rule("reports.18")
-async def test_a_second_export_of_a_business_is_refused_until_the_first_ends(api: Api, store: PostgresStore) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
-    await fill(store, shop, 20_000)  # more than a connection takes while nobody reads
-    async with api.client.stream("GET", "/payments/export", headers=shop.as_sandbox) as first:
-        assert first.status_code == 200
-        for path, headers, query in (
-            ("/payments", shop.as_sandbox, {}),
-            (f"{shop.path}/payments", shop.as_owner, {"environment": "LIVE"}),
-        ):
-            second = await api.client.get(f"{path}/export", headers=headers, params=query)
-            assert_refused(second, 429, "RATE_LIMITED")
-            assert second.headers["retry-after"] == "10"
-        assert (await api.client.get("/payments/export", headers=other.as_sandbox)).status_code == 200
-        assert (await api.client.get("/admin/payments/export", headers=bearer(admin_token()))).status_code == 200
-    status = 429
-    async with asyncio.timeout(60):
-        while status == 429:
-            await asyncio.sleep(0.1)  # the server learns of the end by its next write
-            status = (await api.client.get("/payments/export", headers=shop.as_sandbox)).status_code
-    assert status == 200

@@ -10,7 +10,7 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
 from tests.support.console_browser import Browser, base_of, text_of
-from tests.support.http_world import Api
+from tests.support.http_world import Api, Shop
 
 pytestmark = pytest.mark.anyio
 DAY = timedelta(days=1)
@@ -25,27 +25,28 @@ END = Statement(
 )
 
 
+@pytest.fixture
+def api(own_api: Api) -> Api:
+    return own_api
+
+
 async def ended(store: PostgresStore, business: str, letters: str, at: datetime, amount: int, **fields: object) -> None:
     """Payments that were made then, paid through Paystack unless `fields` say otherwise; `letters` begin the last part
     of their references."""
     wanted = {"status": "SUCCESS", "gateway": "provider_a", "many": 1, **fields}
-    many = wanted.pop("many")
-    await store.pool.run(BEGIN, business=business, letters=letters, at=at, amount=amount, many=many)
+    await store.pool.run(BEGIN, business=business, letters=letters, at=at, amount=amount, many=wanted.pop("many"))
     await store.pool.run(END, business=business, at=at, **wanted)
 
 
 async def test_the_overview_shows_counts_money_and_gateways_beside_the_days_before(
-    api: Api, store: PostgresStore
+    api: Api, store: PostgresStore, shop: Shop
 ) -> None:
-    shop = await api.open_shop()
     now = api.services.clock.now()  # whatever day it is once the page is shown, today or the next
     await ended(store, shop.business.id, "AA", now - DAY, 300_000)
     await ended(store, shop.business.id, "AB", now - DAY, 100_000, gateway="provider_b")
     await ended(store, shop.business.id, "AC", now - 5 * DAY, 50_000, status="FAILED")
     await ended(store, shop.business.id, "AD", now - 8 * DAY, 70_000, many=2)
-    browser = await Browser(api).sign_in(shop)
-    page = (await browser.open(base_of(shop) + "?days=7")).text
-    text = text_of(page)
+    text = text_of((await (await Browser(api).sign_in(shop)).open(base_of(shop) + "?days=7")).text)
     for said in (
         "Payments 3 before: 2",
         "Success rate 66.7 % before: 100.0 %",
@@ -74,8 +75,7 @@ async def test_gateways_are_of_the_newest_payments_where_there_are_more(api: Api
     assert ("before:" in text, "the 14 days before " in text) == (False, False)
 
 
-async def test_an_empty_overview_has_no_tables(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_an_empty_overview_has_no_tables(api: Api, shop: Shop) -> None:
     page = (await (await Browser(api).sign_in(shop)).open(base_of(shop))).text
     assert "No payments in this time." in page
     assert ("Make a test payment" in page, "<table>" in page, "<figure>" in page) == (True, False, False)

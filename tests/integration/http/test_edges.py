@@ -12,16 +12,11 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import deadline
 from payagg.entrypoints.http import app
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer
+from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer
 from tests.support.ports import free_port
 from tests.support.postgres_world import by_proxy
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="module")
-async def api(shared_api: Api) -> Api:
-    return shared_api
 
 
 @pytest.mark.rule("access.1", "NOT_FOUND", "METHOD_NOT_ALLOWED")
@@ -55,8 +50,7 @@ async def test_a_browser_reads_a_page_at_a_missing_address_outside_the_api(api: 
 
 
 @pytest.mark.rule("access.31")
-async def test_every_answer_has_its_headers_and_believes_neither_origin_nor_host(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_every_answer_has_its_headers_and_believes_neither_origin_nor_host(api: Api, shop: Shop) -> None:
     for path in ("/payments/context", "/nothing", "/public/payments/PAY-20250131-AAAAAA"):
         answer = await api.client.get(path, headers={"X-Request-Id": "abc-123_DEF.4"})
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -74,8 +68,7 @@ async def test_every_answer_has_its_headers_and_believes_neither_origin_nor_host
     assert "evil" not in answer.text + str(answer.headers)
 
 
-async def test_head_is_get_without_a_body_and_options_tells_the_methods(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_head_is_get_without_a_body_and_options_tells_the_methods(api: Api, shop: Shop) -> None:
     got = await api.client.get("/payments/context", headers=shop.as_sandbox)
     head = await api.client.head("/payments/context", headers=shop.as_sandbox)
     assert (head.status_code, head.content) == (200, b"")
@@ -84,8 +77,7 @@ async def test_head_is_get_without_a_body_and_options_tells_the_methods(api: Api
     options = await api.client.options("/payments/context", headers={"Origin": "https://evil.example"})
     assert options.status_code == 204
     assert options.headers["allow"] == "GET, HEAD, OPTIONS"
-    both = await api.client.options(f"{shop.path}/api-keys")
-    assert both.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+    assert (await api.client.options(f"{shop.path}/api-keys")).headers["allow"] == "GET, HEAD, OPTIONS, POST"
     assert_refused(await api.client.options("/nothing"), 404, "NOT_FOUND")
     told = {name: value for name, value in options.headers.items() if name.startswith("access-control")}
     assert told == {"access-control-allow-origin": "http://127.0.0.1:8000"}
@@ -135,8 +127,7 @@ ODD_SEGMENTS = [
 
 
 @pytest.mark.rule("payments.24", "INVALID_REFERENCE")
-async def test_odd_path_parameters_are_refused_in_the_envelope(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_odd_path_parameters_are_refused_in_the_envelope(api: Api, shop: Shop) -> None:
     for segment in ODD_SEGMENTS:
         for path, headers, status, code in (
             (f"/payments/{segment}", shop.as_sandbox, 400, "INVALID_REFERENCE"),
@@ -176,8 +167,7 @@ ODD_KEYS = (
 
 
 @pytest.mark.rule("access.21", "access.22", "access.23", "UNAUTHORIZED")
-async def test_one_bearer_credential_in_the_header_is_asked_for_and_no_other(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_one_bearer_credential_in_the_header_is_asked_for_and_no_other(api: Api, shop: Shop) -> None:
     rights = (("/payments/context", shop.as_sandbox), (f"{shop.path}/api-keys", shop.as_owner))
     for path, right in rights:
         nothing = await api.client.get(path)
@@ -187,8 +177,7 @@ async def test_one_bearer_credential_in_the_header_is_asked_for_and_no_other(api
             answer = await api.client.get(path, headers=several)
             assert_refused(answer, 401, "UNAUTHORIZED")
             assert answer.content == nothing.content
-        in_query = await api.client.get(path, params={"access_token": key, "api_key": key})
-        assert_refused(in_query, 401, "UNAUTHORIZED")
+        assert_refused(await api.client.get(path, params={"access_token": key, "api_key": key}), 401, "UNAUTHORIZED")
     for odd in ODD_KEYS:
         raw = {b"Authorization": odd.replace(b"KEY", shop.sandbox.encode())}
         answer = await api.client.get("/payments/context", headers=raw)
@@ -205,8 +194,8 @@ async def test_one_bearer_credential_in_the_header_is_asked_for_and_no_other(api
 async def test_a_server_whose_database_says_nothing_is_not_ready_at_once(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (await api.client.get(api.origin + "/healthz")).json()["data"] == {"status": "ok"}
-    assert (await api.client.get(api.origin + "/readyz")).json()["data"] == {"status": "ready"}
+    assert await api.get(api.origin + "/healthz") == {"status": "ok"}
+    assert await api.get(api.origin + "/readyz") == {"status": "ready"}
 
     async def silent() -> bool:
         await asyncio.sleep(60)

@@ -1,12 +1,9 @@
 """That a test fails on an error which its servers log, by whichever of the ways that they log it."""
 
-import asyncio
 import re
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 from tests.support.machine import ROOT
 from tests.support.processes import environment
@@ -46,15 +43,3 @@ def test_a_test_fails_on_each_error_that_it_does_not_declare(tmp_path: Path) -> 
     failed = set(re.findall(r"^ERROR \S+::(\w+)", done.stdout, re.MULTILINE))
     named = ("structlog", "captured", "critical", "library", "process", "death", "stale")
     assert failed == {f"test_{name}" for name in named}, done.stdout + done.stderr
-
-
-@pytest.mark.error_lines("Task exception was never retrieved")
-def test_a_task_that_nobody_awaits_is_seen_as_well() -> None:
-    async def fails() -> None:
-        raise RuntimeError("canary")
-
-    async def forget() -> None:
-        asyncio.get_running_loop().create_task(fails())
-        await asyncio.sleep(0)
-
-    asyncio.run(forget())

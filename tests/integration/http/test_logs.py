@@ -14,12 +14,18 @@ from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.errors import trace_of
 from payagg.entrypoints.http.server.uvicorn_protocol import HEAD_MAX
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer, raw
+from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, raw
 
 pytestmark = pytest.mark.anyio
 
 
 Lines = list[structlog.typing.EventDict]
+
+
+@pytest.fixture
+def api(own_api: Api) -> Api:
+    """Another test's line may come after its answer."""
+    return own_api
 
 
 @pytest.fixture
@@ -59,8 +65,7 @@ async def test_a_request_is_one_line_without_what_its_caller_sends_but_the_refer
 
 
 @pytest.mark.rule("audit.6")
-async def test_the_log_line_names_who_called_and_which_object(lines: Lines, api: Api) -> None:
-    shop = await api.open_shop()
+async def test_the_log_line_names_who_called_and_which_object(lines: Lines, api: Api, shop: Shop) -> None:
     made = await api.client.post(
         f"{shop.path}/api-keys", json={"environment": "SANDBOX", "name": "Till"}, headers=shop.as_owner
     )
@@ -184,9 +189,7 @@ async def test_what_is_refused_before_it_is_a_request_is_logged_as_well(
     assert [line["client"] for line in lines if line["event"] == "request refused"] == ["203.0.113.9"]
 
 
-async def test_connections_that_are_not_admitted_are_a_line_a_second_with_their_address(
-    lines: Lines,
-) -> None:
+async def test_connections_that_are_not_admitted_are_a_line_a_second_with_their_address(lines: Lines) -> None:
     connections = OpenConnections(lambda size: "0" * size)
     for now in (10.0, 10.1, 10.2, 11.5):
         connections.refuse("192.0.2.1", now)

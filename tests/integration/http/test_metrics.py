@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -32,6 +31,11 @@ pytestmark = pytest.mark.anyio
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 
+@pytest.fixture
+def api(own_api: Api) -> Api:
+    return own_api
+
+
 async def scraped(api: Api) -> dict[Sample, float]:
     async with httpx.AsyncClient() as client:
         answer = await client.get(f"{api.origin}/metrics")
@@ -40,17 +44,12 @@ async def scraped(api: Api) -> dict[Sample, float]:
     return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
 
 
-async def health(api: Api) -> Any:
-    answer = await api.client.get("/admin/health", headers=bearer(admin_token("SUPPORT")))
-    return answer.json()["data"]
-
-
 @pytest.mark.rule("GET /admin/health")
 async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: PostgresStore) -> None:
     counters.counts.clear()  # what other tests of this process left
     quiet = await scraped(api)
     assert quiet["payagg_deliveries_due", ()] == quiet["payagg_deliveries_oldest_due_seconds", ()] == 0
-    shown = await health(api)
+    shown = await api.get("/admin/health", bearer(admin_token("SUPPORT")))
     versions = shown.pop("versions")
     assert (versions["payagg"], versions["python"], versions["migration"]) == (payagg.__version__, sys.version, HEAD)
     assert re.match(r"[0-9]+\.[0-9]+", versions["postgres"])
@@ -80,13 +79,12 @@ async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: P
         waiting = await scraped(api)
         assert waiting["payagg_deliveries_due", ()] == 2
         assert waiting["payagg_deliveries_oldest_due_seconds", ()] >= 0.05
-        shown = await health(api)
+        shown = await api.get("/admin/health", bearer(admin_token("SUPPORT")))
         assert shown["deliveriesOldestDueSeconds"] >= 0.05
         assert shown["unclosedAnomalies"] == [{"kind": "UNKNOWN_REFERENCE", "count": 1}]
         (paused,) = shown["pausedProviders"]
         assert (paused["gateway"], paused["environment"], 0 < paused["seconds"] <= 300) == ("provider_a", "LIVE", True)
-        lost = await api.services.store.queue.claim(api.services.clock.now(), 10, 5, 10, timedelta(0))
-        assert len(lost) == 2
+        assert len(await api.services.store.queue.claim(api.services.clock.now(), 10, 5, 10, timedelta(0))) == 2
         await api.services.dispatcher.run_once()
     stop = asyncio.Event()
     working = asyncio.create_task(run_worker(api.services, stop))
@@ -182,17 +180,16 @@ async def test_what_can_be_known_beforehand_begins_at_zero(api: Api) -> None:
 
 @pytest.mark.rule("access.18")
 async def test_a_token_guards_the_metrics_and_without_one_dev_alone_shows_them(store: PostgresStore) -> None:
-    for is_dev, status in ((False, 401), (True, 200)):
-        services = services_over(store, replace(SETTINGS, metrics_token=None, dev=is_dev))
-        async with an_api(services) as api, httpx.AsyncClient() as client:
-            assert (await client.get(f"{api.origin}/metrics")).status_code == status
-    services = services_over(store, replace(SETTINGS, metrics_token="a long word of the operator's"))
-    async with an_api(services) as api, httpx.AsyncClient() as client:
-        url = f"{api.origin}/metrics"
-        assert (await client.get(url)).status_code == 401
-        assert (await client.get(url, headers={"Authorization": "Bearer wrong"})).status_code == 401
-        right = {"Authorization": f"Bearer {services.settings.metrics_token}"}
-        assert (await client.get(url, headers=right)).status_code == 200
+    word = "a long word of the operator's"
+    for settings, sent, status in (
+        ({"metrics_token": None, "dev": False}, {}, 401),
+        ({"metrics_token": None, "dev": True}, {}, 200),
+        ({"metrics_token": word}, {}, 401),
+        ({"metrics_token": word}, bearer("wrong"), 401),
+        ({"metrics_token": word}, bearer(word), 200),
+    ):
+        async with an_api(services_over(store, replace(SETTINGS, **settings))) as api:
+            assert (await api.client.get(f"{api.origin}/metrics", headers=sent)).status_code == status
 
 
 async def test_counts_are_kept_while_the_database_is_away() -> None:

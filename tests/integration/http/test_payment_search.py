@@ -33,6 +33,11 @@ COLUMNS = [
 ]  # fmt: skip
 
 
+@pytest.fixture
+def api(own_api: Api) -> Api:
+    return own_api
+
+
 async def added(api: Api, shop: Shop, number: int, at: datetime = DAY, settled: bool = True, **fields: Any) -> Payment:
     """A payment of the past that succeeded at once, or was never paid."""
     facts = {"reference": f"PAY-20250131-{number:06d}", "business_id": shop.business.id, **fields}
@@ -43,12 +48,6 @@ async def added(api: Api, shop: Shop, number: int, at: datetime = DAY, settled: 
     async with api.services.store.begin() as tx:
         await tx.payments.save(moved, transition)
     return moved
-
-
-async def get(api: Api, path: str, headers: dict[str, str], **query: Any) -> Any:
-    answer = await api.client.get(path, headers=headers, params=query)
-    assert answer.status_code == 200, answer.text
-    return answer.json()["data"]
 
 
 def shown(page: dict[str, Any]) -> list[int]:
@@ -81,52 +80,36 @@ async def test_a_list_is_walked_and_filtered_newest_first_wherever_it_is_read(ap
     cases: list[tuple[dict[str, str], list[int]]] = [
         ({"status": "SUCCESS"}, [4, 3, 1]),
         ({"status": "FAILED"}, [2]),
-        ({"status": "INITIATED"}, []),
-        ({"from": "2025-01-31T01:00:00Z"}, [4, 3, 2]),
         ({"from": "2025-01-31T02:00:00+01:00", "to": "2025-01-31t02:00:00z"}, [2]),
         ({"to": "2025-01-31T01:00:00.000001Z"}, [2, 1]),
         ({"reference": "PAY-20250131-000003"}, [3]),
-        ({"reference": "PAY-20250131-000009"}, []),
         ({"idempotencyKey": "order 1+2"}, [1]),
         ({"email": "Ada@Example.COM"}, [1]),
-        ({"customerEmail": "ADA@example.com"}, [1]),
         ({"customerEmail": "ada@example.com", "email": "Ada@example.com"}, [1]),
-        ({"customerEmail": "nobody@example.com"}, []),
         ({"email": "ada@example.com", "status": "SUCCESS", **MONTH}, [1]),
     ]
     for path, headers, said in readers(shop):
-        met: list[int] = []
-        page: dict[str, Any] = {"hasMore": True, "nextCursor": None}
-        while page["hasMore"]:
-            after = {"after": page["nextCursor"]} if page["nextCursor"] else {}
-            page = await get(api, path, headers, limit=3, **said, **after)
-            met += shown(page)
-        assert met == [4, 3, 2, 1]
-        last = await get(api, path, headers, after=page["nextCursor"], **said)
-        assert (last["payments"], last["nextCursor"], last["hasMore"]) == ([], page["nextCursor"], False)
+        assert shown({"payments": await api.walked(path, headers, "payments", limit=3, **said)}) == [4, 3, 2, 1]
         for query, expected in cases:
-            assert shown(await get(api, path, headers, **said, **query)) == expected, (path, query)
-    page = await get(api, "/payments", shop.as_sandbox, status="FAILED")
+            assert shown(await api.get(path, headers, **said, **query)) == expected, (path, query)
+    page = await api.get("/payments", shop.as_sandbox, status="FAILED")
     assert (page["payments"][0]["status"], page["payments"][0]["failureReason"]) == ("FAILED", "EXPIRED")
 
 
 @pytest.mark.rule("reports.4")
-async def test_parameters_that_do_not_go_together_are_named(api: Api) -> None:
+async def test_parameters_that_do_not_go_together_are_named(api: Api, shop: Shop) -> None:
     """Each by itself is tried in test_hostile.py."""
-    shop = await api.open_shop()
-    for path, headers, said in readers(shop):
-        addresses = {"email": "ada@example.com", "customerEmail": "bola@example.com"}
-        differing = await api.client.get(path, headers=headers, params={**said, **addresses})
-        assert_refused(differing, 400, "VALIDATION_ERROR", "customerEmail")
-        turned = {"from": MONTH["to"], "to": MONTH["from"]}
-        for part in ("", "/summary", "/summary.csv", "/export"):
-            answer = await api.client.get(path + part, headers=headers, params={**said, **turned})
-            assert_refused(answer, 400, "VALIDATION_ERROR", "to")
+    turned = {"from": MONTH["to"], "to": MONTH["from"]}
+    rows = [("", {"email": "ada@example.com", "customerEmail": "bola@example.com"}, "customerEmail")]
+    rows += [(part, turned, "to") for part in ("", "/export")]
+    for part in ("/summary", "/summary.csv"):
         longer = {**MONTH, "to": "2025-02-01T00:00:00.000001Z"}
-        for query, field in (({"from": MONTH["from"]}, "to"), ({"to": MONTH["to"]}, "from"), (longer, "to")):
-            for part in ("/summary", "/summary.csv"):
-                answer = await api.client.get(path + part, headers=headers, params={**said, **query})
-                assert_refused(answer, 400, "VALIDATION_ERROR", field)
+        rows += [(part, query, "to") for query in (turned, longer, {"from": MONTH["from"]})]
+        rows.append((part, {"to": MONTH["to"]}, "from"))
+    for path, headers, said in readers(shop):
+        for part, query, field in rows:
+            answer = await api.client.get(path + part, headers=headers, params={**said, **query})
+            assert_refused(answer, 400, "VALIDATION_ERROR", field)
     for part in ("", "/summary", "/summary.csv", "/export"):
         answer = await api.client.get(f"{shop.path}/payments{part}", headers=shop.as_owner)
         assert_refused(answer, 400, "VALIDATION_ERROR", "environment")
@@ -135,36 +118,35 @@ async def test_parameters_that_do_not_go_together_are_named(api: Api) -> None:
 
 
 @pytest.mark.rule("reports.2", "reports.9")
-async def test_each_sees_its_own_payments_and_an_administrator_whose_each_is(api: Api) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
+async def test_each_sees_its_own_payments_and_an_administrator_whose_each_is(api: Api, shop: Shop, other: Shop) -> None:
     facts: dict[str, Any] = {"customer_email": "ada@example.com", "idempotency_key": "order-1"}
     await added(api, shop, 1, **facts)
     await added(api, shop, 2, environment=Environment.LIVE, **facts)
     await added(api, other, 3, **facts)
     for query in ({}, {"email": "ada@example.com"}, {"idempotencyKey": "order-1"}, {"status": "SUCCESS"}):
         for headers, number in ((shop.as_sandbox, 1), (shop.as_live, 2), (other.as_sandbox, 3)):
-            assert shown(await get(api, "/payments", headers, **query)) == [number]
-        assert shown(await get(api, f"{shop.path}/payments", shop.as_owner, environment="LIVE", **query)) == [2]
+            assert shown(await api.get("/payments", headers, **query)) == [number]
+        assert shown(await api.get(f"{shop.path}/payments", shop.as_owner, environment="LIVE", **query)) == [2]
     # A key's business and environment are its own: nothing in the query says otherwise.
     for name, value in (("environment", "LIVE"), ("businessId", other.business.id)):
         answer = await api.client.get("/payments", headers=shop.as_sandbox, params={name: value})
         assert_refused(answer, 400, "VALIDATION_ERROR", name)
-    assert shown(await get(api, "/payments", shop.as_sandbox, reference="PAY-20250131-000003")) == []
+    assert shown(await api.get("/payments", shop.as_sandbox, reference="PAY-20250131-000003")) == []
     for headers, number in ((shop.as_sandbox, 1), (shop.as_live, 2), (other.as_sandbox, 3)):
-        summary = await get(api, "/payments/summary", headers, **MONTH)
+        summary = await api.get("/payments/summary", headers, **MONTH)
         assert [total["count"] for total in summary["days"][0]["totals"]] == [1]
         exported = rows_of(await api.client.get("/payments/export", headers=headers))
         assert [row["reference"] for row in exported] == [f"PAY-20250131-{number:06d}"]
 
-    page = await get(api, "/admin/payments", AS_ADMIN)
+    page = await api.get("/admin/payments", AS_ADMIN)
     whose = [(shown({"payments": [one]}), one["businessId"], one["businessName"]) for one in page["payments"]]
     names = [(of.business.id, of.business.name) for of in (other, shop, shop)]
     assert whose == [([number], *name) for number, name in zip((3, 2, 1), names, strict=True)]
-    assert page["payments"][2]["payment"] == await get(api, "/payments/PAY-20250131-000001", shop.as_sandbox)
-    assert shown(await get(api, "/admin/payments", AS_ADMIN, email="ada@example.com")) == [3, 2, 1]
-    assert shown(await get(api, "/admin/payments", AS_ADMIN, environment="LIVE")) == [2]
-    assert shown(await get(api, "/admin/payments", AS_ADMIN, businessId="biz_of_nobody")) == []
-    summary = await get(api, "/admin/payments/summary", AS_ADMIN, **MONTH)
+    assert page["payments"][2]["payment"] == await api.get("/payments/PAY-20250131-000001", shop.as_sandbox)
+    assert shown(await api.get("/admin/payments", AS_ADMIN, email="ada@example.com")) == [3, 2, 1]
+    assert shown(await api.get("/admin/payments", AS_ADMIN, environment="LIVE")) == [2]
+    assert shown(await api.get("/admin/payments", AS_ADMIN, businessId="biz_of_nobody")) == []
+    summary = await api.get("/admin/payments/summary", AS_ADMIN, **MONTH)
     assert summary["days"][0]["totals"] == [{"status": "SUCCESS", "count": 3, "amount": 450000, **NO_FEE}]
     exported = rows_of(await api.client.get("/admin/payments/export", headers=AS_ADMIN))
     assert list(exported[0]) == ["businessId", "businessName", *COLUMNS]
@@ -183,7 +165,7 @@ async def test_a_summary_adds_up_days_and_statuses_as_json_and_as_csv(api: Api, 
     await added(api, shop, 4, DAY + HOUR, settled=False, amount=500)
     await added(api, shop, 5, DAY + 24 * HOUR)
     for path, headers, said in readers(shop):
-        summary = await get(api, path + "/summary", headers, **said, **MONTH)
+        summary = await api.get(path + "/summary", headers, **said, **MONTH)
         assert summary == {
             **MONTH,
             "currency": "NGN",
@@ -222,7 +204,7 @@ async def test_a_summary_adds_up_days_and_statuses_as_json_and_as_csv(api: Api, 
         wanted = PaymentFilter(business_id=other.business.id, environment=Environment.SANDBOX)
         [total] = await tx.payment_search.totals(wanted, api.services.clock.now(), 3_000)
     assert (total.count, total.amount) == (2100, 2100 * largest)
-    summary = await get(api, "/payments/summary", other.as_sandbox, **MONTH)
+    summary = await api.get("/payments/summary", other.as_sandbox, **MONTH)
     assert summary["days"][0]["totals"][0]["amount"] == 2100 * largest
     described = (await api.client.get(f"{api.origin}/openapi.json")).json()["components"]["schemas"]["StatusTotal"]
     amount = described["properties"]["amount"]
@@ -243,7 +225,7 @@ async def test_an_export_holds_every_payment_in_rows(api: Api, monkeypatch: pyte
         rows = rows_of(answer)
         assert answer.headers["content-disposition"] == 'attachment; filename="payments.csv"'
         assert answer.content.count(b"\r\n") == 6
-        listed = [item.get("payment", item) for item in (await get(api, path, headers, **said))["payments"]]
+        listed = [item.get("payment", item) for item in (await api.get(path, headers, **said))["payments"]]
         for row, payment in zip(rows, listed, strict=True):
             expected = {name: "" if payment[name] is None else str(payment[name]) for name in COLUMNS}
             expected["metadata"] = f'{{"n":[{payment["metadata"]["n"][0]},"a,b"]}}'
@@ -278,5 +260,4 @@ async def test_an_export_that_breaks_is_no_whole_file(api: Api, monkeypatch: pyt
     with structlog.testing.capture_logs() as lines, pytest.raises(httpx.RemoteProtocolError):
         await api.client.get("/payments/export", headers=shop.as_sandbox)
     assert [(line["status"], line.get("broken_off")) for line in lines if line["event"] == "request"] == [(200, True)]
-    answer = await api.client.get("/payments/export", headers=shop.as_sandbox)
-    assert_refused(answer, 503, "SERVICE_UNAVAILABLE")
+    assert_refused(await api.client.get("/payments/export", headers=shop.as_sandbox), 503, "SERVICE_UNAVAILABLE")

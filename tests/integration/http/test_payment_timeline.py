@@ -17,26 +17,17 @@ SANDBOX = {"environment": "SANDBOX"}
 OWN = "https://own.shop.example/of-one-payment"
 
 
-@pytest.fixture(scope="module")
-async def api(shared_api: Api) -> Api:
-    await shared_api.open_gateways()
-    return shared_api
-
-
 @pytest.mark.rule(
     "GET /admin/payments/{reference}/story", "GET /merchant/businesses/{businessId}/payments/{reference}/story"
 )
-async def test_the_story_of_a_payment_from_its_choice_to_its_delivery(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_the_story_of_a_payment_from_its_choice_to_its_delivery(api: Api, shop: Shop) -> None:
     hook = await api.add_endpoint(shop)
     reference = (await api.initiate(shop))["reference"]
     paid = {"gatewaySlug": "sandbox", "cardNumber": "4000000000000002"}
     assert (await api.client.post(f"/public/payments/{reference}/process", json=paid)).status_code == 200
-    assert (await api.client.get(f"/public/payments/{reference}/verify")).json()["data"]["status"] == "FAILED"
-    path = f"{shop.path}/payments/{reference}/story"
-    answer = await api.client.get(path, params=SANDBOX, headers=shop.as_owner)
-    story = answer.json()["data"]
-    payment = (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).json()["data"]
+    assert (await api.get(f"/public/payments/{reference}/verify"))["status"] == "FAILED"
+    story = await api.get(f"{shop.path}/payments/{reference}/story", shop.as_owner, **SANDBOX)
+    payment = await api.get(f"/payments/{reference}", shop.as_sandbox)
     assert story["payment"] == payment
     moves = [(one["sequence"], one["fromStatus"], one["toStatus"], one["actor"]) for one in story["transitions"]]
     assert moves == [(1, "INITIATED", "PENDING", "payer"), (2, "PENDING", "FAILED", "verify")]
@@ -52,13 +43,11 @@ async def test_the_story_of_a_payment_from_its_choice_to_its_delivery(api: Api) 
     assert by_admin.json()["data"] == whole
 
     # It alone says which key made the payment.
-    keys = (await api.client.get(f"{shop.path}/api-keys", headers=shop.as_owner)).json()["data"]
-    key = keys["sandbox"][0]["id"]
+    key = (await api.get(f"{shop.path}/api-keys", shop.as_owner))["sandbox"][0]["id"]
     assert story["apiKeyId"] == key
     test = await api.client.post(f"{shop.path}/test-payment", json={"amount": 5000}, headers=shop.as_owner)
     by_hand = f"{shop.path}/payments/{test.json()['data']['reference']}/story"
-    answer = await api.client.get(by_hand, params=SANDBOX, headers=shop.as_owner)
-    assert answer.json()["data"]["apiKeyId"] is None
+    assert (await api.get(by_hand, shop.as_owner, **SANDBOX))["apiKeyId"] is None
     for path, headers in (
         (f"/payments/{reference}", shop.as_sandbox),
         ("/payments", shop.as_sandbox),
@@ -69,22 +58,18 @@ async def test_the_story_of_a_payment_from_its_choice_to_its_delivery(api: Api) 
         assert shown.status_code == 200
         assert key not in shown.text
         assert "apiKey" not in shown.text
-    lines = await timeline(api.services.store, reference)
-    assert f"initiated   NGN 1,500.00 SANDBOX with {key}" in lines[1]
+    assert f"initiated   NGN 1,500.00 SANDBOX with {key}" in (await timeline(api.services.store, reference))[1]
 
 
 @pytest.mark.rule("GET /merchant/businesses/{businessId}/payments/{reference}/story")
-async def test_a_story_is_its_business_and_environment_s_alone(api: Api) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
+async def test_a_story_is_its_business_and_environment_s_alone(api: Api, shop: Shop, other: Shop) -> None:
     theirs = (await api.initiate(other))["reference"]
     live = (await api.initiate(shop, shop.as_live))["reference"]
     for reference in (theirs, live, live[:-6] + "ZZZZZZ"):
         path = f"{shop.path}/payments/{reference}/story"
-        answer = await api.client.get(path, params=SANDBOX, headers=shop.as_owner)
-        assert_refused(answer, 404, "PAYMENT_NOT_FOUND")
+        assert_refused(await api.client.get(path, params=SANDBOX, headers=shop.as_owner), 404, "PAYMENT_NOT_FOUND")
     path = f"{shop.path}/payments/{live}/story"
-    found = await api.client.get(path, params={"environment": Environment.LIVE.value}, headers=shop.as_owner)
-    assert found.json()["data"]["payment"]["reference"] == live
+    assert (await api.get(path, shop.as_owner, environment=Environment.LIVE.value))["payment"]["reference"] == live
     for query in ({}, {"environment": "live"}):
         refused = await api.client.get(path, params=query, headers=shop.as_owner)
         assert_refused(refused, 400, "VALIDATION_ERROR", "environment")
@@ -115,8 +100,7 @@ async def read(api: Api, shop: Shop, path: str, **query: Any) -> Any:
 
 @pytest.mark.rule("reports.17", "GET /merchant/businesses/{businessId}/payments/{reference}/deliveries")
 @pytest.mark.rule("POST /merchant/businesses/{businessId}/payments/{reference}/deliveries/{deliveryId}/redeliver")
-async def test_what_went_to_a_payment_s_own_address_is_logged_and_sent_again(api: Api) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
+async def test_what_went_to_a_payment_s_own_address_is_logged_and_sent_again(api: Api, shop: Shop, other: Shop) -> None:
     endpoint = (await api.add_endpoint(shop))["id"]
     path = await a_paid_one(api, shop)
     page = await read(api, shop, path)
@@ -144,8 +128,7 @@ async def test_what_went_to_a_payment_s_own_address_is_logged_and_sent_again(api
     assert_refused(await api.client.get(foreign, headers=other.as_owner), 404, "PAYMENT_NOT_FOUND")
     refused = await api.client.post(f"{foreign}/{row['id']}/redeliver", headers=other.as_owner)
     assert_refused(refused, 404, "PAYMENT_NOT_FOUND")
-    unknown = await api.client.post(f"{path}/dlv_unknown/redeliver", headers=shop.as_owner)
-    assert_refused(unknown, 404, "NOT_FOUND")
+    assert_refused(await api.client.post(f"{path}/dlv_unknown/redeliver", headers=shop.as_owner), 404, "NOT_FOUND")
     # Without a signing endpoint of its environment nothing is sent again.
     await api.client.delete(f"{shop.path}/webhooks/{endpoint}", headers=shop.as_owner)
     await api.add_endpoint(shop, environment="LIVE")

@@ -1,23 +1,20 @@
 """The public payment operations and the dashboard's test payments: nothing of the payment is changed from outside."""
 
 from datetime import timedelta
+from pathlib import Path
 
+import httpx
 import pytest
 
 from payagg.application.reports.explain import timeline
 from payagg.domain.business import KycStatus
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
-from tests.support.http_world import Api, assert_refused
+from tests.support.http_world import Api, Shop, an_api, assert_refused
+from tests.support.provider_world import world_on
 
 pytestmark = pytest.mark.anyio
 CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
-
-
-@pytest.fixture(scope="module")
-async def api(shared_api: Api) -> Api:
-    await shared_api.open_gateways()
-    return shared_api
 
 
 @pytest.mark.rule(
@@ -28,15 +25,14 @@ async def api(shared_api: Api) -> Api:
     "checkout.1",
     "checkout.2",
 )
-async def test_a_payer_pays_and_changes_nothing_that_the_merchant_fixed(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_a_payer_pays_and_changes_nothing_that_the_merchant_fixed(api: Api, shop: Shop) -> None:
     home = "https://shop.example/thanks?x=1"
     reference = (await api.initiate(shop, callbackUrl=home))["reference"]
     public = f"/public/payments/{reference}"
     detail = await api.client.get(public)
     assert detail.headers["cache-control"] == "no-store"
     assert not {"customerEmail", "callbackUrl", "metadata", "businessId"} & set(detail.json()["data"])
-    options = (await api.client.get(f"{public}/gateways")).json()["data"]["gateways"]
+    options = (await api.get(f"{public}/gateways"))["gateways"]
     assert [option["slug"] for option in options] == ["builtin", "provider_a", "sandbox"]
     real_looking = CARD | {"cardNumber": "4111111111111111"}
     refused = await api.client.post(f"{public}/process", json=real_looking)
@@ -44,8 +40,7 @@ async def test_a_payer_pays_and_changes_nothing_that_the_merchant_fixed(api: Api
     assert real_looking["cardNumber"] not in refused.text
 
     extra = {"amount": 1, "currency": "USD", "environment": "LIVE", "callbackUrl": "https://evil.example"}
-    spaced = {"cardNumber": "4242 4242 4242 4242"}
-    first = await api.client.post(f"{public}/process", json=CARD | extra | spaced)
+    first = await api.client.post(f"{public}/process", json=CARD | extra | {"cardNumber": "4242 4242 4242 4242"})
     assert first.status_code == 200, first.text
     assert first.json()["data"]["handoff"] == "SIMULATOR"
     for body in (CARD, {"gatewaySlug": "sandbox"}):  # a card is asked for only where one is used
@@ -57,13 +52,12 @@ async def test_a_payer_pays_and_changes_nothing_that_the_merchant_fixed(api: Api
     assert verified.headers["cache-control"] == "no-store"
     assert verified.json()["data"]["status"] == "SUCCESS"
     assert verified.json()["data"]["redirectUrl"].startswith(f"{home}&reference=")
-    read = (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).json()["data"]
+    read = await api.get(f"/payments/{reference}", shop.as_sandbox)
     assert (read["amount"], read["environment"], read["callbackUrl"]) == (150000, "SANDBOX", home)
 
 
 @pytest.mark.rule("payments.5", "GATEWAY_NOT_AVAILABLE", "PAYMENT_ALREADY_PROCESSED", "PAYMENT_EXPIRED")
-async def test_refusals_of_process_in_order_of_precedence(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_refusals_of_process_in_order_of_precedence(api: Api, shop: Shop) -> None:
     open_payment = (await api.initiate(shop))["reference"]
     live = (await api.initiate(shop, shop.as_live))["reference"]
     final = await api.paid(shop)
@@ -93,8 +87,7 @@ async def test_refusals_of_process_in_order_of_precedence(api: Api) -> None:
         (final, CARD, 409, "PAYMENT_ALREADY_PROCESSED", None),
         (expired.reference, CARD, 410, "PAYMENT_EXPIRED", None),
     ):
-        answer = await api.client.post(f"/public/payments/{reference}/process", json=body)
-        assert_refused(answer, status, code, field)
+        assert_refused(await api.client.post(f"/public/payments/{reference}/process", json=body), status, code, field)
     await api.services.settlement.expire_due()
     swept = await api.client.post(f"/public/payments/{expired.reference}/process", json=CARD)
     assert_refused(swept, 410, "PAYMENT_EXPIRED")
@@ -103,8 +96,7 @@ async def test_refusals_of_process_in_order_of_precedence(api: Api) -> None:
 @pytest.mark.rule("PAYMENT_NOT_FOUND")
 async def test_every_read_refuses_a_malformed_and_an_unknown_reference(api: Api) -> None:
     for tail in ("", "/gateways", "/verify"):
-        malformed = await api.client.get(f"/public/payments/nonsense{tail}")
-        assert_refused(malformed, 400, "INVALID_REFERENCE", "reference")
+        assert_refused(await api.client.get(f"/public/payments/nonsense{tail}"), 400, "INVALID_REFERENCE", "reference")
         unknown = await api.client.get(f"/public/payments/PAY-20250131-ZZZZZZ{tail}")
         assert_refused(unknown, 404, "PAYMENT_NOT_FOUND")
         assert unknown.headers["cache-control"] == "no-store"
@@ -143,27 +135,25 @@ async def test_a_test_payment_from_creation_to_a_reversal(api: Api) -> None:
 
 
 @pytest.mark.rule("payments.25", "payments.26")
-async def test_a_test_payment_is_sandbox_whatever_is_sent_and_the_simulators_alone(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_a_test_payment_is_sandbox_whatever_is_sent_and_the_simulators_alone(api: Api, shop: Shop) -> None:
     extra = {"environment": "LIVE", "gateway": "provider_a", "status": "SUCCESS", "webhookUrl": "nonsense"}
     created = await api.client.post(f"{shop.path}/test-payment", json={"amount": 100, **extra}, headers=shop.as_owner)
     reference = created.json()["data"]["reference"]
-    read = (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).json()["data"]
+    read = await api.get(f"/payments/{reference}", shop.as_sandbox)
     assert (read["environment"], read["gateway"], read["status"]) == ("SANDBOX", "sandbox", "INITIATED")
     public = f"/public/payments/{reference}"
-    options = (await api.client.get(f"{public}/gateways")).json()["data"]["gateways"]
+    options = (await api.get(f"{public}/gateways"))["gateways"]
     assert [(option["slug"], option["available"]) for option in options] == [("sandbox", True)]
     for slug in ("provider_a", "provider_b", "builtin"):
         refused = await api.client.post(f"{public}/process", json={"gatewaySlug": slug})
         assert_refused(refused, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug")
     assert (await api.client.post(f"{public}/process", json=CARD)).json()["data"]["handoff"] == "SIMULATOR"
-    assert (await api.client.get(f"{public}/verify")).json()["data"]["status"] == "SUCCESS"
+    assert (await api.get(f"{public}/verify"))["status"] == "SUCCESS"
     story = await timeline(api.services.store, reference)
     assert any("SANDBOX, a test payment" in line for line in story)
 
 
-async def test_a_test_payment_cannot_reach_live_or_other_businesses(api: Api) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
+async def test_a_test_payment_cannot_reach_live_or_other_businesses(api: Api, shop: Shop, other: Shop) -> None:
     live = (await api.initiate(shop, shop.as_live))["reference"]
     theirs = (await api.initiate(other))["reference"]
     for reference in (live, theirs, live[:-6] + "ZZZZZZ"):
@@ -171,5 +161,40 @@ async def test_a_test_payment_cannot_reach_live_or_other_businesses(api: Api) ->
         assert_refused(await api.client.get(path, headers=shop.as_owner), 404, "PAYMENT_NOT_FOUND")
         simulated = await api.client.post(f"{path}/simulate", json={"outcome": "SUCCESS"}, headers=shop.as_owner)
         assert_refused(simulated, 404, "PAYMENT_NOT_FOUND")
-    untouched = await api.client.get(f"/payments/{live}", headers=shop.as_live)
-    assert untouched.json()["data"]["status"] == "INITIATED"
+    assert (await api.get(f"/payments/{live}", shop.as_live))["status"] == "INITIATED"
+
+
+@pytest.mark.rule("checkout.5", "checkout.6", "GATEWAY_ENVIRONMENT_NOT_CONFIGURED", "GATEWAY_NOT_AVAILABLE")
+@pytest.mark.rule("PAYMENT_AMOUNT_MISMATCH")
+async def test_a_payer_meets_providers_with_and_without_credentials(database_url: str, tmp_path: Path) -> None:
+    async with world_on(database_url, tmp_path) as world, an_api(world.services) as api:
+
+        async def process(payment: Payment, slug: str) -> httpx.Response:
+            return await api.client.post(f"/public/payments/{payment.reference}/process", json={"gatewaySlug": slug})
+
+        async def verify(payment: Payment) -> httpx.Response:
+            return await api.client.get(f"/public/payments/{payment.reference}/verify")
+
+        payment = await world.handed_over()
+        book = world.fakes.paystack.book
+        book.alter = {"amount": payment.amount - 1, "requested_amount": payment.amount - 1}
+        book.webhook_urls.clear()
+        world.fakes.paystack.pay(payment.reference)
+        for _ in range(2):
+            assert_refused(await verify(payment), 502, "PAYMENT_AMOUNT_MISMATCH")
+        assert (await world.read(payment)).status.value == "PENDING"
+
+        live = await world.payment(Environment.LIVE)
+        data = (await process(live, "provider_b")).json()["data"]
+        assert data["handoff"] == "SDK"
+        assert data["checkoutUrl"].startswith(f"http://127.0.0.1:8000/checkout/{live.reference}/launch#")
+        await world.set_credentials("provider_a", {"liveSecretKey": "sk_live_canary"})
+        payment = await world.payment()
+        assert_refused(await process(payment, "provider_a"), 400, "GATEWAY_ENVIRONMENT_NOT_CONFIGURED")
+        options = (await api.get(f"/public/payments/{payment.reference}/gateways"))["gateways"]
+        shown = {option["slug"]: (option["available"], option["unavailableReason"]) for option in options}
+        assert shown["provider_a"] == (False, "NOT_CONFIGURED")
+        assert shown["provider_b"] == (True, None)
+        handed_over = await world.handed_over("provider_b")
+        await world.set_credentials("provider_b", {"livePublicKey": "PZ78-PKLIVE-CANARY"})
+        assert_refused(await verify(handed_over), 400, "GATEWAY_NOT_AVAILABLE")

@@ -14,7 +14,7 @@ from payagg_testing.clocks import ManualClock
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.http_world import Api, an_api, assert_refused, bearer
+from tests.support.http_world import Api, Shop, an_api, assert_refused, bearer
 
 pytestmark = pytest.mark.anyio
 SECOND = timedelta(seconds=1)
@@ -22,9 +22,10 @@ CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
 
 
 @asynccontextmanager
-async def limited(store: PostgresStore, clock: ManualClock, **settings: Any) -> AsyncIterator[Api]:
+async def limited(store: PostgresStore, clock: ManualClock, **settings: Any) -> AsyncIterator[tuple[Api, Shop]]:
+    """A server with such limits, and a shop of it."""
     async with an_api(services_over(store, replace(SETTINGS, **settings), clock)) as api:
-        yield api
+        yield api, await api.open_shop()
 
 
 def assert_full(answer: httpx.Response, seconds: int) -> None:
@@ -36,8 +37,7 @@ def assert_full(answer: httpx.Response, seconds: int) -> None:
 @pytest.mark.rule("limits.29")
 async def test_a_key_has_a_bucket_of_its_own(shared_store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
-    async with limited(shared_store, clock, key_rate_limit=10, business_rate_limit=100) as api:
-        shop = await api.open_shop()
+    async with limited(shared_store, clock, key_rate_limit=10, business_rate_limit=100) as (api, shop):
         reference = (await api.initiate(shop))["reference"]
         seen = [await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox) for _ in range(9)]
         assert {answer.status_code for answer in seen} == {200}
@@ -54,8 +54,7 @@ async def test_a_key_has_a_bucket_of_its_own(shared_store: PostgresStore, monkey
         for path in ("/payments/context", f"/payments/{reference}"):
             assert_full(await api.client.get(path, headers=shop.as_sandbox), 6)
         assert_full(await api.client.post("/payments/initiate", headers=shop.as_sandbox, json={"amount": 100}), 6)
-        simulated = await api.client.post(f"/payments/{reference}/simulate", headers=shop.as_sandbox, json={})
-        assert_full(simulated, 6)
+        assert_full(await api.client.post(f"/payments/{reference}/simulate", headers=shop.as_sandbox, json={}), 6)
         assert asked == []  # a flood does not reach the database
         monkeypatch.undo()
 
@@ -70,8 +69,8 @@ async def test_the_keys_of_a_business_and_environment_share_a_bucket(
     shared_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = ManualClock()
-    async with limited(shared_store, clock, business_rate_limit=3) as api:
-        shop, other = await api.open_shop(), await api.open_shop()
+    async with limited(shared_store, clock, business_rate_limit=3) as (api, shop):
+        other = await api.open_shop()
         path = f"{shop.path}/api-keys"
         made = await api.client.post(path, headers=shop.as_owner, json={"environment": "SANDBOX", "name": "second"})
         second = bearer(made.json()["data"]["secretKey"])
@@ -95,8 +94,8 @@ async def test_the_keys_of_a_business_and_environment_share_a_bucket(
 @pytest.mark.rule("limits.38")
 async def test_a_business_sends_so_many_bytes_a_day(shared_store: PostgresStore) -> None:
     clock = ManualClock()
-    async with limited(shared_store, clock, sandbox_bytes_a_day=100_000) as api:
-        shop, other = await api.open_shop(), await api.open_shop()
+    async with limited(shared_store, clock, sandbox_bytes_a_day=100_000) as (api, shop):
+        other = await api.open_shop()
         large = {"amount": 100, "metadata": {f"note {n}": "x" * 1_000 for n in range(15)}}
 
         async def send(headers: dict[str, str]) -> httpx.Response:
@@ -118,8 +117,7 @@ async def test_a_business_sends_so_many_bytes_a_day(shared_store: PostgresStore)
 @pytest.mark.rule("limits.30")
 async def test_a_key_that_is_unknown_or_revoked_takes_nothing_of_others(shared_store: PostgresStore) -> None:
     clock = ManualClock()
-    async with limited(shared_store, clock, business_rate_limit=3) as api:
-        shop = await api.open_shop()
+    async with limited(shared_store, clock, business_rate_limit=3) as (api, shop):
         for n in range(5):
             stranger = bearer(f"ssk_sand_{n:048x}")
             assert_refused(await api.client.get("/payments/context", headers=stranger), 401, "INVALID_API_KEY")
@@ -140,8 +138,7 @@ async def test_a_key_that_is_unknown_or_revoked_takes_nothing_of_others(shared_s
 @pytest.mark.rule("limits.31")
 async def test_a_checkout_link_has_a_bucket_of_its_own(shared_store: PostgresStore) -> None:
     clock = ManualClock()
-    async with limited(shared_store, clock, reference_rate_limit=4) as api:
-        shop = await api.open_shop()
+    async with limited(shared_store, clock, reference_rate_limit=4) as (api, shop):
         one, other = [(await api.initiate(shop))["reference"] for _ in range(2)]
         assert (await api.client.post(f"/public/payments/{one}/process", json=CARD)).status_code == 200
         seen = [await api.client.get(f"/public/payments/{one}{path}") for path in ("/verify", "", "/gateways")]
@@ -164,15 +161,13 @@ async def test_a_checkout_link_has_a_bucket_of_its_own(shared_store: PostgresSto
 async def test_an_address_has_a_limit_that_guesses_and_full_references_do_not_use_up(store: PostgresStore) -> None:
     clock = ManualClock()
     few = {"address_rate_limit": 4, "reference_rate_limit": 2, "unknown_reference_limit": 3}
-    async with limited(store, clock, **few) as api:
-        shop = await api.open_shop()
+    async with limited(store, clock, **few) as (api, shop):
         one, two, three, four = [(await api.initiate(shop))["reference"] for _ in range(4)]
         for n in range(6):
             guess = await api.client.get(f"/public/payments/PAY-20250131-AAAAA{n}/verify")
             assert guess.status_code == (404 if n < 3 else 429)
             assert (await api.client.get("/public/payments/nonsense/verify")).status_code == 400
-        path = "/public/payments/PAY-20250131-BBBBBB"
-        guess = await api.client.get(path, headers={"X-Forwarded-For": "203.0.113.9"})
+        guess = await api.client.get("/public/payments/PAY-20250131-BBBBBB", headers={"X-Forwarded-For": "203.0.113.9"})
         assert_full(guess, int(guess.headers["retry-after"]))
         assert guess.headers["ratelimit"] == f'"minute";r=0;t={guess.headers["retry-after"]}'
         # Payers behind the same address go on.
@@ -199,8 +194,7 @@ WRONG = {
 @pytest.mark.rule("limits.33")
 async def test_refused_bodies_of_public_routes_are_limited_per_address(store: PostgresStore) -> None:
     clock = ManualClock()
-    async with limited(store, clock, refused_body_limit=3) as api:
-        shop = await api.open_shop()
+    async with limited(store, clock, refused_body_limit=3) as (api, shop):
         headers = {"Content-Type": "application/json"}
         for kind, body in WRONG.items():
             path = f"/public/payments/{(await api.initiate(shop))['reference']}/process"
@@ -218,8 +212,7 @@ async def test_refused_bodies_of_public_routes_are_limited_per_address(store: Po
 @pytest.mark.rule("limits.11")
 async def test_a_site_of_ipv6_clients_has_ten_times_the_limit_of_one(store: PostgresStore) -> None:
     settings = {"trusted_proxies": (ip_network("127.0.0.0/8"),), "webhook_rate_limit": 2, "address_rate_limit": 2}
-    async with limited(store, ManualClock(), **settings) as api:
-        shop = await api.open_shop()
+    async with limited(store, ManualClock(), **settings) as (api, shop):
         one = (await api.initiate(shop))["reference"]
 
         async def event(client: str) -> int:
@@ -232,6 +225,5 @@ async def test_a_site_of_ipv6_clients_has_ten_times_the_limit_of_one(store: Post
 
         for ask, taken in ((event, 400), (verify, 200)):
             assert [await ask(f"2001:db8:7:1::{n}") for n in range(3)] == [taken, taken, 429]
-            others = [await ask(f"2001:db8:7:{2 + n // 2}:{n}::1") for n in range(19)]
-            assert others == [taken] * 18 + [429]
+            assert [await ask(f"2001:db8:7:{2 + n // 2}:{n}::1") for n in range(19)] == [taken] * 18 + [429]
             assert await ask("2001:db8:8::1") == taken

@@ -36,6 +36,11 @@ FINDINGS = [
 ]
 
 
+@pytest.fixture
+def api(own_api: Api) -> Api:
+    return own_api
+
+
 async def with_two(api: Api) -> None:
     async with api.services.store.begin() as tx:
         await tx.reconciliations.add(RUN)
@@ -109,8 +114,7 @@ async def test_the_console_shows_first_what_needs_somebody(api: Api) -> None:
     oldest = (await browser.open(PAGE + further)).text
     assert 'href="?">Newest' in oldest
     assert 'rel="next"' not in oldest
-    seen = [int(number) for number in re.findall(r"cli:ada-(\d+)", newest + oldest)]
-    assert seen == list(range(52, 2, -1))
+    assert [int(number) for number in re.findall(r"cli:ada-(\d+)", newest + oldest)] == list(range(52, 2, -1))
     bad = await browser.open(PAGE + "?after=rec_1")
     assert (bad.status_code, "after must be the `nextCursor` of a page." in bad.text) == (400, True)
     assert "Nothing was reconciled" not in bad.text

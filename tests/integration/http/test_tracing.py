@@ -1,9 +1,8 @@
 """Traces, when they are asked for: a span for each request, without what a caller keeps secret."""
 
 import asyncio
-import threading
+from contextlib import closing
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
@@ -12,6 +11,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from payagg_testing.conformance.inbox import Inbox
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.upkeep.worker import run as run_worker
@@ -79,24 +79,9 @@ async def test_providers_the_database_and_the_worker_have_spans_under_their_requ
 
 
 def test_a_process_sends_its_spans_with_the_extra_alone(database_url: str) -> None:
-    received: list[tuple[str, bytes]] = []
-
-    class Collector(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Says nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as collector:
-        threading.Thread(target=collector.serve_forever, daemon=True).start()
-        where = f"http://127.0.0.1:{collector.server_address[1]}"
-        with serving(database_url, PAYAGG_OTEL="true", OTEL_EXPORTER_OTLP_ENDPOINT=where) as (_, origin):
+    with closing(Inbox.serve()) as collector:
+        with serving(database_url, PAYAGG_OTEL="true", OTEL_EXPORTER_OTLP_ENDPOINT=collector.url) as (_, origin):
             assert httpx.get(f"{origin}/readyz", trust_env=False).status_code == 200
-        collector.shutdown()
-    assert {path for path, _ in received} == {"/v1/traces"}
-    told = b"".join(body for _, body in received)
+        told = b"".join(one.body for one in collector.deliveries_at("/v1/traces"))
     for word in (b"payagg", b"GET /readyz", b"postgres statement", b"sweep expiry"):
         assert word in told

@@ -1,7 +1,6 @@
 """What one business's endpoints and tests may take: over HTTP, with the names of its hosts asked of a real server."""
 
 import asyncio
-from typing import Any
 
 import httpx
 import pytest
@@ -14,18 +13,12 @@ from tests.support.receivers import a_receiver, until
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-async def api(shared_api: Api) -> Api:
-    return shared_api
-
-
 async def tried(api: Api, shop: Shop, endpoint_id: str) -> httpx.Response:
     return await api.client.post(f"{shop.path}/webhooks/{endpoint_id}/test", headers=shop.as_owner)
 
 
-async def listed(api: Api, shop: Shop) -> list[dict[str, Any]]:
-    data: list[dict[str, Any]] = (await api.client.get(f"{shop.path}/webhooks", headers=shop.as_owner)).json()["data"]
-    return data
+async def listed(api: Api, shop: Shop) -> list[str]:
+    return [one["id"] for one in await api.get(f"{shop.path}/webhooks", shop.as_owner)]
 
 
 async def deleted(api: Api, shop: Shop, endpoint_id: str, **query: str) -> httpx.Response:
@@ -33,8 +26,7 @@ async def deleted(api: Api, shop: Shop, endpoint_id: str, **query: str) -> httpx
 
 
 @pytest.mark.rule("limits.36")
-async def test_deactivated_endpoints_never_stand_in_the_way_of_a_new_one(api: Api) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
+async def test_deactivated_endpoints_never_stand_in_the_way_of_a_new_one(api: Api, shop: Shop, other: Shop) -> None:
     kept_on, theirs = await api.add_endpoint(shop), await api.add_endpoint(other)
     live = await api.add_endpoint(shop, environment="LIVE")
     await deleted(api, shop, live["id"])
@@ -44,8 +36,8 @@ async def test_deactivated_endpoints_never_stand_in_the_way_of_a_new_one(api: Ap
         assert (await deleted(api, shop, made[-1])).status_code == 200
 
     # The list stays bounded: those that were switched off first are gone, and no one that is on, LIVE or another's.
-    assert {one["id"] for one in await listed(api, shop)} == {kept_on["id"], live["id"], *made[6:]}
-    assert [one["id"] for one in await listed(api, other)] == [theirs["id"]]
+    assert set(await listed(api, shop)) == {kept_on["id"], live["id"], *made[6:]}
+    assert await listed(api, other) == [theirs["id"]]
     for answer in (
         await api.client.patch(f"{shop.path}/webhooks/{made[0]}", headers=shop.as_owner, json={"isActive": True}),
         await api.client.get(f"{shop.path}/webhooks/{made[0]}/deliveries", headers=shop.as_owner),
@@ -58,25 +50,24 @@ async def test_deactivated_endpoints_never_stand_in_the_way_of_a_new_one(api: Ap
     again = await api.client.patch(f"{shop.path}/webhooks/{made[6]}", headers=shop.as_owner, json={"isActive": True})
     assert again.status_code == 200
     await api.add_endpoint(shop)
-    assert made[6] in {one["id"] for one in await listed(api, shop)}
-    assert made[7] not in {one["id"] for one in await listed(api, shop)}
+    assert made[6] in await listed(api, shop)
+    assert made[7] not in await listed(api, shop)
 
     # Switching off again removes nothing, however often; asked for, one is removed for good.
     last = made[-1]
     assert [(await deleted(api, shop, last)).status_code for _ in range(2)] == [200, 200]
     for odd in ("yes", ""):
         assert_refused(await deleted(api, shop, last, permanently=odd), 400, "VALIDATION_ERROR", "permanently")
-    assert last in {one["id"] for one in await listed(api, shop)}
+    assert last in await listed(api, shop)
     gone = await deleted(api, shop, last, permanently="true")
     assert (gone.status_code, gone.json()["data"]["id"], gone.json()["data"]["isActive"]) == (200, last, False)
-    assert last not in {one["id"] for one in await listed(api, shop)}
+    assert last not in await listed(api, shop)
     for answer in (await deleted(api, shop, last, permanently="true"), await tried(api, shop, last)):
         assert_refused(answer, 404, "NOT_FOUND")
 
 
 @pytest.mark.rule("limits.35")
-async def test_a_business_may_run_so_many_tests_at_once(api: Api) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
+async def test_a_business_may_run_so_many_tests_at_once(api: Api, shop: Shop, other: Shop) -> None:
     async with a_receiver() as receiver:
         receiver.holding = asyncio.Event()
         made = [await api.add_endpoint(shop, receiver.origin) for _ in range(TESTS_AT_ONCE + 1)]

@@ -22,16 +22,6 @@ FIELDS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-async def api(shared_api: Api) -> Api:
-    return shared_api
-
-
-async def listed(api: Api, shop: Shop) -> list[dict[str, Any]]:
-    data: list[dict[str, Any]] = (await api.client.get(f"{shop.path}/webhooks", headers=shop.as_owner)).json()["data"]
-    return data
-
-
 async def change(api: Api, shop: Shop, endpoint_id: str, **body: Any) -> httpx.Response:
     return await api.client.patch(f"{shop.path}/webhooks/{endpoint_id}", headers=shop.as_owner, json=body)
 
@@ -46,8 +36,7 @@ async def tried(api: Api, shop: Shop, endpoint_id: str) -> httpx.Response:
     "POST /merchant/businesses/{businessId}/webhooks",
     "PATCH /merchant/businesses/{businessId}/webhooks/{endpointId}",
 )
-async def test_an_endpoint_is_made_shown_and_changed_and_its_secret_told_once(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_an_endpoint_is_made_shown_and_changed_and_its_secret_told_once(api: Api, shop: Shop) -> None:
     made = await api.add_endpoint(shop, description="Orders", events=["payment.success", "payment.success"])
     assert set(made) == FIELDS | {"signingSecret"}
     secret = made.pop("signingSecret")
@@ -60,8 +49,7 @@ async def test_an_endpoint_is_made_shown_and_changed_and_its_secret_told_once(ap
     assert secret not in answer.text
     assert answer.json()["data"] == [made]
 
-    same = await change(api, shop, made["id"], url=None, events=None, isActive=None, unknown=1)
-    assert same.json()["data"] == made
+    assert (await change(api, shop, made["id"], url=None, events=None, isActive=None, unknown=1)).json()["data"] == made
     assert (await change(api, shop, made["id"], description=None)).json()["data"]["description"] is None
     other = {"url": "https://new.example/h", "events": [], "isActive": False}
     changed = (await change(api, shop, made["id"], **other)).json()["data"]
@@ -86,8 +74,7 @@ async def test_an_endpoint_is_made_shown_and_changed_and_its_secret_told_once(ap
 
 
 @pytest.mark.rule("limits.8", "WEBHOOK_LIMIT_REACHED", "DELETE /merchant/businesses/{businessId}/webhooks/{endpointId}")
-async def test_five_endpoints_can_be_active_whatever_the_race(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_five_endpoints_can_be_active_whatever_the_race(api: Api, shop: Shop) -> None:
     body = {"url": URL, "environment": "LIVE"}
     answers = await asyncio.gather(
         *(api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=body) for _ in range(20))
@@ -95,15 +82,14 @@ async def test_five_endpoints_can_be_active_whatever_the_race(api: Api) -> None:
     assert sorted(answer.status_code for answer in answers) == [201] * 5 + [409] * 15
     assert_refused(next(a for a in answers if a.status_code == 409), 409, "WEBHOOK_LIMIT_REACHED")
 
-    [first, *_] = await listed(api, shop)
+    [first, *_] = await api.get(f"{shop.path}/webhooks", shop.as_owner)
     gone = await api.client.delete(f"{shop.path}/webhooks/{first['id']}", headers=shop.as_owner)
     assert (gone.status_code, gone.json()["data"]) == (200, {**first, "isActive": False})
     await api.add_endpoint(shop, environment="SANDBOX")
     assert_refused(await change(api, shop, first["id"], isActive=True), 409, "WEBHOOK_LIMIT_REACHED")
 
 
-async def test_another_business_reaches_no_endpoint(api: Api) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
+async def test_another_business_reaches_no_endpoint(api: Api, shop: Shop, other: Shop) -> None:
     made = await api.add_endpoint(shop)
     for method, path in (
         ("PATCH", ""),
@@ -114,13 +100,11 @@ async def test_another_business_reaches_no_endpoint(api: Api) -> None:
         ("POST", "/deliveries/dlv_1/redeliver"),
     ):
         theirs = f"{other.path}/webhooks/{made['id']}{path}"
-        answer = await api.client.request(method, theirs, headers=other.as_owner, json={})
-        assert_refused(answer, 404, "NOT_FOUND")
+        assert_refused(await api.client.request(method, theirs, headers=other.as_owner, json={}), 404, "NOT_FOUND")
 
 
 @pytest.mark.rule("limits.34", "POST /merchant/businesses/{businessId}/webhooks/{endpointId}/test")
-async def test_a_test_delivery_is_signed_answered_and_not_counted(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_a_test_delivery_is_signed_answered_and_not_counted(api: Api, shop: Shop) -> None:
     async with a_receiver() as receiver:
         made = await api.add_endpoint(shop, receiver.origin + "/hooks")
         result = (await tried(api, shop, made["id"])).json()["data"]
@@ -138,13 +122,12 @@ async def test_a_test_delivery_is_signed_answered_and_not_counted(api: Api) -> N
         assert_refused(again, 429, "RATE_LIMITED")
         assert 1 <= int(again.headers["retry-after"]) <= 5
         assert len(receiver.received) == 1
-    [shown] = await listed(api, shop)
+    [shown] = await api.get(f"{shop.path}/webhooks", shop.as_owner)
     assert shown["deliverySummary"] == {"successful": 0, "failed": 0}
     page = (await api.client.get(f"{shop.path}/webhooks/{made['id']}/deliveries", headers=shop.as_owner)).json()
     assert page["meta"]["total"] == 0
 
-    refusing = await api.add_endpoint(shop, "http://127.0.0.1:1/hooks")
-    result = (await tried(api, shop, refusing["id"])).json()["data"]
+    result = (await tried(api, shop, (await api.add_endpoint(shop, "http://127.0.0.1:1/hooks"))["id"])).json()["data"]
     assert (result["delivered"], result["statusCode"], result["error"]) == (False, None, "the connection was refused")
     sealed = await api.add_endpoint(shop, "http://127.0.0.1:1/hooks")
     async with api.services.store.begin() as tx:
@@ -161,8 +144,7 @@ async def test_a_test_delivery_is_signed_answered_and_not_counted(api: Api) -> N
     "GET /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries",
     "POST /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries/{deliveryId}/redeliver",
 )
-async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_them(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_them(api: Api, shop: Shop) -> None:
     async with a_receiver() as receiver:
         every = await api.add_endpoint(shop, receiver.origin + "/every")
         await api.add_endpoint(shop, receiver.origin + "/failed", events=["payment.failed"])
@@ -186,7 +168,9 @@ async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_th
         "createdAt", "lastAttemptAt", "nextAttemptAt",
     }  # fmt: skip
     assert (row["eventId"], row["reference"], row["status"]) == (body["id"], reference, "DELIVERED")
-    summaries = {shown["id"]: shown["deliverySummary"] for shown in await listed(api, shop)}
+    summaries = {
+        shown["id"]: shown["deliverySummary"] for shown in await api.get(f"{shop.path}/webhooks", shop.as_owner)
+    }
     assert summaries[every["id"]] == {"successful": 1, "failed": 0}
 
     path = f"{shop.path}/webhooks/{every['id']}/deliveries"
@@ -208,67 +192,33 @@ async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_th
     answer = await api.client.post(f"{path}/{row['id']}/redeliver", headers=shop.as_owner)
     assert_refused(answer, 400, "VALIDATION_ERROR", "endpointId")
     await change(api, shop, every["id"], isActive=True)
-    answer = await api.client.post(f"{path}/dlv_unknown/redeliver", headers=shop.as_owner)
-    assert_refused(answer, 404, "NOT_FOUND")
-
-
-async def events(api: Api, shop: Shop, **query: Any) -> dict[str, Any]:
-    answer = await api.client.get(
-        f"{shop.path}/events", headers=shop.as_owner, params={"environment": "SANDBOX", **query}
-    )
-    assert answer.status_code == 200, answer.text
-    data: dict[str, Any] = answer.json()["data"]
-    return data
-
-
-async def settled_events(api: Api, shop: Shop, count: int) -> dict[str, Any]:
-    """The events once they are old enough to be shown."""
-    page = await events(api, shop)
-    async with asyncio.timeout(30):
-        while len(page["events"]) < count:
-            await asyncio.sleep(0.1)
-            page = await events(api, shop)
-    return page
+    assert_refused(await api.client.post(f"{path}/dlv_unknown/redeliver", headers=shop.as_owner), 404, "NOT_FOUND")
 
 
 @pytest.mark.rule("GET /events", "GET /merchant/businesses/{businessId}/events")
-async def test_past_events_are_paged_by_cursor_exactly_as_sent(api: Api) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
+async def test_past_events_are_paged_by_cursor_exactly_as_sent(api: Api, shop: Shop, other: Shop) -> None:
     references = [await api.paid(shop) for _ in range(5)]
     await api.paid(other)
-    whole = await settled_events(api, shop, 5)
-    assert [event["data"]["reference"] for event in whole["events"]] == references
-    assert (whole["hasMore"], whole["nextCursor"]) == (False, whole["events"][-1]["id"])
-
-    async def read(headers: dict[str, str], **query: Any) -> Any:
-        answer = await api.client.get("/events", headers=headers, params=query)
-        assert answer.status_code == 200, answer.text
-        return answer.json()["data"]
-
-    collected: list[Any] = []
-    after: dict[str, str] = {}
-    for has_more in (True, True, False):
-        page = await events(api, shop, limit=2, **after)
-        assert page["hasMore"] is has_more
-        assert await read(shop.as_sandbox, limit=2, **after) == page
-        collected += page["events"]
-        after = {"after": page["nextCursor"]}
-    assert collected == whole["events"]
-    assert await events(api, shop, **after) == {"events": [], "nextCursor": after["after"], "hasMore": False}
-    assert (await events(api, shop, environment="LIVE"))["events"] == (await read(shop.as_live))["events"] == []
-    assert not {*references} & {event["data"]["reference"] for event in (await read(other.as_sandbox))["events"]}
+    whole = await api.events(shop, 5)
+    assert [event["data"]["reference"] for event in whole] == references
+    own = f"{shop.path}/events"
+    assert await api.walked("/events", shop.as_sandbox, "events", limit=2) == whole
+    assert await api.walked(own, shop.as_owner, "events", limit=2, environment="SANDBOX") == whole
+    nothing: dict[str, Any] = {"events": [], "nextCursor": None, "hasMore": False}
+    assert await api.get(own, shop.as_owner, environment="LIVE") == await api.get("/events", shop.as_live) == nothing
+    theirs = (await api.get("/events", other.as_sandbox))["events"]
+    assert not {*references} & {event["data"]["reference"] for event in theirs}
     async with api.services.store.begin() as tx:
         stored, _ = await tx.webhook_events.of_payment(references[0])
-    answer = await api.client.get(f"{shop.path}/events?environment=SANDBOX&limit=1", headers=shop.as_owner)
+    answer = await api.client.get(f"{own}?environment=SANDBOX&limit=1", headers=shop.as_owner)
     assert stored[0].body in answer.content
     for name, value in (("after", "evt_1"), ("limit", "0")):
         answer = await api.client.get("/events", headers=shop.as_sandbox, params={name: value})
         assert_refused(answer, 400, "VALIDATION_ERROR", name)
 
 
-async def test_no_event_behind_an_open_transaction_is_shown_before_it(api: Api) -> None:
+async def test_no_event_behind_an_open_transaction_is_shown_before_it(api: Api, shop: Shop) -> None:
     """An event drawn early may commit late; a cursor that had passed it by would never come back for it."""
-    shop = await api.open_shop()
     slow = str((await api.initiate(shop))["reference"])
     async with api.services.store.begin() as tx:
         payment = await tx.payments.lock(slow)
@@ -277,14 +227,12 @@ async def test_no_event_behind_an_open_transaction_is_shown_before_it(api: Api) 
         fast = await api.paid(shop)
         # Longer than the margin for clocks: only the open transaction holds the second event back now.
         await asyncio.sleep(2.5)
-        assert (await events(api, shop))["events"] == []
-    page = await settled_events(api, shop, 2)
-    assert [event["data"]["reference"] for event in page["events"]] == [slow, fast]
+        assert (await api.get("/events", shop.as_sandbox))["events"] == []
+    assert [event["data"]["reference"] for event in await api.events(shop, 2)] == [slow, fast]
 
 
 @pytest.mark.rule("reports.16")
-async def test_the_log_is_walked_by_cursor_as_by_number(api: Api) -> None:
-    shop = await api.open_shop()
+async def test_the_log_is_walked_by_cursor_as_by_number(api: Api, shop: Shop) -> None:
     made = await api.add_endpoint(shop)
     for _ in range(5):
         await api.paid(shop)
@@ -305,5 +253,4 @@ async def test_the_log_is_walked_by_cursor_as_by_number(api: Api) -> None:
     end = await page(**after)
     assert (end["data"], end["meta"]["nextCursor"]) == ([], after["after"])
     for query, field in (({"after": "dlv_1"}, "after"), ({"page": "2", **after}, "page")):
-        answer = await api.client.get(path, headers=shop.as_owner, params=query)
-        assert_refused(answer, 400, "VALIDATION_ERROR", field)
+        assert_refused(await api.client.get(path, headers=shop.as_owner, params=query), 400, "VALIDATION_ERROR", field)

@@ -17,5 +17,4 @@ async def test_provider_b_can_be_asked_about_a_charge() -> None:
         httpx.AsyncClient(trust_env=False) as client,
     ):
         for name in ("sandboxBaseUrl", "liveBaseUrl"):
-            address = credentials["provider_b"][name] + QUERY
-            assert (await client.get(address)).status_code != 404
+            assert (await client.get(credentials["provider_b"][name] + QUERY)).status_code != 404

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import itertools
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -17,16 +16,14 @@ import httpx
 import pytest
 
 from payagg.adapters.postgres.statement import Statement
-from payagg.adapters.providers import PROVIDERS
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import HandOff
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import WebhookMode, serve_asgi
 from payagg.entrypoints.http.app import create_app
 from tests.support.answers.recorder import recorded
-from tests.support.provider_rigs import MODE, PUBLIC_KEYS, SECRET_KEYS, SIGNING, launch_parameters
-from tests.support.provider_world import World, assembled, world_in_memory, world_on
+from tests.support.provider_rigs import MODE, SECRET_KEYS, SIGNING
+from tests.support.provider_world import World, assembled, world_on
 
 pytestmark = pytest.mark.anyio
 ROUTES = ("provider_a/sandbox", "provider_a/live", "provider_a", "provider_b/sandbox", "provider_b/live", "provider_b")
@@ -87,16 +84,11 @@ def charge_event(payment: Payment, status: str = "success", **data: Any) -> dict
     return {"event": "charge.success" if status == "success" else "charge.failed", "data": facts | data}
 
 
-def refund_event(payment: Payment, amount: int | None = None) -> dict[str, Any]:
-    data = {"transaction_reference": payment.reference, "amount": str(amount or payment.amount), "currency": "NGN"}
-    return {"event": "refund.processed", "data": data}
-
-
 def payaza_event(payment: Payment, status: str = "Completed", **fields: Any) -> dict[str, Any]:
     facts = {
         "transaction_reference": "P-C-20250101-AAAAAAAAAA",
         "merchant_reference": payment.reference,
-        "transaction_status": "Funds Received" if status == "Completed" else "Transaction Failed",
+        "transaction_status": {"Completed": "Funds Received", "Failed": "Transaction Failed"}.get(status, status),
         "status": status,
         "amount_received": payment.amount / 100,
         "request_amount": payment.amount / 100,
@@ -175,23 +167,11 @@ async def test_every_forged_signature_is_refused_alike_and_leaves_nothing(site: 
     assert await site.inbox() == []
 
 
-async def test_upper_case_hex_and_hex_for_base64_are_accepted(site: InboundWorld) -> None:
-    first, second = await payment_for(site, "provider_a/live"), await payment_for(site, "provider_b/live")
-    body = event_for("provider_a/live", first)
-    headers = {name: value.upper() for name, value in signed("provider_a/live", body).items()}
-    assert (await site.post("provider_a/live", body, headers)).status_code == 200
-    body = event_for("provider_b/live", second)
-    digest = hmac.new(SIGNING["live"].encode(), body, hashlib.sha512).hexdigest()
-    assert (await site.post("provider_b/live", body, {"x-provider_b-signature": digest})).status_code == 200
-    assert [(await site.read(p)).status for p in (first, second)] == [Status.SUCCESS, Status.SUCCESS]
-
-
 @pytest.mark.rule("provider-events.3")
 async def test_100_equal_events_at_once_are_one_transition_and_one_event(site: InboundWorld) -> None:
     payment = await payment_for(site, "provider_a/sandbox")
     body = event_for("provider_a/sandbox", payment)
-    answers = await asyncio.gather(*(site.deliver("provider_a/sandbox", body) for _ in range(100)))
-    assert set(answers) == {200}
+    assert set(await asyncio.gather(*(site.deliver("provider_a/sandbox", body) for _ in range(100)))) == {200}
     assert await site.history(payment) == ["PENDING", "SUCCESS"]
     assert await site.events(payment) == (2, 2)
     assert len(await site.inbox()) == 1
@@ -200,39 +180,6 @@ async def test_100_equal_events_at_once_are_one_transition_and_one_event(site: I
     assert set(await asyncio.gather(*(site.deliver("provider_a/sandbox", body) for body in bodies))) == {200}
     assert await site.history(payment) == ["PENDING", "SUCCESS"]
     assert await site.anomalies(payment) == []
-
-
-ORDERS = list(itertools.permutations(["pending", "success", "again", "failed", "refund"]))
-
-
-async def test_in_every_order_of_events_the_first_final_word_stands(tmp_path: Path) -> None:
-    final = {"success": "SUCCESS", "again": "SUCCESS", "failed": "FAILED", "refund": "REVERSED"}
-    route = PROVIDERS[0].routes[0]
-    async with world_in_memory(tmp_path) as world:
-        world.fakes.paystack.book.webhooks = WebhookMode.NEVER
-        for order in ORDERS:
-            payment = await world.handed_over()
-            events = {
-                "pending": charge_event(payment, "ongoing"),
-                "success": charge_event(payment),
-                "again": charge_event(payment, order_id=2),
-                "failed": charge_event(payment, "failed"),
-                "refund": refund_event(payment),
-            }
-            for name in order:
-                body = json.dumps(events[name]).encode()
-                await world.services.provider_events.receive(route, body, signed("provider_a/sandbox", body))
-            decided = next(final[name] for name in order if name in final)
-            assert await world.history(payment) == ["PENDING", decided], order
-            others = {word for name, word in final.items() if word != decided}
-            assert {a.kind for a in await world.anomalies(payment)} == {LATE[word] for word in others}, order
-
-
-LATE = {
-    "SUCCESS": AnomalyKind.LATE_SUCCESS,
-    "FAILED": AnomalyKind.LATE_FAILURE,
-    "REVERSED": AnomalyKind.LATE_REVERSAL,
-}
 
 
 @pytest.mark.rule("provider-events.6")
@@ -279,15 +226,6 @@ async def test_a_signed_malformed_body_is_kept_and_only_provider_a_refuses_it(si
     assert {(row.result, bytes(row.body)) for row in kept} == {("MALFORMED", b"null")}
 
 
-async def test_events_of_the_accounts_other_business_are_acknowledged_and_ignored(site: InboundWorld) -> None:
-    others = ["transfer.success", "subscription.create", "refund.pending", "invoice.update"]
-    for event in others:
-        assert await site.deliver("provider_a/live", {"event": event, "data": {"reference": "x", "amount": "1"}}) == 200
-    payout = {"transaction_type": "DEBIT", "transaction_status": "NIP_SUCCESS", "status": "Completed"}
-    assert await site.deliver("provider_b/live", payout) == 200
-    assert [row.result for row in await site.inbox()] == ["IGNORED"] * (len(others) + 1)
-
-
 @pytest.mark.rule("PROVIDER_NOT_CONFIGURED")
 async def test_without_credentials_only_provider_as_alias_says_so(site: InboundWorld) -> None:
     for route in ROUTES:
@@ -318,11 +256,9 @@ async def test_an_event_whose_handling_fails_is_acknowledged_and_handled_later(s
         assert await site.deliver(route, event_for(route, payment)) == 200
     await site.store.pool.run(Statement("ALTER TABLE broken RENAME TO transitions"))
     await site.services.provider_events.retry_due()
-    statuses = [(await site.read(payment)).status for payment in payments.values()]
-    assert set(statuses) == {Status.PENDING}  # not due yet
+    assert {(await site.read(payment)).status for payment in payments.values()} == {Status.PENDING}  # not due yet
     site.clock.move(timedelta(minutes=1))
-    other = site.other_process()
-    await asyncio.gather(site.services.provider_events.retry_due(), other.provider_events.retry_due())
+    await asyncio.gather(site.services.provider_events.retry_due(), site.other_process().provider_events.retry_due())
     assert [await site.history(payment) for payment in payments.values()] == [["PENDING", "SUCCESS"]] * len(ROUTES)
     assert {row.result for row in await site.inbox()} == {"MOVED"}
 
@@ -403,25 +339,3 @@ async def test_a_flood_past_the_inbound_limit_does_not_reach_the_database(site: 
         await site.store.pool.run(Statement("ALTER TABLE broken RENAME TO rate_hits"))
         site.clock.move(timedelta(seconds=1))
         assert await flooded.deliver("provider_a/sandbox", b"null") == 400
-
-
-async def test_a_journey_at_each_fake_ends_by_its_own_signed_event(site: InboundWorld) -> None:
-    for fake, slug in ((site.fakes.paystack, "provider_a"), (site.fakes.payaza, "provider_b")):
-        fake.book.webhook_urls["test"] = f"{site.base}/api/v1/webhooks/{slug}/sandbox"
-        fake.book.webhooks = WebhookMode.TWICE
-    first, second = await site.payment(), await site.payment()
-    page = (await site.process(first, "provider_a")).checkout_url
-    async with httpx.AsyncClient(trust_env=False) as browser:
-        assert "₦1,500.00" in (await browser.get(page)).text
-        back = await browser.post(page, data={"action": "pay"})
-    assert back.headers["location"].endswith(
-        f"/checkout/{first.reference}?trxref={first.reference}&reference={first.reference}"
-    )
-    handed = await site.process(second, "provider_b")
-    assert site.fakes.payaza.open(launch_parameters(HandOff(handed.handoff, handed.checkout_url))) is None
-    site.fakes.payaza.pay(second.reference)
-    for fake in (site.fakes.paystack, site.fakes.payaza):
-        await fake.book.wait_for_deliveries()
-        assert fake.book.answers == [200, 200]
-    assert [(await site.read(p)).status for p in (first, second)] == [Status.SUCCESS, Status.SUCCESS]
-    assert PUBLIC_KEYS["test"].encode() in launch_parameters(HandOff(handed.handoff, handed.checkout_url))

@@ -107,8 +107,7 @@ async def test_a_refund_and_a_dispute_are_read_as_their_events_would_be(fakes: F
 
 
 async def test_provider_b_lists_refunds_and_chargebacks_in_naira(fakes: FakeServers) -> None:
-    charge = a_charge(1, REFERENCE, "Completed", key=PUBLIC_KEYS["live"], amount=150_050)
-    fakes.payaza.book.charges[REFERENCE] = charge
+    fakes.payaza.book.charges[REFERENCE] = a_charge(1, REFERENCE, "Completed", key=PUBLIC_KEYS["live"], amount=150_050)
     fakes.payaza.refund(REFERENCE, 50_025)
     statuses = {"Pending": "opened", "Processing": "opened", "WON": "won", "Lost": "lost", "Accepted": "accepted"}
     for status in statuses:

@@ -51,7 +51,7 @@ async def test_a_third_provider_is_offered_charged_and_settled_over_http() -> No
         fake.book.webhook_urls["test"] = f"{api.origin}/api/v1/webhooks/acme/sandbox"
         admin, shop = bearer(admin_token()), await api.open_shop()
 
-        listed = (await api.client.get("/admin/gateways", headers=admin)).json()["data"]
+        listed = await api.get("/admin/gateways", admin)
         [gateway] = [one for one in listed if one["slug"] == "acme"]
         assert (gateway["id"], gateway["name"], gateway["status"]) == ("gw_acme", "Acme Pay", "DISABLED")
         place, sealed = "/admin/gateways/gw_acme", {"credentials": credentials(base_url)}
@@ -64,14 +64,14 @@ async def test_a_third_provider_is_offered_charged_and_settled_over_http() -> No
         async def charged() -> str:
             reference: str = (await api.initiate(shop))["reference"]
             page = f"/public/payments/{reference}"
-            options = (await api.client.get(f"{page}/gateways")).json()["data"]["gateways"]
+            options = (await api.get(f"{page}/gateways"))["gateways"]
             assert [one["available"] for one in options if one["slug"] == "acme"] == [True]
             process = await api.client.post(f"{page}/process", json={"gatewaySlug": "acme"})
             assert process.json()["data"]["checkoutUrl"] == f"{base_url}/pay/{fake.book.charges[reference].id}"
             return reference
 
         async def status(reference: str) -> tuple[str, str]:
-            told = (await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)).json()["data"]
+            told = await api.get(f"/payments/{reference}", shop.as_sandbox)
             return told["status"], told["gateway"]
 
         by_event, asked = await charged(), await charged()

@@ -38,8 +38,7 @@ class NameServer(asyncio.DatagramProtocol):
             answer.set_rcode(dns.rcode.NXDOMAIN)
         elif question.rdtype == A:
             answer.answer.append(dns.rrset.from_text(question.name, 60, "IN", "A", "127.0.0.1"))
-        wire = answer.to_wire()
-        asyncio.get_running_loop().call_later(self.delay(name), self._transport.sendto, wire, address)
+        asyncio.get_running_loop().call_later(self.delay(name), self._transport.sendto, answer.to_wire(), address)
 
 
 @asynccontextmanager

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ from payagg_testing.builders import a_delivery, an_event, an_id
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemClock, SystemEntropy
+from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.application.webhooks.dispatcher import CONCURRENT, FAILING_MAX, Dispatcher
 from tests.integration.http.webhooks.outbox_rows import load_deliveries, load_endpoints
@@ -44,33 +46,35 @@ class Merchants:
         return DeliveryAttemptResult(None, "no answer in time", 15_000)
 
 
-def dispatcher(store: PostgresStore, merchants: Any) -> Dispatcher:
-    return Dispatcher(store, SystemClock(), SystemEntropy("PAY"), AesVault(KEYS), merchants)
+@asynccontextmanager
+async def delivering(*stores: PostgresStore) -> AsyncIterator[Merchants]:
+    """The merchants that a worker on each store delivers to."""
+    merchants, stop = Merchants(), asyncio.Event()
+    vault, sender = AesVault(KEYS), cast(HttpSender, merchants)
+    dispatchers = [Dispatcher(store, SystemClock(), SystemEntropy("PAY"), vault, sender) for store in stores]
+    running = [asyncio.create_task(dispatcher.run(stop)) for dispatcher in dispatchers]
+    try:
+        yield merchants
+    finally:
+        stop.set()
+        merchants.release.set()
+        await asyncio.gather(*running)
 
 
-@pytest.fixture
-async def second_store(database_url: str) -> AsyncIterator[PostgresStore]:
-    store = PostgresStore(database_url, pool_size=5, pgbouncer=False)
-    yield store
-    await store.close()
-
-
+@pytest.mark.rule("webhooks.14")
 async def test_thousands_of_deliveries_to_a_dead_endpoint_delay_no_other(
-    database_url: str, store: PostgresStore, second_store: PostgresStore
+    database_url: str, store: PostgresStore
 ) -> None:
     """All healthy ones arrive while the dead endpoint still holds its first five tries, with two workers running."""
     load_endpoints(database_url, "whe_dead", 1, "https://dead.example/")
     load_endpoints(database_url, "whe_ok", 500, "https://ok.example/")
     load_deliveries(database_url, "whe_dead", 4_000, 1, "now() - interval '1 hour'")
     load_deliveries(database_url, "whe_ok", 2_000, 500, "now()")
-    merchants = Merchants()
-    stop = asyncio.Event()
-    running = [asyncio.create_task(dispatcher(each, merchants).run(stop)) for each in (store, second_store)]
-    await until(lambda: merchants.healthy == 2_000)
-    assert merchants.dead == merchants.most_waiting == 5
-    stop.set()
-    merchants.release.set()
-    await asyncio.gather(*running)
+    other = PostgresStore(database_url, pool_size=5, pgbouncer=False)
+    async with delivering(store, other) as merchants:
+        await until(lambda: merchants.healthy == 2_000)
+        assert merchants.dead == merchants.most_waiting == 5
+    await other.close()
     assert merchants.healthy == 2_000
 
 
@@ -83,18 +87,11 @@ async def test_endpoints_that_have_long_been_failing_leave_half_of_the_tries_to_
         connection.execute("UPDATE webhook_endpoints SET failing_since = now() WHERE url LIKE '%dead%'")
     load_deliveries(database_url, "whe_dead", CONCURRENT + 50, CONCURRENT + 50, "now() - interval '1 hour'")
     load_deliveries(database_url, "whe_ok", 500, 50, "now()")
-    merchants = Merchants()
-    stop = asyncio.Event()
-    running = asyncio.create_task(dispatcher(store, merchants).run(stop))
-    try:
+    async with delivering(store) as merchants:
         await until(lambda: merchants.healthy == 500 and merchants.dead == FAILING_MAX)
         assert merchants.most_waiting == FAILING_MAX < CONCURRENT
         merchants.release.set()
         await until(lambda: merchants.dead == CONCURRENT + 50)
-    finally:
-        stop.set()
-        merchants.release.set()
-        await running
 
 
 async def test_a_hundred_dead_addresses_of_single_payments_delay_no_endpoint(
@@ -108,13 +105,6 @@ async def test_a_hundred_dead_addresses_of_single_payments_delay_no_endpoint(
     async with store.begin() as tx:
         await tx.webhook_events.emit(event, deliveries)
     load_deliveries(database_url, "whe_ok", 50, 1, "now()")
-    merchants = Merchants()
-    stop = asyncio.Event()
-    running = asyncio.create_task(dispatcher(store, merchants).run(stop))
-    try:
+    async with delivering(store) as merchants:
         await until(lambda: merchants.healthy == 50)
-    finally:
-        stop.set()
-        merchants.release.set()
-        await running
     assert merchants.most_waiting == 5

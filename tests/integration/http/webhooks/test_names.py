@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,15 +96,23 @@ async def test_a_slow_name_server_is_waited_for_and_a_silent_one_no_longer_than_
         await until(lambda: descriptors() <= before)
 
 
+def crowd(sender: HttpSender, receiver: Receiver, who: list[tuple[str, bool]]) -> list[asyncio.Task[Any]]:
+    """Sends to silent names: whose, and whether as a test."""
+    urls = [url_of(receiver, f"silent{number}.example") for number in range(len(who))]
+    sends = [sender.send(url, {}, BODY, owner=one, is_test=test) for url, (one, test) in zip(urls, who, strict=True)]
+    return [asyncio.create_task(send) for send in sends]
+
+
+async def ended(tasks: list[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def test_one_owners_silent_names_delay_nobody_else() -> None:
     """226 tests of endpoints with silent names, and 100 deliveries to others, of one business."""
     async with a_sender() as (sender, server, receiver):
-        silent = [
-            asyncio.create_task(
-                sender.send(url_of(receiver, f"silent{number}.example"), {}, BODY, owner="biz_1", is_test=number < 226)
-            )
-            for number in range(326)
-        ]
+        silent = crowd(sender, receiver, [("biz_1", number < 226) for number in range(326)])
         # As many as one business may have under way, of each kind.
         await until(lambda: len({name for name, _ in server.asked}) == LOOKUPS_EACH + TEST_LOOKUPS_EACH)
         for number in range(20):
@@ -111,24 +120,15 @@ async def test_one_owners_silent_names_delay_nobody_else() -> None:
             assert sent.is_accepted
         assert len({name for name, _ in server.asked if "silent" in name}) == LOOKUPS_EACH + TEST_LOOKUPS_EACH
         assert not any(task.done() for task in silent)
-        for task in silent:
-            task.cancel()
-        await asyncio.gather(*silent, return_exceptions=True)
+        await ended(silent)
 
 
 async def test_the_tests_of_many_businesses_delay_no_delivery() -> None:
     async with a_sender() as (sender, server, receiver):
-        silent = [
-            asyncio.create_task(
-                sender.send(url_of(receiver, f"silent{n}.example"), {}, BODY, owner=f"biz_{n}", is_test=True)
-            )
-            for n in range(300)
-        ]
+        silent = crowd(sender, receiver, [(f"biz_{number}", True) for number in range(300)])
         await until(lambda: len({name for name, _ in server.asked}) == TEST_LOOKUPS_MAX)
         assert (await sender.send(url_of(receiver, "shop.example"), {}, BODY, owner="biz_1")).is_accepted
-        for task in silent:
-            task.cancel()
-        await asyncio.gather(*silent, return_exceptions=True)
+        await ended(silent)
 
 
 async def test_a_lookup_that_is_not_answered_is_told_and_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
