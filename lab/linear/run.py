@@ -30,6 +30,7 @@ CREWS = {"direct": ("both",) * 2, "pooled": ("api",) * 3 + ("worker",) * 2}
 SERVER_CONNECTIONS = 20  # that a PgBouncer makes of those of all processes
 OPERATIONS = 120_000
 ROUND = 10_000  # operations; what a round leaves is checked before the next
+LAST = 400  # operations of the last round: a payment is asked about soon after its hand-off, and seldom later
 PATIENCE = 10.0  # seconds for an answer
 CALM = (100, 800)  # answers from one fault to the next
 LOST = 8  # answers
@@ -112,10 +113,11 @@ async def tried(tally: RunSummary, crew: str, operations: int, seed: int) -> Cou
             async def strikes() -> None:
                 struck[await strike(site, folder, url, proxies, chance)] += 1
 
-            while load.made < operations:
-                left = operations - load.made
-                is_last = left < 2 * ROUND
-                orders = await a_round(load, site, left if is_last else ROUND, strikes, is_last=is_last)
+            is_last = False
+            while not is_last:
+                left = operations - LAST - load.made
+                is_last = left <= 0
+                orders = await a_round(load, site, LAST if is_last else min(ROUND, left), strikes, is_last=is_last)
                 refused = list(filter(None, (order.wrong() for order in orders)))
                 found["refused"] += len(refused)
                 found.update(f"caught {fault}" for fault in caught(orders))
