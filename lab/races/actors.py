@@ -1,7 +1,7 @@
 """Who may act on a payment at one moment: each with its calls, once to each server, and the rules that they follow."""
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -10,12 +10,14 @@ from typing import Any
 from payagg_testing.builders import AN_ADMIN, a_business
 
 from lab.races import model
-from lab.races.grid import BUSINESS, Call, Grid, said
+from lab.races.grid import BUSINESS, Answered, Call, Grid, said
 from lab.races.model import FAILED, PENDING, SUCCESS, A, B, Program, RaceState
 from payagg.adapters.providers import PROVIDERS
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways, UpdateBusinessGateway
 from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
+from payagg.domain.attempt import CHECK_AFTER, CHECK_JITTER
 from payagg.domain.payment import Payment, Status
+from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import FakeCharge
 from tests.support.provider_rigs import SECRET_KEYS
@@ -167,23 +169,30 @@ ACTORS: dict[str, Calls] = {
     "default": change_default,
     "reorder": reorder,
 }
-OTHERS: dict[str, Calls] = {"simulated success": simulate(SUCCESS)}
+OTHERS: dict[str, Calls] = {
+    "simulated success": simulate(SUCCESS),
+    "reconciler": at_each(lambda _, one: partial(one.reconciler.run_at, A, Environment.SANDBOX), model.reconcile()),
+}
 TRUTHS = {"event of success": SUCCESS, "event of failure": FAILED}
 
 
-async def begun(grid: Grid, names: tuple[str, ...], key: str, chance: random.Random) -> RaceRound:
-    """A fresh payment, or one handed to provider_a of which the provider knows more than we do, as chance has it."""
+def starts(names: Sequence[str]) -> list[RaceState]:
+    """A fresh payment, and one handed to provider_a of which the provider knows more than we do."""
+    truths: list[Status | None] = [TRUTHS[name] for name in names if name in TRUTHS] or [SUCCESS, FAILED, None]
+    handed = RaceState(status=PENDING, history=(PENDING,), claim=A, is_handed=True)
+    return [RaceState(), *(replace(handed, truth=truth) for truth in truths)]
+
+
+async def begun(grid: Grid, names: Sequence[str], key: str, start: RaceState) -> RaceRound:
     payment = await grid.world.payment(idempotency_key=key)
-    start = RaceState()
-    if chance.random() < 0.5:
+    if start.is_handed:
         await grid.world.process(payment, A)
-        truths: list[Status | None] = [TRUTHS[name] for name in names if name in TRUTHS] or [SUCCESS, FAILED, None]
-        truth, fake = chance.choice(truths), grid.world.fakes.paystack
-        if truth is SUCCESS:
-            fake.pay(payment.reference)
-        elif truth is FAILED:
-            fake.decline(payment.reference)
-        start = RaceState(status=PENDING, history=(PENDING,), claim=A, is_handed=True, truth=truth)
+        if start.truth is SUCCESS:
+            grid.world.fakes.paystack.pay(payment.reference)
+        elif start.truth is FAILED:
+            grid.world.fakes.paystack.decline(payment.reference)
+        if "reconciler" in names:
+            grid.clock.move(CHECK_AFTER[0] * (1 + CHECK_JITTER))  # its first ask is then due
     chosen = await grid.chosen()
     start = replace(start, default=chosen.default, order=chosen.order)
     ends = None
@@ -200,10 +209,16 @@ async def begun(grid: Grid, names: tuple[str, ...], key: str, chance: random.Ran
 
 
 async def raced(grid: Grid, names: tuple[str, ...], key: str, chance: random.Random) -> None:
-    """One race between these, judged; the gateway is then on again, for everybody."""
-    own = await begun(grid, names, key, chance)
+    """One race between these, once to each server."""
+    fresh, *handed = starts(names)
+    own = await begun(grid, names, key, fresh if chance.random() < 0.5 else chance.choice(handed))
     calls = [call for name in names for call in (ACTORS | OTHERS)[name](own, chance)]
-    answers = await grid.timed(chance, *(one.call for one in calls))
+    await judge(own, calls, await grid.timed(chance, *(one.call for one in calls)))
+
+
+async def judge(own: RaceRound, calls: Sequence[RaceCall], answers: Sequence[Answered]) -> None:
+    """Some order of the calls' steps must explain it all; the gateway is then on again, for everybody."""
+    grid = own.grid
     told = tuple(said(one.answer, call.of) for one, call in zip(answers, calls, strict=True))
     before = [frozenset(number for number, other in enumerate(answers) if other.ended < one.began) for one in answers]
     await grid.servers[0].settlement.expire_due()  # sweeps pass by what is locked at their moment

@@ -1,4 +1,5 @@
-"""The rule of money as a function: each row is a report and what it does; test_settlement.py has the use case."""
+"""The rule of money as a function, where test_report_product.py does not say it all; test_settlement.py has the use
+case."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -27,30 +28,16 @@ def ended(trigger: Trigger, reason: str | None = None) -> Payment:
 PAID = ended(Trigger.SUCCEED, REFERENCE)
 OTHER_AMOUNT = frozenset({1})
 ASKED = an_attempt(pending(), 1, AttemptState.HANDED_OFF)
-LOST, CLOSED = an_attempt(state=AttemptState.UNKNOWN), an_attempt(state=AttemptState.REFUSED)
 SECOND = an_attempt(pending(), 2, AttemptState.HANDED_OFF)
 AGAIN = a_report(SUCCEEDED, provider_reference=SECOND.provider_reference)
 OTHERS, LIVE = a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"), {"environment": Environment.LIVE}
 NAMELESS = replace(OTHERS, amounts=frozenset())
-FOREIGN = replace(a_report(FAILED), account="another")
 ODD = a_report(Outcome.PENDING, is_known_status=False)
 GIVEN = Anomaly("anm_1", REFERENCE, AnomalyKind.PARTIAL_REFUND, "verify", {"amounts": [50_000]}, NOW)
 DISPUTED = a_report(Outcome.DISPUTED, details={"disputeId": "d1", "state": "lost"})
 # Name: report, payment, anomaly, what else differs from the plain case; by effect.
 ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None, dict[str, Any]]]] = {
-    ReportEffect.MOVED: {
-        "paid": (a_report(SUCCEEDED), pending(), None, {}),
-        "declined by a signed event": (a_report(FAILED), pending(), None, {}),
-        "reversed": (a_report(REVERSED), pending(), None, {}),
-        "paid where nobody was known to be sent": (a_report(SUCCEEDED), a_payment(), None, {"attempts": [LOST]}),
-    },
     ReportEffect.UNCHANGED: {
-        "in flight": (a_report(Outcome.PENDING), pending(), None, {}),
-        "unpaid is no end": (a_report(Outcome.UNPAID), pending(), None, {}),
-        "a failure where nobody was sent": (a_report(FAILED), a_payment(), None, {"attempts": [LOST]}),
-        "a failure in another account": (FOREIGN, pending(), None, {"asked": replace(ASKED, account="ours")}),
-        "a failure of a claim": (a_report(FAILED), a_payment(), None, {"attempts": [an_attempt()]}),
-        "a failure of a closed attempt": (a_report(FAILED), pending(), None, {"attempts": [CLOSED, SECOND]}),
         "failed again": (a_report(FAILED), ended(Trigger.FAIL, "DECLINED"), None, {}),
         "reversed again": (a_report(REVERSED), ended(Trigger.REVERSE), None, {}),
         "paid again by the same charge": (a_report(SUCCEEDED), PAID, None, {"paid": [REFERENCE]}),
@@ -106,7 +93,7 @@ def test_what_a_report_does(effect: ReportEffect, name: str) -> None:
     report, payment, anomaly, differs = ROWS[effect][name]
     verdict = judged(report, payment, **differs)
     assert (verdict.effect, verdict.anomaly) == (effect, anomaly)
-    assert bool(verdict.changes) is (effect is ReportEffect.MOVED)
+    assert verdict.changes == ()
     if anomaly is not None:
         assert verdict.details["providerReference"] == report.provider_reference
         assert verdict.details["amounts"] == sorted(report.amounts)
