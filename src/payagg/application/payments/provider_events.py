@@ -74,10 +74,9 @@ class ProviderEvents:
             await self._ensure_here(self.forwarding_records, provider, kept)
         event = await self._keep(route, hashlib.sha256(body).digest(), kept)
         self.crash_point("W2")
-        if event is not None:
-            await self._handle_now(event)
+        is_handled = event is not None and await self._handle_now(event)
         self.crash_point("W4")
-        if route.refuses_malformed:
+        if route.refuses_malformed and not is_handled:
             try:
                 provider.read_event(kept)
             except ProviderFault:
@@ -150,12 +149,15 @@ class ProviderEvents:
                 await tx.inbox.save(event)
             return taken
 
-    async def _handle_now(self, event: ProviderEvent) -> None:
-        """Handles a stored event; a failure leaves it due again, so the caller may acknowledge it."""
+    async def _handle_now(self, event: ProviderEvent) -> bool:
+        """Handles a stored event; a failure leaves it due again, so the caller may acknowledge it. Whether it was
+        handled and is well-formed."""
+        is_handled = False
         try:
             result = await self._handle(event)
             self.crash_point("W3")
             await self._finish(event, result)
+            is_handled = result != EventResult.MALFORMED.value
         except (Unavailable, Conflict) as problem:
             result = type(problem).__name__
             _log.warning("inbound event postponed", event_id=event.id, provider=event.provider, reason=str(problem))
@@ -163,6 +165,7 @@ class ProviderEvents:
             result = type(problem).__name__
             _log.error("inbound event not handled", event_id=event.id, provider=event.provider, error=result)
         count("inbound_events", event.provider, event.environment.value, result)
+        return is_handled
 
     async def _handle(self, event: ProviderEvent) -> str:
         """Applies the event; safe to repeat, since settling the same report twice changes nothing."""
