@@ -12,7 +12,6 @@ from payagg.adapters.cells import HttpCells
 from payagg.adapters.images import PillowImages
 from payagg.adapters.jwks import KeySet
 from payagg.adapters.logos import ArchiveObjects, ObjectLogos
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.openid import OpenIdIssuer
 from payagg.adapters.parquet import Parquet
 from payagg.adapters.postgres.migrations import HEAD
@@ -307,6 +306,8 @@ async def store_at(database_url: str | None, settings: Settings) -> Store:
     """For a harness: the in-memory store, or with a URL the database there. Raises SettingsError when its schema is
     another release's, Unavailable when it is down."""
     if database_url is None:
+        from payagg.adapters.memory import MemoryStore  # no server needs it
+
         return MemoryStore()
     if not await schema_fits(settings, database_url):
         raise SettingsError("the database has not this release's schema: run `payagg migrate` on it first")

@@ -33,7 +33,7 @@ _log = structlog.get_logger("payagg.http")
 
 
 class Cycle(RequestResponseCycle):
-    """Writes the head of an answer of ours at once: uvicorn's own looks at each header in five ways, 8 % of a read. It
+    """Writes the head of an answer of ours at once: uvicorn's own looks at each header in five ways, 5 % of a read. It
     writes all else, and refuses a header that holds a line's end."""
 
     async def send(self, message: Any) -> None:
@@ -45,11 +45,12 @@ class Cycle(RequestResponseCycle):
             and self.keep_alive
             and not (self.response_started or self.flow.write_paused or self.disconnected)
         ):
-            lines = b"\r\n".join([b": ".join(header) for header in (*self.default_headers, *headers)])
-            if lines.count(b"\n") == lines.count(b"\r") == len(headers) and b"\0" not in lines:
+            lines = [b": ".join(header) for header in (*self.default_headers, *headers)]
+            head = b"\r\n".join([*lines, b"\r\n"])
+            if head.count(b"\n") == head.count(b"\r") == len(lines) + 1 and b"\0" not in head:
                 self.response_started, self.waiting_for_100_continue = True, False
                 self.chunked_encoding, self.expected_content_length = False, int(headers[1][1])
-                self.transport.write(STATUS_LINE[message["status"]] + lines + b"\r\n\r\n")
+                self.transport.write(STATUS_LINE[message["status"]] + head)
                 return
         await super().send(message)
 
