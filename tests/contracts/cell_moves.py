@@ -79,7 +79,6 @@ class PowerCut(Exception):
     """The command ends here."""
 
 
-@pytest.mark.anyio
 class CellMoveContract:
     async def test_a_business_moves_with_all_that_is_its_own_and_nothing_stays(
         self, store: Store, other: Store

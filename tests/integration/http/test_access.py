@@ -12,7 +12,6 @@ from payagg.entrypoints.http.app import api_routes
 from tests.integration.http.test_hostile import credential
 from tests.support.http_world import Api, Shop, a_token, admin_token, assert_refused, bearer, merchant_token
 
-pytestmark = pytest.mark.anyio
 ROUTES = routes_of(api_routes())
 KEYS = ("sandbox key", "live key", "public key")
 USERS = ("merchant", "unverified merchant", "other merchant", "member")

@@ -19,7 +19,6 @@ from payagg.entrypoints.dev.fake_providers.book import Outgoing
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 from tests.support.provider_rigs import credentials_a, fakes_running
 
-pytestmark = pytest.mark.anyio
 SUPPORT = bearer(admin_token("SUPPORT"))
 SANDBOX = {"environment": "SANDBOX"}
 PAID, FEE = 150_000, 2_250

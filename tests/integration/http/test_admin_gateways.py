@@ -16,8 +16,6 @@ from tests.support.gateway_world import DRAIN, TICK
 from tests.support.http_world import refusal
 from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running
 
-pytestmark = pytest.mark.anyio
-
 BUILT_IN = "/gw_builtin"
 GONE = "/gw_unknown"
 

@@ -11,7 +11,6 @@ from payagg_testing.builders import NOW, REFERENCE, an_id
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from tests.support.http_world import Api, admin_token, assert_refused, bearer
 
-pytestmark = pytest.mark.anyio
 ADMIN, SUPPORT = bearer(admin_token()), bearer(admin_token("SUPPORT"))
 SECOND = timedelta(seconds=1)
 LATE, UNKNOWN = an_id("anm", 1), an_id("anm", 2)

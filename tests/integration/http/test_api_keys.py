@@ -13,9 +13,6 @@ from payagg.domain.business import KycStatus
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, an_api, assert_refused, bearer
 
-pytestmark = pytest.mark.anyio
-
-
 TABLES = Statement("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
 
 

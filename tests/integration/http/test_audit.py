@@ -16,7 +16,6 @@ from tests.support.http_world import Api, Shop, a_token, admin_token, assert_ref
 from tests.support.images import an_image
 from tests.support.receivers import a_receiver
 
-pytestmark = pytest.mark.anyio
 ADMIN = bearer(admin_token())
 SUPPORT = bearer(admin_token("SUPPORT"))
 # Made with a secret key, on the checkout page or by a provider, a change is in the payment's own history.

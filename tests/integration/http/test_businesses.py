@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.http_world import Api, admin_token, assert_refused, bearer, merchant_token
 
-pytestmark = pytest.mark.anyio
 ADMIN = bearer(admin_token())
 BASE = "/admin/businesses"
 

@@ -11,8 +11,6 @@ from payagg.domain.api_key import hash_secret
 from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer
 
-pytestmark = pytest.mark.anyio
-
 ORIGINS = (("PAY", "http://127.0.0.1:1"), ("PBX", "http://127.0.0.1:2"))
 HOME = replace(SETTINGS, cells=ORIGINS, cell_secret="s" * 40)
 OTHER = replace(HOME, reference_prefix="PBX")

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
 import httpx
-import pytest
 
 from lab.kit.processes import Processes
 from payagg.entrypoints.cli.arguments import parser
@@ -16,8 +15,6 @@ from tests.support.cell_world import NAMES, CellWorld, three_cells
 from tests.support.http_world import Shop, assert_refused, bearer
 from tests.support.machine import ROOT, program
 from tests.support.ports import free_port
-
-pytestmark = pytest.mark.anyio
 
 
 def configuration(world: CellWorld, port: int, folder: Path) -> str:

@@ -25,8 +25,6 @@ from tests.support.console_browser import SAME_ORIGIN, Browser, base_of
 from tests.support.http_world import Api, Shop, a_token, admin_token, an_api, merchant_token
 from tests.support.images import an_image
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 async def browser(api: Api, shop: Shop) -> Browser:

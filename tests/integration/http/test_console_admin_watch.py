@@ -9,8 +9,6 @@ from payagg.domain.anomaly import Anomaly, AnomalyKind
 from tests.support.console_browser import Browser, text_of
 from tests.support.http_world import Api
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 def api(own_api: Api) -> Api:

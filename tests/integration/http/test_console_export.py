@@ -13,7 +13,6 @@ from payagg.adapters.postgres.store import PostgresStore
 from tests.support.console_browser import Browser, base_of
 from tests.support.http_world import Api, Shop, admin_token, bearer
 
-pytestmark = pytest.mark.anyio
 MANY = 5_000  # fifty pages of an export
 PAYMENTS = Statement(
     "INSERT INTO payments (reference, business_id, environment, amount, currency, status, customer_email, "

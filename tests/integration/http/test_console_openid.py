@@ -27,7 +27,6 @@ from payagg.entrypoints.http.app import create_app
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.memory_shop import MemoryShop
 
-pytestmark = pytest.mark.anyio
 KEY, STRANGER = (rsa.generate_private_key(65537, 2048) for _ in range(2))
 ROLES = ("groups", (("pay-admins", "ADMIN"), ("pay-support", "SUPPORT")))
 BACK = "/console/admin/sign-in/back"

@@ -12,7 +12,6 @@ from payagg.domain.values import Environment
 from tests.support.console_browser import Browser, base_of, text_of
 from tests.support.http_world import Api, Shop
 
-pytestmark = pytest.mark.anyio
 DAY = timedelta(days=1)
 BEGIN = Statement(
     "INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at, "

@@ -16,8 +16,6 @@ from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refu
 from tests.support.ports import free_port
 from tests.support.postgres_world import by_proxy
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.mark.rule("access.1", "NOT_FOUND", "METHOD_NOT_ALLOWED")
 async def test_unknown_paths_and_wrong_methods_answer_in_the_envelope(api: Api) -> None:

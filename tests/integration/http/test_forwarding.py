@@ -15,7 +15,6 @@ from payagg.application.schemas.gateways import UpdateCredentials
 from tests.support.cell_world import BY, NAMES, CellWorld, three_cells
 from tests.support.http_world import Shop, admin_token, assert_refused, bearer, raw
 
-pytestmark = pytest.mark.anyio
 _INBOX = Statement("SELECT id FROM inbox")
 CARD = "4242424242424242"
 WEBHOOK_SECRET = "sk_test_" + "a" * 40

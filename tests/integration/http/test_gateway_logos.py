@@ -11,8 +11,6 @@ from tests.support.gateway_world import DRAIN
 from tests.support.http_world import refusal
 from tests.support.images import HOSTILE, a_png_of, an_image
 
-pytestmark = pytest.mark.anyio
-
 TWO_MEBIBYTES = 2 * 1024 * 1024
 
 

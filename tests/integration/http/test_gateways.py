@@ -19,8 +19,6 @@ from payagg.domain.gateway import GatewayStatus
 from tests.support.gateway_world import DRAIN, GatewayWorld, files_under
 from tests.support.images import an_image
 
-pytestmark = pytest.mark.anyio
-
 
 async def outcomes(*calls: Awaitable[Any]) -> Counter[str]:
     """How many calls succeeded and how many were refused with which code; anything else is raised."""

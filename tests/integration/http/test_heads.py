@@ -16,7 +16,6 @@ from payagg.entrypoints.http.server.uvicorn_protocol import COOKIE_MAX, FIELDS_M
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, Shop, an_api, raw, served
 
-pytestmark = pytest.mark.anyio
 LINE = b"GET /healthz HTTP/1.1\r\n"
 HOST, CLOSE = b"Host: shop.example\r\n", b"Connection: close\r\n"
 PATIENCE = 30.0  # seconds; a bound for a slow machine, never an expectation

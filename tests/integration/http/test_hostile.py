@@ -19,7 +19,6 @@ from tests.integration.http.hostile_cells import HostileCell, HostileCells
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, refusal
 from tests.support.rounds import ROUNDS, SHORT
 
-pytestmark = pytest.mark.anyio
 ROUTES = {route.id: route for route in routes_of(api_routes())}
 AT_ONCE = 16
 STEP = 3 if ROUNDS == SHORT else 1  # by day each field meets every third value, other ones than its neighbour's

@@ -8,7 +8,6 @@ import pytest
 
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 
-pytestmark = pytest.mark.anyio
 ADMIN = bearer(admin_token())
 CREDENTIALS_CAP = 2_500_000  # bytes of the body
 PROVIDER = "/admin/gateways/gw_provider_a"

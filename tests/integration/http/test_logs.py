@@ -16,9 +16,6 @@ from payagg.entrypoints.http.server.uvicorn_protocol import HEAD_MAX
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, raw
 
-pytestmark = pytest.mark.anyio
-
-
 Lines = list[structlog.typing.EventDict]
 
 

@@ -27,7 +27,6 @@ from tests.support.machine import program
 from tests.support.provider_world import world_on
 from tests.support.receivers import a_receiver
 
-pytestmark = pytest.mark.anyio
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 

@@ -24,7 +24,6 @@ from tests.support.assembly import services_over
 from tests.support.http_world import Api, assert_refused
 from tests.support.machine import ROOT
 
-pytestmark = pytest.mark.anyio
 DOCUMENT = document(api_routes(), DEFAULTS)
 
 

@@ -20,7 +20,6 @@ from payagg.domain.payment_search import SUMMARY_PAYMENTS, PaymentFilter
 from payagg.domain.values import Environment
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 
-pytestmark = pytest.mark.anyio
 DAY = datetime(2025, 1, 31, tzinfo=UTC)
 MONTH = {"from": "2025-01-01T00:00:00Z", "to": "2025-02-01T00:00:00Z"}
 HOUR = timedelta(hours=1)

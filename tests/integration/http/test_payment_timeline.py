@@ -11,7 +11,6 @@ from payagg.domain.values import Environment
 from tests.support.audit_trail import entries
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 
-pytestmark = pytest.mark.anyio
 SUPPORT = bearer(admin_token("SUPPORT"))
 SANDBOX = {"environment": "SANDBOX"}
 OWN = "https://own.shop.example/of-one-payment"

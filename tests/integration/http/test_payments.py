@@ -13,7 +13,6 @@ from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.values import Environment
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 
-pytestmark = pytest.mark.anyio
 INTERNAL = {"processorResponse", "processorReference", "webhookUrl", "businessId", "idempotencyKey", "fingerprint"}
 
 

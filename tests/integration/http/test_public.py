@@ -13,7 +13,6 @@ from payagg.domain.values import Environment
 from tests.support.http_world import Api, Shop, an_api, assert_refused
 from tests.support.provider_world import world_on
 
-pytestmark = pytest.mark.anyio
 CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
 
 

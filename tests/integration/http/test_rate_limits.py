@@ -16,7 +16,6 @@ from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop, an_api, assert_refused, bearer
 
-pytestmark = pytest.mark.anyio
 SECOND = timedelta(seconds=1)
 CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
 

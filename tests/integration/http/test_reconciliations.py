@@ -15,7 +15,6 @@ from payagg.domain.values import Environment
 from tests.support.console_browser import Browser
 from tests.support.http_world import Api, admin_token, assert_refused, bearer
 
-pytestmark = pytest.mark.anyio
 SUPPORT = bearer(admin_token("SUPPORT"))
 FIRST, SECOND = an_id("rec", 1), an_id("rec", 2)
 DAY = date(2025, 1, 30)

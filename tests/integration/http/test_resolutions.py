@@ -18,7 +18,6 @@ from tests.support.assembly import services_over
 from tests.support.audit_trail import entries
 from tests.support.http_world import Api, a_token, admin_token, an_api, assert_refused, bearer, merchant_token
 
-pytestmark = pytest.mark.anyio
 ADA, BEN, EVE = (bearer(a_token(name, type="admin", role="ADMIN")) for name in ("ada", "ben", "eve"))
 ROOT, SUPPORT = bearer(a_token("root", type="admin", role="SUPER_ADMIN")), bearer(admin_token("SUPPORT"))
 BODY = {"outcome": "FAILED", "reason": "The account is closed.", "evidence": "Case 4711: nothing was paid."}

@@ -17,7 +17,6 @@ from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.uvicorn_protocol import PIPELINED_MAX
 from payagg.entrypoints.process.http_server import UNSENT_BYTES, http_server, listen
 
-pytestmark = pytest.mark.anyio
 ANSWER = 4_000_000  # bytes, more than any socket keeps
 GET = b"GET / HTTP/1.1\r\nhost: shop.example\r\n\r\n"
 LAST = GET[:-2] + b"connection: close\r\n\r\n"

@@ -14,8 +14,6 @@ from tests.support.http_world import an_api
 from tests.support.provider_rigs import SECRET_KEYS
 from tests.support.provider_world import world_on
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> set[bytes]:

@@ -21,8 +21,6 @@ from tests.support.http_world import an_api
 from tests.support.processes import serving
 from tests.support.provider_world import world_on
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture(scope="module")
 def provider() -> TracerProvider:

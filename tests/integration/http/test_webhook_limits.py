@@ -10,8 +10,6 @@ from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_AT_ONCE
 from tests.support.http_world import Api, Shop, assert_refused
 from tests.support.receivers import a_receiver, until
 
-pytestmark = pytest.mark.anyio
-
 
 async def tried(api: Api, shop: Shop, endpoint_id: str) -> httpx.Response:
     return await api.client.post(f"{shop.path}/webhooks/{endpoint_id}/test", headers=shop.as_owner)

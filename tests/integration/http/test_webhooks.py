@@ -13,7 +13,6 @@ from payagg.domain.payment import Trigger
 from tests.support.http_world import Api, Shop, assert_refused
 from tests.support.receivers import a_receiver
 
-pytestmark = pytest.mark.anyio
 URL = "https://shop.example/hooks"
 
 

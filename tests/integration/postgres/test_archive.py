@@ -25,7 +25,6 @@ from tests.support.machine import ROOT
 from tests.support.processes import environment, one_line, payagg
 
 pytest.importorskip("pyarrow")
-pytestmark = pytest.mark.anyio
 BEFORE = "2025-02-01"
 
 

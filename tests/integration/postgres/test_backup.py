@@ -18,7 +18,6 @@ from tests.support.machine import ROOT
 from tests.support.postgres_rules import admitted_by
 from tests.support.processes import environment, payagg
 
-pytestmark = pytest.mark.anyio
 # The server's own programs, and the `payagg` of this environment.
 PATH = os.pathsep.join(
     [str(find_package() / f"pginstall{MAJOR}" / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]

@@ -11,7 +11,6 @@ from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.store import PostgresStore
 from tests.contracts.moving import REFERENCES, SHOP, Removal, open_cells
 
-pytestmark = pytest.mark.anyio
 TWICE = "a payment, a key and a business are here, or in another cell, or on their way there"
 STANDS = "no move to another cell has been under way for more than an hour"
 

@@ -15,7 +15,6 @@ from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from tests.support.assembly import services_over
 
-pytestmark = pytest.mark.anyio
 OPEN = "PAY-20250131-000PEN"
 BARE = "PAY-20250131-00BARE"  # nothing has happened to it yet
 NUMBERED = (

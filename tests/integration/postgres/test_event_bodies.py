@@ -14,7 +14,6 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import Event
 from tests.support.postgres_world import count
 
-pytestmark = pytest.mark.anyio
 BODY = '{"id":"evt","data":{"amount":1,"metadata":{"note":"%s","deep":{"é":[1.50,null]}},"n":2}}' % ("n" * 9_000)
 LONG_AGO = NOW - timedelta(days=40)
 BEFORE = NOW - timedelta(days=30)

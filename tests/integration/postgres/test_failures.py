@@ -18,8 +18,6 @@ from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from tests.support.postgres_world import by_proxy, count, kill_others, numbered, together
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_a_stale_payment_cannot_be_saved(store: PostgresStore) -> None:
     async def saves_what_it_read_before() -> None:

@@ -199,7 +199,6 @@ def test_an_event_that_is_being_stored_is_never_dropped(database_url: str, db: C
     assert where(db, "PAY-20250129-000001") == {"events_other", "event_metadata_other"}
 
 
-@pytest.mark.anyio
 async def test_a_payer_who_pays_while_the_week_is_made_is_answered(store: PostgresStore, database_url: str) -> None:
     async with an_api(services_over(store)) as api:
         reference = (await api.initiate(await api.open_shop()))["reference"]
@@ -254,7 +253,6 @@ def test_doctor_says_how_far_ahead_there_are_partitions(database_url: str) -> No
     assert examine(database_url).partitions == f"Events have partitions to the end of {last}."
 
 
-@pytest.mark.anyio
 async def test_the_worker_makes_the_next_weeks_and_drops_what_is_past_retention(
     store: PostgresStore, db: Connection
 ) -> None:

@@ -14,7 +14,6 @@ from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.values import Environment
 from tests.support.postgres_world import numbered
 
-pytestmark = pytest.mark.anyio
 OWN = PaymentFilter("biz_1", Environment.SANDBOX)
 BY_HAND = """
     INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at,

@@ -12,7 +12,6 @@ from payagg.domain.payment import Payment, Status
 from tests.integration.http.providers.test_inbound import InboundWorld, charge_event, payaza_event
 from tests.support.processes import payagg
 
-pytestmark = pytest.mark.anyio
 EMAIL, NAME, PHONE, NOTE = "canary@payer.example", "Canary Payer", "+2348099999999", "canary of the metadata"
 PAYER = {"customer_email": EMAIL, "customer_name": NAME, "customer_phone": PHONE, "metadata": {"note": NOTE}}
 # As a provider sends them, and as nothing of ours may keep them.

@@ -19,7 +19,6 @@ from tests.support.receivers import a_receiver
 STORES = 3
 SERVER_CONNECTIONS = 4
 JOURNEYS = 16  # in each store, at once: more than the pools hold, and far more than the server has connections
-pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture

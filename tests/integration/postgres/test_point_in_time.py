@@ -19,7 +19,6 @@ from tests.support.processes import SECRETS, payagg
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.release,
     pytest.mark.skipif(
         not (shutil.which("pgbackrest") and PROGRAMS and os.getuid() == 0),

@@ -27,7 +27,6 @@ from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import Refusal
 from tests.support.postgres_world import by_proxy
 
-pytestmark = pytest.mark.anyio
 PID = Statement("SELECT pg_backend_pid()", reads=True)
 ECHO = Statement("SELECT CAST(:text AS text)", reads=True)
 SLOW_ECHO = Statement("SELECT CAST(:text AS text), pg_sleep(0.001)")

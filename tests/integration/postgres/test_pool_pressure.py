@@ -22,7 +22,6 @@ from tests.support.memory_shop import StandIn
 from tests.support.provider_world import PATIENCE, world_on
 from tests.support.state_machine.scripted import ACCOUNT
 
-pytestmark = pytest.mark.anyio
 POOL = 4
 CALLERS = 50
 SLUG = "provider_a"

@@ -5,7 +5,6 @@ from datetime import timedelta
 from itertools import product
 
 import psycopg
-import pytest
 from payagg_testing.builders import NOW, a_business, a_key
 
 from payagg.adapters.postgres.errors import RuleBroken
@@ -19,8 +18,6 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
 from tests.support.postgres_world import count, numbered, together
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_every_field_survives_the_shared_insert(store: PostgresStore) -> None:

@@ -22,7 +22,6 @@ from tests.support.audit_trail import entries
 from tests.support.http_world import Api, Shop, an_api
 from tests.support.rounds import scaled
 
-pytestmark = pytest.mark.anyio
 CALLERS = 64
 CROWDS = scaled(2)
 

@@ -15,7 +15,6 @@ from lab.races.actors import ACTORS, raced
 from lab.races.grid import Grid, a_grid
 from tests.support.rounds import ROUNDS
 
-pytestmark = pytest.mark.anyio
 PAIRS = tuple(combinations_with_replacement(ACTORS, 2))
 TRIO = ("verify", "event of success", "simulated success")
 FEW = max(1, ROUNDS // 10)  # for each of a hundred pairs

@@ -2,11 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
 from lab.races.orders import a_stepped_grid, every_order
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_no_order_of_two_payers_statements_breaks_a_rule(database_url: str, tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ from tests.support.assembly import services_over
 from tests.support.postgres_world import somebody_waits
 from tests.support.receivers import until
 
-pytestmark = pytest.mark.anyio
 KEY, GATEWAY, DELIVERY = a_key(), a_gateway(status=GatewayStatus.DISABLED), a_delivery()
 
 LOCKS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {

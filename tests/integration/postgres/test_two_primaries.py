@@ -15,7 +15,6 @@ from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.outside import Unavailable
 
-pytestmark = pytest.mark.anyio
 WHO = Statement("SELECT name FROM servers", reads=True)
 
 

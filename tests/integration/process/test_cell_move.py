@@ -29,8 +29,6 @@ from tests.support.processes import SECRETS, environment
 from tests.support.receivers import Receiver, listening, until
 from tests.support.rounds import ROUNDS, scaled
 
-pytestmark = pytest.mark.anyio
-
 OWN, OTHER = NAMES[:2]
 SHOPPERS = 6
 OLD_PAYMENTS = scaled(1500)

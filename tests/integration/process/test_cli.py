@@ -151,7 +151,6 @@ def test_a_token_is_issued_at_once_where_its_database_does_not_answer(database_u
 
 
 @pytest.mark.rule("access.12")
-@pytest.mark.anyio
 async def test_a_revoked_token_is_refused_by_every_server_at_once(run: Command, store: PostgresStore, api: Api) -> None:
 
     def issued(subject: str) -> str:

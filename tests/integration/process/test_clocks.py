@@ -18,7 +18,6 @@ from tests.support.http_world import Shop, an_api
 from tests.support.machine import absent
 from tests.support.processes import environment, serving, wait_until
 
-pytestmark = pytest.mark.anyio
 LIBRARY = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))), None)
 WINDOW = 20  # seconds from initiation to expiry
 BELIEVED = timedelta(seconds=10)  # between the database's word and ours, on a loaded machine

@@ -20,7 +20,6 @@ def made() -> Iterator[Databases]:
         yield made
 
 
-@pytest.mark.anyio
 @pytest.mark.error_lines("the embedded Postgres ended; starting it again", optional=True)
 @pytest.mark.parametrize(
     ("label", "kind"),
@@ -30,7 +29,6 @@ async def test_nothing_is_lost_or_done_twice(made: Databases, label: str, kind: 
     assert (await tried(made, OF_LABEL[label], kind)).wrong == []
 
 
-@pytest.mark.anyio
 async def test_the_judge_sees_each_kind_of_loss(made: Databases) -> None:
     with made.fresh() as (url, folder):
         async with a_scene(url, folder, OF_LABEL["V1"], CrashKind.PROCESS) as scene:

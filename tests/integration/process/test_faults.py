@@ -10,7 +10,6 @@ from lab.faults.run import tried
 OF_NAME = {kind.name: kind for kind in KINDS}
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("kind", "place"),
     [("commit-reset", Neighbour.POSTGRES), ("reply-reset", Neighbour.PROVIDER_A), ("blackhole", Neighbour.MERCHANT)],

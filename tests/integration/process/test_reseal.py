@@ -12,7 +12,6 @@ from payagg.application.ports.upkeep import SealedKind
 from payagg.domain.gateway import GatewayStatus
 from tests.support.processes import Command, one_line
 
-pytestmark = pytest.mark.anyio
 OLD, NEW, GONE = (("k1", bytes(range(32))), ("k2", bytes(range(32, 64))), ("k0", bytes(range(64, 96))))
 OFF = GatewayStatus.DISABLED
 BOTH = AesVault((NEW, OLD))

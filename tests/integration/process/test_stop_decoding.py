@@ -5,7 +5,6 @@ import signal
 
 import httpx
 import psutil
-import pytest
 
 from payagg.adapters.image_decoder import SCANS_MAX
 from payagg.entrypoints.process.server import STOP_SECONDS
@@ -14,7 +13,6 @@ from tests.support.images import a_jpeg_of_scans
 from tests.support.processes import serving, wait_until
 
 UPLOADS = 2
-pytestmark = pytest.mark.anyio
 
 
 async def test_costly_logos_keep_neither_other_callers_nor_the_end_waiting(database_url: str) -> None:

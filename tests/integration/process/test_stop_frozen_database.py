@@ -19,7 +19,6 @@ from payagg.entrypoints.process.server import STOP_SECONDS
 from tests.support.processes import serving, started, wait_until
 
 CALLERS = 240  # more than two rounds of those who share a statement
-pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")

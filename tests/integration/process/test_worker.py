@@ -23,8 +23,6 @@ from tests.support.audit_trail import entries
 from tests.support.http_world import an_api
 from tests.support.receivers import a_receiver, until
 
-pytestmark = pytest.mark.anyio
-
 
 @asynccontextmanager
 async def working(services: Any) -> AsyncIterator[None]:

@@ -27,7 +27,6 @@ POOL = 4
 PATIENCE = 60
 NICENESS_MAX = 19
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc"),
 ]
 

@@ -10,8 +10,6 @@ from payagg.adapters import cells as adapter
 from payagg.adapters.cells import HttpCells
 from payagg.domain.cells import Cells
 
-pytestmark = pytest.mark.anyio
-
 
 @asynccontextmanager
 async def cell(status: int) -> AsyncIterator[str]:

@@ -122,7 +122,6 @@ def test_each_fault_is_also_planted_in_the_product() -> None:
     assert {fault for defect in DEFECTS for fault in defect.detectors.get("linear", ())} == set(FAULTS)
 
 
-@pytest.mark.anyio
 async def test_what_the_product_answers_without_faults_has_an_order() -> None:
     assert await refused_without_faults(100, seed=1, at_once=2) == []
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.http_world import Api, Shop
 from tests.support.machine import node_package, program
 
-pytestmark = [pytest.mark.anyio, pytest.mark.release]
+pytestmark = [pytest.mark.release]
 PROGRAMS = Path(sys.executable).parent
 PATIENCE = 240  # seconds; a bound for a slow machine, never an expectation
 Make = Callable[[Path, Path], Awaitable[list[str]]]

@@ -1,14 +1,11 @@
 """The fake providers of `dev`: our adapters find them at the addresses that they are given."""
 
 import httpx
-import pytest
 
 from payagg.adapters.providers.provider_b.client import QUERY
 from payagg.adapters.system import SystemEntropy
 from payagg.entrypoints.dev.providers import fake_providers
 from tests.support.assembly import SETTINGS
-
-pytestmark = pytest.mark.anyio
 
 
 async def test_provider_b_can_be_asked_about_a_charge() -> None:

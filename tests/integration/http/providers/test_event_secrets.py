@@ -30,7 +30,6 @@ from tests.support.provider_world import StoreWorld, world_in_memory, world_on
 
 World = StoreWorld[MemoryStore]
 
-pytestmark = pytest.mark.anyio
 SANDBOX_ROUTE, LIVE_ROUTE, ALIAS = PROVIDERS[0].routes
 OLD = SECRET_KEYS["test"]
 NEW = "sk_test_rotated"

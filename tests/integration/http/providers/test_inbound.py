@@ -25,7 +25,6 @@ from tests.support.answers.recorder import recorded
 from tests.support.provider_rigs import MODE, SECRET_KEYS, SIGNING
 from tests.support.provider_world import World, assembled, world_on
 
-pytestmark = pytest.mark.anyio
 ROUTES = ("provider_a/sandbox", "provider_a/live", "provider_a", "provider_b/sandbox", "provider_b/live", "provider_b")
 
 INBOX = Statement("SELECT result, next_attempt_at, body FROM inbox ORDER BY received_at")

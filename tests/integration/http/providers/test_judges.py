@@ -22,8 +22,6 @@ from tests.support.machine import NODE, node_package, program
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING, fakes_running
 from tests.support.provider_world import world_on
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 async def fakes() -> AsyncIterator[FakeServers]:

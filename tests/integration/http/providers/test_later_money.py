@@ -25,7 +25,6 @@ from tests.integration.http.providers.test_inbound import payaza_event
 from tests.support.provider_rigs import SECRET_KEYS, SIGNING, credentials_a
 from tests.support.provider_world import AMOUNT, StoreWorld, world_in_memory
 
-pytestmark = pytest.mark.anyio
 ROUTES = [route for spec in PROVIDERS for route in spec.routes]
 ROUTE_A, ROUTE_B = ROUTES[0], ROUTES[3]
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)

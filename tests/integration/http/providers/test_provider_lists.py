@@ -16,7 +16,6 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import FakeCharge, FakeServers, Fault, WebhookMode
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, credentials_a, credentials_b, fakes_running
 
-pytestmark = pytest.mark.anyio
 LIVE = Environment.LIVE
 DAY = datetime(2025, 1, 31, tzinfo=UTC)
 NOON, NEXT = DAY + timedelta(hours=12), DAY + timedelta(days=1)

@@ -42,7 +42,6 @@ class TestAcme(ProviderContract):
             )
 
 
-@pytest.mark.anyio
 async def test_a_third_provider_is_offered_charged_and_settled_over_http() -> None:
     services, fake = services_over(MemoryStore(), PRODUCT), FakeAcme()
     looks = {spec.slug: spec.branding for spec in PRODUCT.providers}

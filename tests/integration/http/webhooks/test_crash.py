@@ -16,7 +16,6 @@ from tests.integration.http.webhooks.outbox_rows import load_deliveries, load_en
 from tests.support.machine import ROOT
 from tests.support.receivers import Receiver, a_receiver, until
 
-pytestmark = pytest.mark.anyio
 COUNT = 40
 LANES = 4
 

@@ -20,8 +20,6 @@ from tests.integration.http.webhooks.outbox_rows import load_deliveries, load_en
 from tests.support.assembly import KEYS
 from tests.support.receivers import until
 
-pytestmark = pytest.mark.anyio
-
 
 @dataclass
 class Merchants:

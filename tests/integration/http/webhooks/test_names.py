@@ -17,7 +17,6 @@ from payagg.adapters.webhooks.sender import HttpSender
 from tests.integration.http.webhooks.name_servers import NameServer, a_name_server
 from tests.support.receivers import Receiver, a_receiver, until
 
-pytestmark = pytest.mark.anyio
 BODY = b"{}"
 LOOPBACK = [(socket.AF_INET, "127.0.0.1")]
 

@@ -14,7 +14,6 @@ from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptRe
 from payagg.domain.values import Environment, make_reference
 from payagg.domain.webhook import Delivery, DeliveryStatus, WebhookEndpoint
 
-pytestmark = pytest.mark.anyio
 LEASE = timedelta(seconds=30)
 OK = DeliveryAttemptResult(200, None, 12)
 BAD = DeliveryAttemptResult(500, "answered 500", 12)

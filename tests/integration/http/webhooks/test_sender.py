@@ -18,7 +18,6 @@ from payagg.adapters.webhooks.resolver import Address
 from payagg.adapters.webhooks.sender import HttpSender
 from tests.support.receivers import Conversation, Receiver, a_receiver, listening, read_request, until
 
-pytestmark = pytest.mark.anyio
 BODY = b'{"id":"evt_1"}'
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "2a00:1450:4003::1"]

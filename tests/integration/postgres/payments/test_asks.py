@@ -10,8 +10,6 @@ from payagg.domain.payment import Status
 from payagg.domain.rate_limit import EPOCH
 from tests.support.provider_world import World
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.mark.rule("checkout.9")
 async def test_64_verifies_at_once_share_one_provider_call_and_one_event(world: World) -> None:

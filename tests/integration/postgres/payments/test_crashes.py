@@ -11,7 +11,7 @@ from payagg.domain.attempt import CHECK_AFTER
 from tests.integration.http.providers.test_inbound import charge_event, signed
 from tests.support.provider_world import World
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("providers_send_no_events")]
+pytestmark = [pytest.mark.usefixtures("providers_send_no_events")]
 SECOND = timedelta(seconds=1)
 
 

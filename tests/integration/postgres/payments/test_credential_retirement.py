@@ -16,7 +16,7 @@ from payagg.entrypoints.dev.fake_providers import Fault
 from tests.support.provider_rigs import credentials_a
 from tests.support.provider_world import World
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("providers_send_no_events")]
+pytestmark = [pytest.mark.usefixtures("providers_send_no_events")]
 RULE = "a PENDING payment's gateway can be asked: it has credentials, deleted or not"
 
 

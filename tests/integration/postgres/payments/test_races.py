@@ -10,7 +10,6 @@ from payagg.domain.payment import Payment
 from payagg.entrypoints.dev.fake_providers import Fault
 from tests.support.provider_world import PATIENCE, World
 
-pytestmark = pytest.mark.anyio
 COMMAND = ProcessPayment(gateway_slug="provider_a")
 
 

@@ -14,7 +14,6 @@ from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.support.provider_rigs import launch_parameters
 from tests.support.provider_world import World
 
-pytestmark = pytest.mark.anyio
 LIVE = Environment.LIVE
 STRANGER = "PAY-20250131-00000X"
 

@@ -18,8 +18,6 @@ from payagg.entrypoints.dev.fake_providers import Fault
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING
 from tests.support.provider_world import World, world_on
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.fixture
 async def impatient(database_url: str, tmp_path: Path) -> AsyncIterator[World]:

@@ -22,7 +22,6 @@ from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import services_over
 from tests.support.images import an_image
 
-pytestmark = pytest.mark.anyio
 BY = Actor(ActorRealm.CLI, "test")
 OTHER_KEYS = (("k2", bytes(range(32, 64))),)
 

@@ -17,7 +17,6 @@ from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.receivers import until
 from tests.support.refusals import refused_with
 
-pytestmark = pytest.mark.anyio
 OTHER = "PBX"
 
 
