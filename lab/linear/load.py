@@ -127,9 +127,8 @@ class LinearLoad:
             case "public":
                 path = public
         self.made += 1
-        more = {"json": body} if body else {}
         began = time.monotonic()
-        told = await self._told(chance.choice(self.clients), method, path, headers=headers, **more)
+        told = await self._told(chance.choice(self.clients), method, path, headers=headers, json=body or None)
         ended = time.monotonic()
         if what == "process" and asked and asked[1]:
             order.history.append(Operation("report", began, asked=asked[1]))
