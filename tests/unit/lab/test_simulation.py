@@ -13,7 +13,7 @@ from tests.support.machine import ROOT
 SOURCE = ROOT / "src"
 ENOUGH = 100  # `make lab` runs more
 # Seeds of what else comes late. A change may move it to another seed: then the search goes on, as far as to MOST.
-RARE, MOST = (67, 211), 500
+RARE, MOST = (270,), 500
 DIGESTS = """
 from lab.simulation import simulate
 print(*(simulate(seed).digest for seed in range(10)))
