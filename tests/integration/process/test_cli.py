@@ -16,7 +16,7 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.process.python_flaws import python_flaw
 from tests.support.assembly import TOKENS, services_over
-from tests.support.http_world import Api, an_api, bearer
+from tests.support.http_world import an_api, bearer
 from tests.support.ports import free_port
 from tests.support.processes import PATIENCE, SECRETS, Command, one_line, payagg, serving, started, wait_until
 
@@ -151,16 +151,15 @@ def test_a_token_is_issued_at_once_where_its_database_does_not_answer(database_u
 
 
 @pytest.mark.rule("access.12")
-async def test_a_revoked_token_is_refused_by_every_server_at_once(run: Command, store: PostgresStore, api: Api) -> None:
-
+async def test_a_revoked_token_is_refused_by_every_server_at_once(run: Command, store: PostgresStore) -> None:
     def issued(subject: str) -> str:
         return payagg("token", "admin", "--sub", subject, "--role", "SUPPORT", **SECRETS).stdout.strip()
 
     lost, other = issued("ada"), issued("ada")
-    async with an_api(services_over(store)) as second:
+    async with an_api(services_over(store)) as first, an_api(services_over(store)) as second:
 
         async def asked(token: str) -> list[int]:
-            answers = [await one.client.get("/admin/gateways", headers=bearer(token)) for one in (api, second)]
+            answers = [await one.client.get("/admin/gateways", headers=bearer(token)) for one in (first, second)]
             return [answer.status_code for answer in answers]
 
         assert await asked(lost) == await asked(other) == [200, 200]
