@@ -100,7 +100,9 @@ async def test_what_the_maps_name_is_served_while_the_home_cell_is_down(
         await world.cells["PAY"].kill()
         for name in NAMES[1:]:
             await assert_served(client, shops[name], await initiated(client, shops[name]))
-        assert (await client.get("/payments/context", headers=shops["PAY"].as_sandbox)).status_code == 503
+        away = await client.get("/payments/context", headers=shops["PAY"].as_sandbox)
+        assert_refused(away, 503, "SERVICE_UNAVAILABLE")
+        assert int(away.headers["Retry-After"]) > 0
         unknown = await client.get("/payments/context", headers=bearer("ssk_sand_" + "0" * 48))
         assert unknown.status_code == 503
         # Its lines stay, so that nothing but the cell itself is to come back.
