@@ -132,3 +132,7 @@ def test_the_simulator_s_outcome_is_told_by_the_next_verify() -> None:
     for status, is_good in (("FAILED", True), ("PENDING", False), ("SUCCESS", False)):
         verified = Operation("verify", 4, 5, told=Told("200", status, "", REFERENCE, 10_001))
         assert (Order("order 3", 10_001, [created, sent, verified]).wrong() == []) is is_good
+    # One that joins another's check, which began before the hand-off, tells what is stored.
+    other = Operation("verify", 2, 5, told=Told("200", "INITIATED", "", REFERENCE, 10_001))
+    joined = Operation("verify", 3, 6, told=Told("200", "PENDING", "", REFERENCE, 10_001))
+    assert Order("order 3", 10_001, [created, sent, other, joined]).wrong() == []
