@@ -244,12 +244,16 @@ class Attempt:
         )
 
     def refuse(self) -> "Attempt":
-        """REFUSED: nobody was sent there, and no check is needed."""
+        """REFUSED: nobody was sent there, and no check is needed. One that was found paid is UNKNOWN and keeps its
+        checks: it may be refunded."""
+        if self.confirmed_at is not None:
+            return with_changes(self, state=AttemptState.UNKNOWN)
         return with_changes(self, state=AttemptState.REFUSED, handed_off_at=None, next_ask_at=None)
 
     def leave_unknown(self, now: datetime, chance: float) -> "Attempt":
-        """UNKNOWN: no answer came; it will be checked."""
-        return with_changes(self, state=AttemptState.UNKNOWN, next_ask_at=next_check(now, now, chance))
+        """UNKNOWN: no answer came; it will be checked. One that was found paid keeps the checks it has."""
+        due = next_check(now, now, chance) if self.confirmed_at is None else self.next_ask_at
+        return with_changes(self, state=AttemptState.UNKNOWN, next_ask_at=due)
 
     def is_held(self, now: datetime) -> bool:
         """Whether a live claimant may still be calling the provider."""

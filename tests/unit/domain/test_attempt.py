@@ -188,3 +188,14 @@ def test_the_schedule_runs_from_the_hand_off_and_without_one_from_the_attempt() 
     assert after_check(payment, handed, later, 0.0).next_ask_at == later + CHECK_AFTER[0]
     lost = an_attempt(payment, state=AttemptState.UNKNOWN)
     assert after_check(payment, lost, NOW, 0.0).next_ask_at == NOW + CHECK_AFTER[0]
+
+
+def test_an_attempt_that_was_found_paid_keeps_its_checks_however_its_claim_ends() -> None:
+    """It may be refunded, and the event of that may be lost."""
+    paid = an_attempt(state=AttemptState.CLAIMED, confirmed_at=NOW, next_ask_at=NOW + timedelta(days=1))
+    for ended in (paid.refuse(), paid.leave_unknown(NOW + TICK, 0.5)):
+        assert (ended.state, ended.confirmed_at, ended.next_ask_at) == (
+            AttemptState.UNKNOWN,
+            NOW,
+            NOW + timedelta(days=1),
+        )

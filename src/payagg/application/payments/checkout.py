@@ -35,7 +35,6 @@ from payagg.domain.attempt import (
     next_step,
 )
 from payagg.domain.business import Business
-from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment, Status
@@ -265,8 +264,8 @@ class Checkout:
 
     @retry_on_conflict
     async def _finish(self, claimed: ClaimedAttempt, state: AttemptState) -> None:
-        """Frees a claim without a hand-off; an UNKNOWN one keeps its status checks, and so does one that an event or a
-        check found paid during the call: it may be refunded."""
+        """Frees a claim without a hand-off, as an event or a check has left it during the call; an UNKNOWN one keeps its
+        status checks."""
         attempt = claimed.attempt
         async with self.store.begin() as tx:
             if await tx.payments.lock(attempt.reference) is None:
@@ -274,12 +273,8 @@ class Checkout:
             stored = (await tx.attempts.of_payment(attempt.reference))[attempt.number - 1]
             if stored.token != attempt.token:
                 return
-            if stored.confirmed_at is not None:
-                ended = with_changes(stored, state=AttemptState.UNKNOWN)
-            elif state is AttemptState.UNKNOWN:
-                ended = stored.leave_unknown(self.clock.now(), self.entropy.chance())
-            else:
-                ended = stored.refuse()
+            is_unknown = state is AttemptState.UNKNOWN
+            ended = stored.leave_unknown(self.clock.now(), self.entropy.chance()) if is_unknown else stored.refuse()
             await tx.attempts.save(ended, attempt.token)
 
     async def _is_paid(self, payment: Payment) -> bool:
