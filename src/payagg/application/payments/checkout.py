@@ -264,7 +264,7 @@ class Checkout:
 
     @retry_on_conflict
     async def _finish(self, claimed: ClaimedAttempt, state: AttemptState) -> None:
-        """Frees a claim without a hand-off, as an event or a check has left it during the call; an UNKNOWN one keeps its
+        """Frees a claim without a hand-off, as an event or a check left it during the call; an UNKNOWN one keeps its
         status checks."""
         attempt = claimed.attempt
         async with self.store.begin() as tx:

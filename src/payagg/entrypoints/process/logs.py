@@ -16,8 +16,7 @@ import structlog
 from payagg.application.counters import count
 from payagg.entrypoints.process.log_writer import LogWriter
 
-REQUEST = "request"  # the event of the line that each request writes
-# What such a line holds of closed sets and of forms of ours, in which nothing needs to be hidden.
+# What the line of a request holds of closed sets and of forms of ours, in which nothing needs to be hidden.
 _PLAIN = frozenset({"method", "route", "reference", "realm", "object"})
 _stamped = structlog.processors.TimeStamper("iso")
 _ID = re.compile(r"(?:key_)?[0-9a-f]{20,64}")  # of ours: too long for a card number
@@ -55,7 +54,7 @@ class RequestLines(LogWriter):
             for name, value in fields.items()
             if type(value) is str and name not in _PLAIN and not _ID.fullmatch(value)
         }
-        self.msg(_json(_stamped(None, "info", {**fields, **hidden, "event": REQUEST, "level": "info"})))
+        self.msg(_json(_stamped(None, "info", {**fields, **hidden, "event": "request", "level": "info"})))
 
 
 def configure_logs(
