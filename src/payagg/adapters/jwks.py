@@ -1,4 +1,6 @@
-"""An issuer's public keys as a JSON Web Key Set (RFC 7517), from a file or a URL, kept fresh."""
+"""An issuer's public keys as a JSON Web Key Set (RFC 7517), from a file or a URL, kept fresh. PyJWT's `PyJWKClient`
+fetches them within the request that names an unknown key, blocks the loop until the issuer answers, reads an answer of
+any length, and accepts weak keys; its parser of one key, `PyJWK`, is used."""
 
 import asyncio
 from collections.abc import Mapping
