@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import structlog
@@ -12,7 +13,6 @@ from payagg.adapters.cells import HttpCells
 from payagg.adapters.images import PillowImages
 from payagg.adapters.jwks import KeySet
 from payagg.adapters.logos import ArchiveObjects, ObjectLogos
-from payagg.adapters.openid import OpenIdIssuer
 from payagg.adapters.parquet import Parquet
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.store import PostgresStore
@@ -26,7 +26,6 @@ from payagg.application.accounts.access import Access
 from payagg.application.accounts.api_keys import ApiKeys
 from payagg.application.accounts.audit import AuditTrail
 from payagg.application.accounts.businesses import Businesses
-from payagg.application.accounts.console_sessions import ConsoleSessions
 from payagg.application.archive.reader import ArchiveReader
 from payagg.application.cells.events import CellEvents
 from payagg.application.cells.gateway_replication import GatewayReplication
@@ -49,7 +48,6 @@ from payagg.application.payments.verification import Verification
 from payagg.application.ports.cells import OtherCells
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
-from payagg.application.ports.sign_in import SignInIssuer
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
 from payagg.application.reports.anomalies import Anomalies
@@ -63,10 +61,12 @@ from payagg.application.webhooks.dispatcher import Dispatcher
 from payagg.application.webhooks.endpoints import Webhooks
 from payagg.application.webhooks.payment_deliveries import PaymentDeliveries
 from payagg.domain.cells import Cells
+from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.settings import Settings, SettingsError, require_secrets
 
 CLOSE_SECONDS = 5
 RELEASE_SCHEMA = HEAD  # the newest schema of this release
+Own = TypeVar("Own")
 _log = structlog.get_logger("payagg.bootstrap")
 
 
@@ -91,8 +91,6 @@ class Services:
     tokens: Tokens
     vault: Vault
     access: Access
-    console_sessions: ConsoleSessions
-    issuer: SignInIssuer | None  # None: the console takes bearer tokens
     logos: LogoStore
     payments: Payments
     anomalies: Anomalies
@@ -121,6 +119,11 @@ class Services:
     catch_up: CatchUp
     future_instants: FutureInstants
     forwarding_records: ForwardingRecords
+    own: tuple[Any, ...] = ()  # of extensions
+
+    def of(self, kind: type[Own]) -> Own:
+        """An extension's services."""
+        return next(one for one in self.own if isinstance(one, kind))
 
     @property
     def cells(self) -> Cells | None:
@@ -147,7 +150,6 @@ def assemble(
     logos: LogoStore,
     crash_point: Callable[[str], None] = no_crash,
     other_cells: OtherCells | None = None,
-    issuer: SignInIssuer | None = None,
 ) -> Services:
     """The use cases over the given ports; tests and internal tools pass their own.
 
@@ -174,7 +176,7 @@ def assemble(
         copies = GatewayReplication(store, clock, entropy, vault, logos, other_cells)
         among_cells = AmongCells(cells, secret, copies, other_cells)
         event_receiver = CellEvents(provider_events, providers, cells, other_cells)
-    return Services(
+    core = Services(
         settings=settings,
         among_cells=among_cells,
         store=store,
@@ -182,8 +184,6 @@ def assemble(
         tokens=tokens,
         vault=vault,
         access=Access(store, clock, tokens),
-        console_sessions=ConsoleSessions(store, clock, settings.console_idle),
-        issuer=issuer,
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
         anomalies=Anomalies(store, clock, entropy),
@@ -225,6 +225,7 @@ def assemble(
         future_instants=FutureInstants(store, clock),
         forwarding_records=forwarding_records,
     )
+    return replace(core, own=tuple(make(core) for make in parts(settings.extensions, "services")))
 
 
 def tokens_of(settings: Settings, keys: KeySet | None = None, clock: Clock | None = None) -> Tokens:
@@ -241,14 +242,6 @@ def tokens_of(settings: Settings, keys: KeySet | None = None, clock: Clock | Non
         )
     except UnfitKey as error:
         raise SettingsError(f"PAYAGG_JWT_KEY {error}.") from None
-
-
-def issuer_of(settings: Settings, clock: Clock) -> OpenIdIssuer | None:
-    """The issuer for the console's sign-in; makes no call."""
-    if settings.oidc_issuer is None or settings.oidc_client_id is None:
-        return None
-    claim = settings.oidc_roles[0] if settings.oidc_roles else None
-    return OpenIdIssuer(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret, claim, clock)
 
 
 def check_for_serving(settings: Settings) -> None:
@@ -368,7 +361,6 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             sender=sender,
             logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),
             other_cells=other_cells,
-            issuer=issuer_of(settings, clock),
         )
         brandings = {spec.slug: spec.branding for spec in settings.providers}
         await services.gateways.seed(settings.builtin_slug, brandings, brandings)

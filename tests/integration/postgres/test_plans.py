@@ -6,7 +6,9 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from importlib import import_module
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -22,7 +24,7 @@ from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
 from payagg.application.ports.webhooks import DeliveryAttemptResult, DeliveryResult
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.archived import ArchivedPayment
-from payagg.domain.audit import ActorRealm, AuditFilter
+from payagg.domain.audit import AuditFilter
 from payagg.domain.payment import Status, Trigger
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.rate_limit import RateLimit
@@ -143,13 +145,6 @@ async def audit(tx: PostgresTransaction) -> None:
     ):
         await tx.audit.list_entries(wanted, None, 101)
         await tx.audit.list_entries(wanted, an_id("aud", 70_000, NOW + MINUTE), 101)
-
-
-async def console_sessions(tx: PostgresTransaction) -> None:
-    [session, *_] = await tx.console_sessions.of(ActorRealm.MERCHANT, "user 7")
-    await tx.console_sessions.save(replace(session, seen_at=NOW + MINUTE))
-    await tx.console_sessions.end(session.realm, session.subject, session.session)
-    await tx.console_sessions.end_others(session.realm, session.subject, session.session)
 
 
 def listed(after: PaymentCursor | None = None, business_id: str | None = BIG, **wanted: Any) -> TX:
@@ -346,11 +341,6 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "inbound event": (receive, {"inbox_pkey"}),
     "inbox due": (lambda tx: tx.inbox.lock_due(NOW, 100), {"inbox_due"}),
     "audit": (audit, {"audit_pkey", "audit_of_business", "audit_of_subject", "audit_of_object", "audit_of_action"}),
-    "console sessions": (console_sessions, {"console_sessions_pkey", "console_sessions_of_subject"}),
-    "console sessions that have ended": (
-        lambda tx: tx.console_sessions.forget(NOW + MINUTE),
-        {"console_sessions_ends_at", "console_sessions_pkey"},
-    ),
     "businesses": (lambda tx: tx.businesses.list_businesses("shop 7", "biz_5", 101), set()),
     **SEARCHES,
     "names of businesses": (lambda tx: tx.businesses.names([BIG, "biz_7"]), set()),
@@ -437,10 +427,6 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "choices of businesses": (lambda on: on.store.find_choices(BIG), set()),
     "ask begun": (lambda on: on.store.begin_check(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
     "whose secrets sign events": (lambda on: on.store.find_retiring_gateways("provider_a"), set()),
-    "console session found": (
-        lambda on: on.store.find_console_session(sha256(b"7").digest()),
-        {"console_sessions_pkey"},
-    ),
     "hit counted, old ones swept": (
         lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, RateLimit(100)),
         set(),
@@ -464,6 +450,8 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
 }
 
 
+for one in sorted(Path(__file__).parent.glob("*/plans.py")):
+    IN_A_TRANSACTION |= import_module(f"tests.integration.postgres.{one.parent.name}.plans").IN_A_TRANSACTION
 BOUNCED = "{} through PgBouncer"
 ALL: dict[str, set[str]] = {name: indexes for name, (_, indexes) in (IN_A_TRANSACTION | SHARED | ALONE).items()}
 ALL |= {BOUNCED.format(name): indexes for name, (_, indexes) in SHARED.items()}
