@@ -17,7 +17,7 @@ _NAMED = {
     "application/payments/provider_events.py": "provider_events conflicts application/cells/moved_meanwhile",
     "application/payments/status_checks.py": "status_checks conflicts application/cells/moved_meanwhile",
     "application/gateways/payment_options.py": (
-        "payment_options application/payments/checkout application/payments/payments application/upkeep/catch_up"
+        "payment_options application/payments/checkout application/payments/payments extensions/catchup/catch_up"
     ),
     "application/webhooks/dispatcher.py": "webhook_deliveries",
     "application/accounts/api_keys.py": "api_keys application/payments/conflicts",
@@ -28,7 +28,7 @@ _NAMED = {
     ),
     "domain/report.py": (
         "attempt next_step report guards application/payments/settlement "
-        "application/webhooks/webhook_deliveries application/upkeep/catch_up"
+        "application/webhooks/webhook_deliveries extensions/catchup/catch_up"
     ),
     "domain/machine.py": "machines",
     "domain/api_key.py": "api_key guards",

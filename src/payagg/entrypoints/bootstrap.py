@@ -53,7 +53,6 @@ from payagg.application.ports.webhooks import Sender
 from payagg.application.reports.anomalies import Anomalies
 from payagg.application.reports.reconciliation import ReconciliationRuns
 from payagg.application.reports.search import PaymentSearch
-from payagg.application.upkeep.catch_up import CatchUp
 from payagg.application.upkeep.future_instants import FutureInstants
 from payagg.application.upkeep.partitions import Partitions
 from payagg.application.upkeep.retention import Retention
@@ -88,6 +87,7 @@ class Services:
     among_cells: "AmongCells | None"  # None: one installation
     store: Store
     clock: Clock
+    entropy: Entropy
     tokens: Tokens
     vault: Vault
     access: Access
@@ -99,6 +99,7 @@ class Services:
     verification: Verification
     settlement: Settlement
     payment_options: PaymentOptions
+    provider_calls: ProviderCalls
     gateways: Gateways
     checkout_settings: CheckoutSettings
     api_keys: ApiKeys
@@ -116,7 +117,6 @@ class Services:
     dispatcher: Dispatcher
     retention: Retention
     partitions: Partitions
-    catch_up: CatchUp
     future_instants: FutureInstants
     forwarding_records: ForwardingRecords
     own: tuple[Any, ...] = ()  # of extensions
@@ -181,6 +181,7 @@ def assemble(
         among_cells=among_cells,
         store=store,
         clock=clock,
+        entropy=entropy,
         tokens=tokens,
         vault=vault,
         access=Access(store, clock, tokens),
@@ -192,6 +193,7 @@ def assemble(
         verification=Verification(store, clock, payment_options, provider_calls, settlement, crash_point),
         settlement=settlement,
         payment_options=payment_options,
+        provider_calls=provider_calls,
         gateways=Gateways(
             store,
             clock,
@@ -221,7 +223,6 @@ def assemble(
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
         retention=Retention(store, clock, entropy, settings.idempotency_retention),
         partitions=Partitions(store, clock, settings.reference_prefix),
-        catch_up=CatchUp(store, clock, entropy, payment_options, provider_calls, settlement),
         future_instants=FutureInstants(store, clock),
         forwarding_records=forwarding_records,
     )

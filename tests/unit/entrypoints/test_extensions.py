@@ -17,6 +17,7 @@ import json, os, sys
 from payagg.adapters.memory import MemoryStore
 from payagg.entrypoints.cli import commands
 from payagg.entrypoints.cli.arguments import parser
+from payagg.entrypoints.extensions import names_in
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.settings import read_settings
 from litestar.testing import TestClient
@@ -28,9 +29,10 @@ app = create_app(services_over(MemoryStore(), settings))
 with TestClient(app) as client:
     answers = {path: (client.get(path).status_code, client.get(path).text) for path in sys.argv[1:]}
 modules = sorted(name for name in sys.modules if name.startswith("payagg.extensions."))
-print(json.dumps({"answers": answers, "modules": modules, "help": parser().format_help()}))
+print(json.dumps({"answers": answers, "modules": modules, "help": parser(names_in(os.environ)).format_help()}))
 """
 SETTINGS = {"console": "PAYAGG_CONSOLE_IDLE"}
+COMMANDS = {"catchup": "catch-up"}
 ROUTES = {"console": ["/console", "/console/sign-in", "/"]}
 
 
@@ -54,6 +56,8 @@ def test_an_installation_without_an_extension_loads_nothing_of_it(left_out: str)
     assert packages == set(others)
     for status, text in found["answers"].values():
         assert (status, json.loads(text)["error"]["code"]) == (404, "NOT_FOUND")
+    assert f"\n  {COMMANDS.get(left_out)} " not in found["help"]
+    assert all(f"\n  {COMMANDS[name]} " in found["help"] for name in others if name in COMMANDS)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

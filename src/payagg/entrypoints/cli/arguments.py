@@ -1,11 +1,13 @@
-"""The arguments of `payagg`: imports only the domain, so `payagg --help` works everywhere."""
+"""The arguments of `payagg`: imports only the domain and the extensions' names, so `payagg --help` works everywhere."""
 
 import argparse
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
 from payagg import __version__
 from payagg.domain.anomaly import AnomalyKind, Severity
+from payagg.entrypoints.extensions import NAMES, Command, commands_of
 
 DAYS_MAX = 36_500
 GROUPS = {
@@ -32,7 +34,6 @@ GROUPS = {
     },
     "Keep money right": {
         "reconcile": "compare a provider's own list or statement with our payments",
-        "catch-up": "after a restore into the past, before servers start: ask providers",
     },
     "Keep data in bounds": {
         "retention": "clear who paid from payments that ended long ago",
@@ -50,12 +51,14 @@ EXAMPLES = """Examples:
 `payagg COMMAND --help` tells a command's options."""
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
+    """Of an installation with these extensions."""
+    brought = commands_of(extensions)
     whole = argparse.ArgumentParser(
         prog="payagg",
         usage="payagg [--version] COMMAND ...",
         description="A payment aggregator service for merchants.",
-        epilog=f"{_groups()}\n\n{EXAMPLES}",
+        epilog=f"{_groups(brought)}\n\n{EXAMPLES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument("--version", action="version", version=f"payagg {__version__}", help="print the version")
@@ -148,8 +151,6 @@ def parser() -> argparse.ArgumentParser:
     for name in ("disclose", "erase"):
         of_payer = _command(commands, name)
         of_payer.add_argument("--email", required=True, help="the payer's address, in any letter case")
-    catch_up = _command(commands, "catch-up")
-    catch_up.add_argument("--since", required=True, metavar="INSTANT", help="what the database was restored to")
     reconcile = _command(commands, "reconcile")
     reconcile.add_argument("--gateway", required=True, metavar="SLUG", help="for example provider_a")
     reconcile.add_argument("--environment", choices=("LIVE", "SANDBOX"), help="default: LIVE")
@@ -184,21 +185,31 @@ def parser() -> argparse.ArgumentParser:
     _command(commands, "config")
     described = _command(commands, "openapi")
     described.add_argument("--audience", choices=("merchant", "admin", "payer", "provider", "client"))
+    for own in brought:
+        own.arguments(commands.add_parser(own.name, description=_sentence(own.meaning)))
     return whole
 
 
-def _groups() -> str:
-    width = max(len(name) for group in GROUPS.values() for name in group) + 2
+def _groups(brought: Sequence[Command]) -> str:
+    groups = {
+        title: group | {one.name: one.meaning for one in brought if one.group == title}
+        for title, group in GROUPS.items()
+    }
+    width = max(len(name) for group in groups.values() for name in group) + 2
     return "\n\n".join(
         f"{title}:\n" + "\n".join(f"  {name:{width}}{text}" for name, text in group.items())
-        for title, group in GROUPS.items()
+        for title, group in groups.items()
     )
 
 
 def _command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str) -> argparse.ArgumentParser:
     """A command, described as in its group."""
     text = next(group[name] for group in GROUPS.values() if name in group)
-    return commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
+    return commands.add_parser(name, description=_sentence(text))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _port(text: str) -> int:

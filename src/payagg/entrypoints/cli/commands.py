@@ -19,6 +19,7 @@ from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
 from payagg.entrypoints.cli import archives, cells, completion, configuration, keys, operators, reconciliations, tokens
+from payagg.entrypoints.extensions import command_named
 from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
@@ -33,7 +34,10 @@ class CommandFailed(Exception):
 def run(options: argparse.Namespace) -> int:
     """The exit status of the command that `options` names; raises CommandFailed."""
     try:
-        return COMMANDS[options.command](options, read_settings(os.environ, dev=options.command == "dev"))
+        settings = read_settings(os.environ, dev=options.command == "dev")
+        command = COMMANDS.get(options.command) or command_named(options.command, settings.extensions)
+        status: int = command(options, settings)
+        return status
     except (SettingsError, EmbeddedPostgresError) as error:
         raise CommandFailed(str(error)) from error
     except Refusal as refusal:
@@ -125,7 +129,6 @@ COMMANDS: dict[str, Command] = {
     "reseal": keys.reseal,
     "disclose": operators.disclose,
     "erase": operators.erase,
-    "catch-up": operators.catch_up,
     "reconcile": reconciliations.reconcile,
     "doctor": operators.doctor,
     "anomalies": operators.anomalies,

@@ -183,30 +183,6 @@ def erase(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def catch_up(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.application.upkeep.catch_up import CaughtUp
-    from payagg.domain.values import parse_instant
-    from payagg.entrypoints.bootstrap import running
-
-    since = parse_instant(options.since, "since")
-
-    async def act(url: str) -> CaughtUp:
-        async with running(settings, url) as services:
-            return await services.catch_up.run(since, by=operator())
-
-    with database(settings) as url:
-        done = asyncio.run(act(url))
-    say(f"{done.hastened} charges that were known are asked about as soon as a worker runs.")
-    say(f"{done.looked_at} payments were open: {len(done.found)} charges of theirs were unknown here, and are no more.")
-    for reference in done.found:
-        say(f"        {reference}")
-    if done.unanswered:
-        say(f"{len(done.unanswered)} of their providers did not answer: run this again before servers start.")
-        for reference in done.unanswered:
-            say(f"        {reference}")
-    return 1 if done.unanswered else 0
-
-
 def doctor(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.postgres.doctor import examine
     from payagg.adapters.providers.registry import lists_of

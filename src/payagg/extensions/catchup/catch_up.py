@@ -33,6 +33,7 @@ from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment, Status
 from payagg.domain.report import ProviderFault, ProviderReport
 from payagg.domain.values import Environment
+from payagg.entrypoints.bootstrap import Services
 
 BATCH = 500
 AT_ONCE = 30  # concurrent calls, enough for RATE at two providers that take half a second
@@ -214,3 +215,7 @@ class _Pace:
         at = max(now, self._next.get(slug, now))
         self._next[slug] = at + 1 / RATE
         await asyncio.sleep(at - now)
+
+
+def catch_up_over(core: Services) -> CatchUp:
+    return CatchUp(core.store, core.clock, core.entropy, core.payment_options, core.provider_calls, core.settlement)

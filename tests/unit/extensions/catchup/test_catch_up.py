@@ -8,14 +8,14 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, HOUR, MINUTE
 from payagg_testing.clocks import START
 
-from payagg.application.upkeep import catch_up
-from payagg.application.upkeep.catch_up import CatchUp, CaughtUp
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ATTEMPTS_MAX, AttemptState, Charge
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderReport
 from payagg.domain.values import Environment
+from payagg.extensions.catchup import catch_up
+from payagg.extensions.catchup.catch_up import CatchUp, CaughtUp, catch_up_over
 from tests.support.memory_shop import MemoryShop, StandIn
 from tests.support.refusals import refused_with
 
@@ -56,7 +56,7 @@ class RestoredShop(MemoryShop):
         provider.paid[reference] = outcome  # type: ignore[attr-defined]
 
     async def catch_up(self) -> CaughtUp:
-        return await self.services.catch_up.run(START, by=AN_ADMIN)
+        return await catch_up_over(self.services).run(START, by=AN_ADMIN)
 
 
 @pytest.fixture
@@ -223,4 +223,4 @@ async def test_each_run_is_recorded_and_one_that_is_killed_too(
 
 
 async def test_an_instant_that_lies_ahead_is_refused(shop: RestoredShop) -> None:
-    assert (await refused_with(shop.services.catch_up.run(START + HOUR, by=AN_ADMIN)))[1] == "since"
+    assert (await refused_with(catch_up_over(shop.services).run(START + HOUR, by=AN_ADMIN)))[1] == "since"
