@@ -10,7 +10,7 @@ _NAMED = {
         "checkout application/gateways/payment_options conflicts application/cells/moved_meanwhile"
     ),
     "application/payments/settlement.py": (
-        "settlement conflicts application/cells/moved_meanwhile application/archive/writer"
+        "settlement conflicts application/cells/moved_meanwhile extensions/archive/writer"
     ),
     "application/payments/verification.py": "verification conflicts application/cells/moved_meanwhile",
     "application/payments/provider_calls.py": "checkout verification conflicts",

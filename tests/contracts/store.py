@@ -7,7 +7,6 @@ Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend
 """
 
 from tests.contracts.anomalies import AnomalyContract
-from tests.contracts.archive import ArchiveContract
 from tests.contracts.audit import AuditContract
 from tests.contracts.businesses import BusinessContract, GatewayContract
 from tests.contracts.cached_keys import RememberedKeyContract
@@ -32,7 +31,6 @@ class StoreContract(
     RememberedKeyContract,
     BusinessContract,
     GatewayContract,
-    ArchiveContract,
     AuditContract,
     RevocationContract,
     SealedContract,

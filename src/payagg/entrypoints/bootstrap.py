@@ -5,15 +5,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import structlog
 
 from payagg.adapters.cells import HttpCells
 from payagg.adapters.images import PillowImages
 from payagg.adapters.jwks import KeySet
-from payagg.adapters.logos import ArchiveObjects, ObjectLogos
-from payagg.adapters.parquet import Parquet
+from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.registry import lists_of, providers_of
@@ -26,7 +25,6 @@ from payagg.application.accounts.access import Access
 from payagg.application.accounts.api_keys import ApiKeys
 from payagg.application.accounts.audit import AuditTrail
 from payagg.application.accounts.businesses import Businesses
-from payagg.application.archive.reader import ArchiveReader
 from payagg.application.cells.events import CellEvents
 from payagg.application.cells.gateway_replication import GatewayReplication
 from payagg.application.counters import flush, keep_flushing
@@ -276,19 +274,6 @@ def gateway_credentials(settings: Settings) -> GatewayCredentials:
     """The vault of stored credentials, for commands without services."""
     providers = providers_of(settings.providers, allow_loopback=settings.dev)
     return GatewayCredentials(AesVault(settings.encryption_keys), providers)
-
-
-def archive_reader(settings: Settings) -> ArchiveReader:
-    """Contacts nothing, and imports pyarrow only when something is read."""
-    return ArchiveReader(ArchiveObjects(archive_place(settings)), Parquet())
-
-
-def archive_place(settings: Settings) -> str:
-    """The archive's folder or URL."""
-    if settings.archive_store is not None or settings.logo_store is None:
-        return settings.archive_store or str(settings.state_dir / "archive")
-    logos = urlsplit(settings.logo_store)
-    return urlunsplit(logos._replace(path=f"{logos.path.rstrip('/')}/archive"))
 
 
 def entropy_of(settings: Settings) -> Entropy:

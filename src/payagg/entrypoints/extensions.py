@@ -13,7 +13,7 @@ from payagg.entrypoints.environment import SettingsError, text_of
 if TYPE_CHECKING:
     from litestar.types import ControllerRouterHandler
 
-NAMES = ("console", "catchup")
+NAMES = ("console", "archive", "catchup")
 VARIABLE = "PAYAGG_EXTENSIONS"
 
 
@@ -38,6 +38,7 @@ class Extension:
     routes: str | None = None  # handlers of Litestar
     exception_handlers: str | None = None  # by the exception, in place of the core's
     dev_pages: str | None = None  # DevPages: a function of the core's Services and the demo's tokens by realm
+    archived_histories: str | None = None  # ArchivedHistories, for `payagg explain`: a function of the settings
     commands: tuple[Command, ...] = ()
 
 

@@ -103,12 +103,6 @@ class Settings:
     logo_store: str | None = setting(
         None, kinds.TEXT, "object store URL (`file://` or `s3://`)", unset="none: a folder under the state"
     )
-    archive_store: str | None = setting(
-        None,
-        kinds.TEXT,
-        "object store URL of the archive",
-        unset="none: `archive` under the logos' URL, or a folder under the state",
-    )
     # `process` of 64 payers at once took a median of 106 ms with ten connections, 76 with twenty and 64 with 32, of
     # which four processes would take more than the 100 that Postgres has by default.
     pool_size: int = setting("20", kinds.whole(1, 1_000), "most database connections of one process")
@@ -174,7 +168,7 @@ class Settings:
     )
     otel: bool = setting("false", kinds.YES_OR_NO, "`true` traces through OpenTelemetry (`pip install payagg[otel]`)")
     extensions: tuple[str, ...] = setting(
-        ",".join(NAMES),
+        ",".join(NAMES) or "none",
         SettingKind(f"`none`, or a comma list of {', '.join(NAMES)}", parse_names),
         "the capabilities beside payments that this installation has",
     )

@@ -23,7 +23,6 @@ from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
 from payagg.application.ports.webhooks import DeliveryAttemptResult, DeliveryResult
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
-from payagg.domain.archived import ArchivedPayment
 from payagg.domain.audit import AuditFilter
 from payagg.domain.payment import Status, Trigger
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
@@ -106,17 +105,6 @@ async def clear_payers(tx: PostgresTransaction) -> None:
     await tx.webhook_events.save_bodies(found[:3])
 
 
-async def archive(tx: PostgresTransaction) -> None:
-    references = [nth(4 * n + 2) for n in range(100)]
-    await tx.archive.lock_ready(references)
-    own = await tx.archive.histories(references)
-    await tx.archive.find_archived(references)
-    calls = [(row[0], row[1]) for row in own["provider_calls"]]
-    await tx.archive.move([ArchivedPayment(one, 1, (), None) for one in references], calls)
-    await tx.archive.find(references[0])
-    assert len(calls) == 100
-
-
 async def endpoints(tx: PostgresTransaction) -> None:
     await tx.endpoints.of_business(BIG)
     await tx.endpoints.subscribers(BIG, SANDBOX)
@@ -171,14 +159,6 @@ OF_BUSINESS = {"payments_of_business", "payments_pkey"}
 OF_ALL = {"payments_by_time", "payments_pkey"}
 OF_EMAIL = {"payments_of_payer", "payments_pkey"}
 MIDDLE = PaymentCursor(NOW - 12 * HOUR, nth(0))
-HISTORY = {
-    "transitions_pkey",
-    "payments_pkey",
-    "events_pkey",
-    "deliveries_pkey",
-    "anomalies_of_payment",
-    "attempts_pkey",
-}
 BEFORE_ALL = NOW - 100 * HOUR
 # Lists and summaries by what they are filtered by: none of them reads what it does not show.
 SEARCHES: dict[str, tuple[TX, set[str]]] = {
@@ -322,12 +302,6 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         {"payments_pkey"},
     ),
     "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey", "event_metadata_pkey"}),
-    "next history": (lambda tx: tx.archive.next_with_history(nth(5)), {"transitions_pkey"}),
-    "histories that may be archived": (
-        lambda tx: tx.archive.ready(nth(0), nth(90_000), NOW + MINUTE, 100),
-        HISTORY,
-    ),
-    "histories archived": (archive, HISTORY | {"provider_calls_pkey", "archived_payments_pkey"}),
     "old idempotency keys": (
         lambda tx: tx.payment_upkeep.forget_keys(NOW + MINUTE, 100),
         {"idempotency_keys_by_day", "idempotency_keys_pkey", "payments_pkey"},

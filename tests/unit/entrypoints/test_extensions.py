@@ -31,8 +31,8 @@ with TestClient(app) as client:
 modules = sorted(name for name in sys.modules if name.startswith("payagg.extensions."))
 print(json.dumps({"answers": answers, "modules": modules, "help": parser(names_in(os.environ)).format_help()}))
 """
-SETTINGS = {"console": "PAYAGG_CONSOLE_IDLE"}
-COMMANDS = {"catchup": "catch-up"}
+SETTINGS = {"console": "PAYAGG_CONSOLE_IDLE", "archive": "PAYAGG_ARCHIVE_STORE"}
+COMMANDS = {"archive": "archive", "catchup": "catch-up"}
 ROUTES = {"console": ["/console", "/console/sign-in", "/"]}
 
 

@@ -10,8 +10,7 @@ from typing import cast
 
 from payagg.adapters.memory.adjustments import MemoryAdjustments
 from payagg.adapters.memory.anomalies import MemoryAnomalies
-from payagg.adapters.memory.archive import MemoryArchive
-from payagg.adapters.memory.archive_parts import MemoryArchiveParts
+from payagg.adapters.memory.archived import MemoryArchivedPayments
 from payagg.adapters.memory.attempts import MemoryAttempts
 from payagg.adapters.memory.audit import MemoryAudit
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
@@ -66,8 +65,7 @@ class MemoryTransaction:
     inbox: MemoryProviderEvents
     health: MemoryHealth
     future_instants: MemoryFutureInstants
-    archive: MemoryArchive
-    archive_parts: MemoryArchiveParts
+    archived: MemoryArchivedPayments
     audit: MemoryAudit
     revocations: MemoryRevocations
     sealed: MemorySealed
@@ -106,8 +104,7 @@ class MemoryStore:
             inbox=MemoryProviderEvents(self.state),
             health=MemoryHealth(self.state),
             future_instants=MemoryFutureInstants(self.state),
-            archive=MemoryArchive(self.state),
-            archive_parts=MemoryArchiveParts(self.state),
+            archived=MemoryArchivedPayments(self.state),
             audit=MemoryAudit(self.state),
             revocations=MemoryRevocations(self.state),
             sealed=MemorySealed(self.state),

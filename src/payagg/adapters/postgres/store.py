@@ -18,8 +18,7 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.adjustments import PostgresAdjustments
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
-from payagg.adapters.postgres.repositories.archive import PostgresArchive
-from payagg.adapters.postgres.repositories.archive_parts import PostgresArchiveParts
+from payagg.adapters.postgres.repositories.archived import PostgresArchivedPayments
 from payagg.adapters.postgres.repositories.attempts import BEGIN_CHECK, PostgresAttempts
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
@@ -135,12 +134,8 @@ class PostgresTransaction:
         return PostgresFutureInstants(self._connection)
 
     @cached_property
-    def archive(self) -> PostgresArchive:
-        return PostgresArchive(self._connection)
-
-    @cached_property
-    def archive_parts(self) -> PostgresArchiveParts:
-        return PostgresArchiveParts(self._connection)
+    def archived(self) -> PostgresArchivedPayments:
+        return PostgresArchivedPayments(self._connection)
 
     @cached_property
     def audit(self) -> PostgresAudit:

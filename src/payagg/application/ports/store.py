@@ -14,7 +14,7 @@ from payagg.application.ports.accounts import (
     MemberRepository,
     RevocationRepository,
 )
-from payagg.application.ports.archive import ArchivePartRepository, ArchiveRepository
+from payagg.application.ports.archived import ArchivedPaymentRepository
 from payagg.application.ports.cells import CellMoveRepository
 from payagg.application.ports.gateways import (
     GatewayChoiceRepository,
@@ -121,10 +121,7 @@ class Transaction(Protocol):
     def future_instants(self) -> FutureInstantRepository: ...
 
     @property
-    def archive(self) -> ArchiveRepository: ...
-
-    @property
-    def archive_parts(self) -> ArchivePartRepository: ...
+    def archived(self) -> ArchivedPaymentRepository: ...
 
     @property
     def audit(self) -> AuditRepository: ...

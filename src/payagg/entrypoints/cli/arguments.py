@@ -39,7 +39,6 @@ GROUPS = {
         "retention": "clear who paid from payments that ended long ago",
         "disclose": "print all that is kept about one payer, as JSON",
         "erase": "clear one payer from every payment that can no longer be paid",
-        "archive": "write the history of payments that ended as Parquet files",
         "reseal": "seal every stored secret under the first encryption key",
     },
 }
@@ -143,9 +142,6 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     explain.add_argument("reference")
     retention = _command(commands, "retention")
     retention.add_argument("--older-than", type=_days, metavar="DAYS", help="default: PAYAGG_PAYER_RETENTION_DAYS")
-    archive = _command(commands, "archive")
-    archive.add_argument("--before", type=_date, required=True, metavar="DATE", help="the first day that is not; UTC")
-    archive.add_argument("--remove", action="store_true", help="and remove what was written and read back from here")
     reseal = _command(commands, "reseal")
     reseal.add_argument("--dry-run", action="store_true", help="list which keys seal how many things, change nothing")
     for name in ("disclose", "erase"):
@@ -154,8 +150,10 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     reconcile = _command(commands, "reconcile")
     reconcile.add_argument("--gateway", required=True, metavar="SLUG", help="for example provider_a")
     reconcile.add_argument("--environment", choices=("LIVE", "SANDBOX"), help="default: LIVE")
-    reconcile.add_argument("--from", dest="first", type=_date, required=True, metavar="DATE", help="the first day; UTC")
-    reconcile.add_argument("--to", dest="last", type=_date, metavar="DATE", help="the last day; default: the first")
+    reconcile.add_argument(
+        "--from", dest="first", type=a_date, required=True, metavar="DATE", help="the first day; UTC"
+    )
+    reconcile.add_argument("--to", dest="last", type=a_date, metavar="DATE", help="the last day; default: the first")
     reconcile.add_argument("--file", type=Path, metavar="CSV", help="the provider's exported statement, and no list")
     _command(commands, "doctor")
     anomalies = _command(commands, "anomalies")
@@ -218,7 +216,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _date(text: str) -> date:
+def a_date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:

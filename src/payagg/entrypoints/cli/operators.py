@@ -13,6 +13,7 @@ from payagg.domain.audit import Actor, ActorRealm
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import invalid
 from payagg.entrypoints.cli.database import database, database_as_it_is
+from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.settings import Settings
 
 T = TypeVar("T")
@@ -115,10 +116,10 @@ def audit(options: argparse.Namespace, settings: Settings) -> int:
 def explain(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.reports.explain import timeline
     from payagg.domain.values import parse_reference
-    from payagg.entrypoints.bootstrap import archive_reader, gateway_credentials
+    from payagg.entrypoints.bootstrap import gateway_credentials
 
     reference = parse_reference(options.reference)
-    archive = archive_reader(settings)
+    archive = next((made(settings) for made in parts(settings.extensions, "archived_histories")), None)
     sealed = gateway_credentials(settings) if settings.encryption_keys else None
     for line in with_store(settings, lambda store: timeline(store, reference, archive, sealed)):
         say(line)

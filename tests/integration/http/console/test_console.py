@@ -17,6 +17,7 @@ from payagg.domain.archived import ArchivedPayment
 from payagg.domain.business import BusinessStatus, Role
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
+from payagg.extensions.archive.ports import ARCHIVE, PARTS
 from payagg.extensions.console.cookies import COOKIE_MAX
 from payagg.extensions.console.dev_links import dev_pages
 from payagg.extensions.console.payment_list import SCAN
@@ -437,9 +438,9 @@ async def test_the_page_of_an_archived_payment_says_where_its_history_is(api: Ap
     await api.client.post(f"/payments/{reference}/simulate", headers=shop.as_sandbox, json={"outcome": "SUCCESS"})
     now = api.services.clock.now()
     async with api.services.store.begin() as tx:
-        part = await tx.archive_parts.begin(reference[:12], "folder", now)
-        await tx.archive_parts.finish(replace(part, payments=1, last_reference=reference, manifest=b"m" * 32))
-        await tx.archive.move([ArchivedPayment(reference, part.number, (), "SIMULATED")], [])
+        part = await tx.of(PARTS).begin(reference[:12], "folder", now)
+        await tx.of(PARTS).finish(replace(part, payments=1, last_reference=reference, manifest=b"m" * 32))
+        await tx.of(ARCHIVE).move([ArchivedPayment(reference, part.number, (), "SIMULATED")], [])
     page = (await browser.open(path)).text
     assert "In the archive since" in page
     assert "the payer has not chosen" not in page

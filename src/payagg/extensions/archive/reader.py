@@ -5,20 +5,26 @@ from dataclasses import dataclass
 
 import msgspec
 
-from payagg.application.archive.tables import MANIFEST, TABLES, History, Manifest
-from payagg.application.ports.archive import ArchiveFormat
+from payagg.application.ports.archived import ArchiveDamaged
 from payagg.application.ports.outside import ObjectStore
+from payagg.application.ports.payments import ProviderCall
 from payagg.domain.archived import ArchivePart
-
-
-class ArchiveDamaged(Exception):
-    """A file of the archive is missing, or is not what its manifest says."""
+from payagg.domain.attempt import Attempt
+from payagg.domain.payment import Transition
+from payagg.extensions.archive.ports import ArchiveFormat
+from payagg.extensions.archive.tables import MANIFEST, TABLES, History, Manifest, attempts_of, calls_of, transitions_of
 
 
 @dataclass(frozen=True)
 class ArchiveReader:
     objects: ObjectStore
     format: ArchiveFormat
+
+    async def read(
+        self, part: ArchivePart, reference: str
+    ) -> tuple[list[Transition], list[Attempt], list[ProviderCall]]:
+        own = await self.history(part, reference)
+        return transitions_of(own["transitions"]), attempts_of(own["attempts"]), calls_of(own["provider_calls"])
 
     async def history(self, part: ArchivePart, reference: str) -> History:
         """The rows of one payment, by table. Raises ArchiveDamaged, Unavailable."""

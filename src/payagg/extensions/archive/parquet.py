@@ -9,7 +9,7 @@ from functools import cache
 from io import BytesIO
 from typing import Any
 
-from payagg.application.archive.tables import Row
+from payagg.extensions.archive.tables import Row
 from payagg.extras import needing
 
 GROUP = 10_000  # rows

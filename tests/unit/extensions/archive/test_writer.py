@@ -13,20 +13,22 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
-from payagg.application.archive.reader import ArchiveDamaged, ArchiveReader
-from payagg.application.archive.tables import MANIFEST, TABLES, Manifest
-from payagg.application.archive.writer import Archive, ArchivedDay, ArchiveTaken
 from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.archived import ArchiveDamaged
 from payagg.application.reports.explain import timeline
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import Payment, Trigger
 from payagg.domain.report import Outcome, ReportEffect
-from payagg.entrypoints.bootstrap import archive_place
 from payagg.entrypoints.settings import read_settings
-from tests.contracts.archive import ENDED, named, with_history
+from payagg.extensions.archive.files import archive_place
+from payagg.extensions.archive.ports import ARCHIVE
+from payagg.extensions.archive.reader import ArchiveReader
+from payagg.extensions.archive.tables import MANIFEST, TABLES, Manifest
+from payagg.extensions.archive.writer import Archive, ArchivedDay, ArchiveTaken
+from tests.contracts.archive import ENDED, ArchiveContract, named, with_history
 from tests.support.refusals import refused_with
 
-parquet = pytest.importorskip("payagg.adapters.parquet")
+parquet = pytest.importorskip("payagg.extensions.archive.parquet")
 pytest.importorskip("pyarrow")
 TODAY = date(2025, 2, 3)
 FIRST = "PAY-20250131"
@@ -308,7 +310,7 @@ async def _told(world: ArchiveWorld, payment: Payment, outcome: Outcome, behind:
 
 
 async def _histories(world: ArchiveWorld) -> dict[str, Any]:
-    return await world.store.transaction.archive.histories(sorted(world.store.state.payments))
+    return await world.store.transaction.of(ARCHIVE).histories(sorted(world.store.state.payments))
 
 
 async def _folders(world: ArchiveWorld) -> set[str]:
@@ -326,3 +328,9 @@ async def _rewritten(world: ArchiveWorld, folder: str, manifest: Manifest) -> An
     await world.objects.put(f"{folder}/{MANIFEST}", encoded)
     [part] = world.store.state.archive_parts.values()
     return replace(part, manifest=hashlib.sha256(encoded).digest())
+
+
+class TestArchiveInMemory(ArchiveContract):
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        return MemoryStore()

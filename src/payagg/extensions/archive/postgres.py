@@ -10,14 +10,11 @@ import msgspec
 from sqlalchemy import ARRAY, Text, any_, bindparam, delete, select
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap
-from payagg.adapters.postgres.schema.tables import archive_parts, archived_payments, metadata
+from payagg.adapters.postgres.schema.tables import archived_payments, metadata
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.archive.tables import TABLES, History
-from payagg.domain.archived import ArchivedPayment, ArchivePart
-from payagg.domain.attempt import AttemptState
+from payagg.domain.archived import ArchivedPayment
+from payagg.extensions.archive.tables import TABLES, History
 
-PART = RowMap(ArchivePart, archive_parts)
 _REFERENCES = bindparam("references", type_=ARRAY(Text))
 # The one for each payment that has any.
 NEXT = Statement("SELECT reference FROM transitions WHERE reference > :after ORDER BY reference LIMIT 1", reads=True)
@@ -79,11 +76,6 @@ DELETE FROM provider_calls c USING unnest(CAST(:references AS text[]), CAST(:ids
 WHERE c.reference = own.reference AND c.id = own.id
 """)
 ARCHIVED = Statement(select(archived_payments.c.reference).where(archived_payments.c.reference == any_(_REFERENCES)))
-FIND = Statement(
-    select(archived_payments.c.attempts, archived_payments.c.paid, *PART.columns)
-    .join(archive_parts, archive_parts.c.number == archived_payments.c.part)
-    .where(archived_payments.c.reference == bindparam("reference"))
-)
 
 
 class PostgresArchive:
@@ -128,13 +120,3 @@ class PostgresArchive:
 
     async def find_archived(self, references: Sequence[str]) -> set[str]:
         return {reference for (reference,) in await self._connection.rows(ARCHIVED, references=list(references))}
-
-    async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
-        row = await self._connection.row(FIND, reference=reference)
-        if row is None:
-            return None
-        attempts, paid, *own = row
-        words = (one.split(" ") for one in attempts.split(",") if one)
-        part = PART.load(own)
-        tried = tuple((gateway, AttemptState(state)) for gateway, state in words)
-        return ArchivedPayment(reference, part.number, tried, paid), part

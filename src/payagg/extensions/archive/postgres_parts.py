@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.archive import PART
+from payagg.adapters.postgres.repositories.archived import PART
 from payagg.adapters.postgres.repositories.rows import in_text, parameters
 from payagg.adapters.postgres.schema.tables import archive_parts
 from payagg.adapters.postgres.statement import Statement, must_find

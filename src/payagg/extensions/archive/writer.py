@@ -15,8 +15,18 @@ from datetime import UTC, date, datetime, time
 import msgspec
 
 from payagg.application.accounts.audit import record
-from payagg.application.archive.reader import ArchiveDamaged, ArchiveReader
-from payagg.application.archive.tables import (
+from payagg.application.counters import count
+from payagg.application.payments.provider_calls import no_crash
+from payagg.application.ports.archived import ArchiveDamaged
+from payagg.application.ports.outside import Clock, Conflict, Entropy
+from payagg.application.ports.store import Store
+from payagg.application.retry import retry_on_conflict
+from payagg.domain.archived import ArchivePart
+from payagg.domain.audit import Action, Actor
+from payagg.domain.errors import invalid
+from payagg.extensions.archive.ports import ARCHIVE, PARTS
+from payagg.extensions.archive.reader import ArchiveReader
+from payagg.extensions.archive.tables import (
     MANIFEST,
     TABLES,
     VERSION,
@@ -28,14 +38,6 @@ from payagg.application.archive.tables import (
     named_columns,
     remaining,
 )
-from payagg.application.counters import count
-from payagg.application.payments.provider_calls import no_crash
-from payagg.application.ports.outside import Clock, Conflict, Entropy
-from payagg.application.ports.store import Store
-from payagg.application.retry import retry_on_conflict
-from payagg.domain.archived import ArchivePart
-from payagg.domain.audit import Action, Actor
-from payagg.domain.errors import invalid
 
 STEP = 1_000  # payments looked at in one transaction
 BATCH = 500  # payments removed in one
@@ -166,34 +168,34 @@ class Archive:
     @retry_on_conflict
     async def _next(self, after: str) -> str | None:
         async with self.store.begin() as tx:
-            return await tx.archive.next_with_history(after)
+            return await tx.of(ARCHIVE).next_with_history(after)
 
     @retry_on_conflict
     async def _unfinished_days(self) -> list[str]:
         async with self.store.begin() as tx:
-            return await tx.archive_parts.unfinished_days()
+            return await tx.of(PARTS).unfinished_days()
 
     @retry_on_conflict
     async def _parts(self, day: str) -> list[ArchivePart]:
         async with self.store.begin() as tx:
-            return await tx.archive_parts.of_day(day)
+            return await tx.of(PARTS).of_day(day)
 
     @retry_on_conflict
     async def _read(self, day: str, after: str, limit: int, before: datetime) -> tuple[list[str], str | None, History]:
         async with self.store.begin() as tx:
-            ready, last = await tx.archive.ready(after, f"{day}-{_LAST}", before, limit)
-            return ready, last, await tx.archive.histories(ready) if ready else {}
+            ready, last = await tx.of(ARCHIVE).ready(after, f"{day}-{_LAST}", before, limit)
+            return ready, last, await tx.of(ARCHIVE).histories(ready) if ready else {}
 
     @retry_on_conflict
     async def _begin(self, day: str) -> ArchivePart:
         now = self.clock.now()
         async with self.store.begin() as tx:
-            return await tx.archive_parts.begin(day, f"{day}/{self.entropy.id('arc', now)}", now)
+            return await tx.of(PARTS).begin(day, f"{day}/{self.entropy.id('arc', now)}", now)
 
     async def _finish(self, part: ArchivePart) -> None:
         try:
             async with self.store.begin() as tx:
-                await tx.archive_parts.finish(part)
+                await tx.of(PARTS).finish(part)
         except Conflict:
             await self._delete_files(part)
             raise ArchiveTaken("another `payagg archive` is at work, and does the same") from None
@@ -202,7 +204,7 @@ class Archive:
         """Removes all that a command wrote for an unfinished part."""
         await self._delete_files(part)
         async with self.store.begin() as tx:
-            await tx.archive_parts.give_up(part.number)
+            await tx.of(PARTS).give_up(part.number)
 
     async def _delete_files(self, part: ArchivePart) -> None:
         for name in (MANIFEST, *(f"{table}{self.reader.format.suffix}" for table in TABLES)):
@@ -214,16 +216,16 @@ class Archive:
     ) -> tuple[int, int]:
         """The numbers of payments whose rows were removed, in this run or before, and left."""
         async with self.store.begin() as tx:
-            gone = await tx.archive.find_archived(references)
-            ready = await tx.archive.lock_ready([own for own in references if own not in gone])
-            stored = by_payment(await tx.archive.histories(ready), ready) if ready else {}
+            gone = await tx.of(ARCHIVE).find_archived(references)
+            ready = await tx.of(ARCHIVE).lock_ready([own for own in references if own not in gone])
+            stored = by_payment(await tx.of(ARCHIVE).histories(ready), ready) if ready else {}
             same = [own for own in ready if stored[own] == archived[own]]
             calls = [
                 (own, named_columns("provider_calls", row)["id"])
                 for own in same
                 for row in stored[own]["provider_calls"]
             ]
-            await tx.archive.move([remaining(own, part.number, stored[own]) for own in same], calls)
+            await tx.of(ARCHIVE).move([remaining(own, part.number, stored[own]) for own in same], calls)
             self.crash_point("A4")
         for table in ("transitions", "attempts", "provider_calls"):
             count("rows_ended", table, by=sum(len(stored[own][table]) for own in same))
@@ -241,5 +243,5 @@ class Archive:
         now = self.clock.now()
         changes = {"payments": {"before": removed + left, "after": left}}
         async with self.store.begin() as tx:
-            await tx.archive_parts.close(part.number, now)
+            await tx.of(PARTS).close(part.number, now)
             await record(tx, self.entropy, now, by, Action.ARCHIVE_REMOVE, part.folder, changes)

@@ -1,10 +1,11 @@
-"""Ports of the archive: its rows, an object store and a file format."""
+"""Ports of the archive: its rows and a file format."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
 from payagg.application.ports.outside import Unavailable
+from payagg.application.ports.store import Repository
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 
 
@@ -60,8 +61,6 @@ class ArchiveRepository(Protocol):
     async def find_archived(self, references: Sequence[str]) -> set[str]:
         """Those of them that are archived and removed."""
 
-    async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None: ...
-
 
 class ArchivePartRepository(Protocol):
     """Parts of the archive, each a folder of files."""
@@ -82,3 +81,13 @@ class ArchivePartRepository(Protocol):
 
     async def close(self, number: int, now: datetime) -> None:
         """Marks the part as removed as far as it may be."""
+
+
+ARCHIVE: Repository[ArchiveRepository] = Repository(
+    postgres="payagg.extensions.archive.postgres:PostgresArchive",
+    memory="payagg.extensions.archive.memory:MemoryArchive",
+)
+PARTS: Repository[ArchivePartRepository] = Repository(
+    postgres="payagg.extensions.archive.postgres_parts:PostgresArchiveParts",
+    memory="payagg.extensions.archive.memory_parts:MemoryArchiveParts",
+)

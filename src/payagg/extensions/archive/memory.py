@@ -7,9 +7,9 @@ from enum import Enum
 from typing import Any
 
 from payagg.adapters.memory.state import State
-from payagg.application.archive.tables import TABLES, History, Row
 from payagg.domain.anomaly import AnomalyStatus
-from payagg.domain.archived import ArchivedPayment, ArchivePart
+from payagg.domain.archived import ArchivedPayment
+from payagg.extensions.archive.tables import TABLES, History, Row
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,6 @@ class MemoryArchive:
 
     async def find_archived(self, references: Sequence[str]) -> set[str]:
         return self.state.archived.keys() & set(references)
-
-    async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
-        found = self.state.archived.get(reference)
-        return (found, self.state.archive_parts[found.part]) if found is not None else None
 
 
 def _row(table: str, item: Any) -> Row:

@@ -4,25 +4,33 @@ import argparse
 import asyncio
 from datetime import date
 
-from payagg.application.archive.writer import ArchivedDay
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.system import DatabaseClock, SystemEntropy
+from payagg.application.counters import flush
+from payagg.application.ports.archived import ArchiveDamaged
+from payagg.entrypoints.cli.commands import CommandFailed
 from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.cli.operators import operator, say
 from payagg.entrypoints.settings import Settings
+from payagg.extensions.archive.files import archive_reader
+from payagg.extensions.archive.ports import ArchiveUnavailable
+from payagg.extensions.archive.writer import Archive, ArchivedDay, ArchiveTaken
 
 
 def archive(options: argparse.Namespace, settings: Settings) -> int:
-    with database(settings) as url:
-        asyncio.run(_archive(settings, url, options.before, remove=options.remove))
+    try:
+        with database(settings) as url:
+            asyncio.run(_archive(settings, url, options.before, remove=options.remove))
+    except ArchiveDamaged as error:
+        raise CommandFailed(f"The archive is damaged: {error}. Nothing was removed for it.") from error
+    except ArchiveTaken as error:
+        raise CommandFailed(f"Stopped: {error}.") from error
+    except ArchiveUnavailable as error:
+        raise CommandFailed(f"The archive cannot be used: {error}.") from error
     return 0
 
 
 async def _archive(settings: Settings, url: str, before: date, *, remove: bool) -> None:
-    from payagg.adapters.postgres.store import PostgresStore
-    from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.archive.writer import Archive
-    from payagg.application.counters import flush
-    from payagg.entrypoints.bootstrap import archive_reader
-
     store = PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer)
     days = 0
     try:

@@ -12,12 +12,12 @@ import psycopg
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.archive.tables import TABLES
 from payagg.application.reports.timeline import payment_timeline
 from payagg.domain.attempt import CHECK_PAID_AFTER
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentFilter
+from payagg.extensions.archive.tables import TABLES
 from tests.contracts.archive import ENDED, named, with_history
 from tests.integration.http.providers.test_inbound import InboundWorld, charge_event
 from tests.integration.postgres.test_backup import shell
