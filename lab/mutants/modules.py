@@ -67,10 +67,6 @@ EXPLAINED: dict[tuple[str, str], str] = {
     ("application/payments/status_checks.py", "raise failures[0]"): "any of them tells that the database went away",
     ("application/payments/provider_calls.py", "*,"): "arguments that may be given by place as well; nobody does",
     (
-        "application/payments/settlement.py",
-        "has_cells: bool = False",
-    ): "the service says which; with True an unknown reference costs a statement more",
-    (
         "application/webhooks/dispatcher.py",
         "if len(claimed) < room or not room:",
     ): "after a claim that took all the room there is none to look for, until a try that ends says so",

@@ -26,6 +26,7 @@ from payagg.application.accounts.api_keys import ApiKeys
 from payagg.application.accounts.audit import AuditTrail
 from payagg.application.accounts.businesses import Businesses
 from payagg.application.cells.events import CellEvents
+from payagg.application.cells.forwarding_records import ForwardingRecords
 from payagg.application.cells.gateway_replication import GatewayReplication
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.gateways.checkout_settings import CheckoutSettings
@@ -34,7 +35,6 @@ from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.gateways import Gateways
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.payments.checkout import Checkout
-from payagg.application.payments.forwarding_records import ForwardingRecords
 from payagg.application.payments.payments import Payments
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.provider_events import ProviderEvents
@@ -44,6 +44,7 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.status_checks import Reconciler
 from payagg.application.payments.verification import Verification
 from payagg.application.ports.cells import OtherCells
+from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
 from payagg.application.ports.store import Store
@@ -116,7 +117,7 @@ class Services:
     retention: Retention
     partitions: Partitions
     future_instants: FutureInstants
-    forwarding_records: ForwardingRecords
+    elsewhere: Elsewhere
     own: tuple[Any, ...] = ()  # of extensions
 
     def of(self, kind: type[Own]) -> Own:
@@ -153,12 +154,11 @@ def assemble(
 
     `crash_point` is called with the name of each step at which tests kill a process; `running` passes none.
     """
-    has_cells = bool(settings.cells)
-    settlement = Settlement(store, clock, entropy, has_cells)
+    elsewhere = elsewhere_of(settings, store)
+    settlement = Settlement(store, clock, entropy, elsewhere)
     payment_options = PaymentOptions(store, clock, vault, providers)
     provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
     refused_events = RefusedEvents(store, clock)
-    forwarding_records = ForwardingRecords(store, has_cells)
     provider_events = ProviderEvents(
         store,
         clock,
@@ -167,7 +167,7 @@ def assemble(
         settlement,
         refused_events,
         crash_point,
-        forwarding_records if has_cells else None,
+        elsewhere,
     )
     cells, secret, among_cells, event_receiver = settings.known_cells, settings.cell_secret, None, None
     if cells is not None and secret is not None and other_cells is not None:
@@ -215,14 +215,12 @@ def assemble(
         event_receiver=event_receiver or provider_events,
         refused_events=refused_events,
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
-        reconciliation_runs=ReconciliationRuns(
-            store, clock, entropy, payment_options, settlement, lists, tuple(cells.others) if cells is not None else ()
-        ),
+        reconciliation_runs=ReconciliationRuns(store, clock, entropy, payment_options, settlement, lists, elsewhere),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
         retention=Retention(store, clock, entropy, settings.idempotency_retention),
         partitions=Partitions(store, clock, settings.reference_prefix),
         future_instants=FutureInstants(store, clock),
-        forwarding_records=forwarding_records,
+        elsewhere=elsewhere,
     )
     return replace(core, own=tuple(make(core) for make in parts(settings.extensions, "services")))
 
@@ -261,6 +259,12 @@ async def schema_fits(settings: Settings, database_url: str) -> bool:
         return await store.is_current()
     finally:
         await store.close()
+
+
+def elsewhere_of(settings: Settings, store: Store) -> Elsewhere:
+    """Raises SettingsError when this cell is not in the list."""
+    cells = settings.known_cells
+    return NOWHERE if cells is None else ForwardingRecords(store, cells)
 
 
 def other_cells_of(settings: Settings) -> HttpCells | None:
