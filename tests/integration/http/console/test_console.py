@@ -16,8 +16,8 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.archived import ArchivedPayment
 from payagg.domain.business import BusinessStatus, Role
 from payagg.domain.values import Environment
+from payagg.entrypoints.extensions import NAMES
 from payagg.entrypoints.http.app import create_app
-from payagg.extensions.archive.ports import ARCHIVE, PARTS
 from payagg.extensions.console.cookies import COOKIE_MAX
 from payagg.extensions.console.dev_links import dev_pages
 from payagg.extensions.console.payment_list import SCAN
@@ -430,7 +430,10 @@ async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> Non
     assert answer.headers["location"] == "/console/admin/sign-in?ended=1"
 
 
+@pytest.mark.skipif("archive" not in NAMES, reason="nothing writes an archive")
 async def test_the_page_of_an_archived_payment_says_where_its_history_is(api: Api, shop: Shop) -> None:
+    from payagg.extensions.archive.ports import ARCHIVE, PARTS
+
     reference = (await api.initiate(shop))["reference"]
     path = f"{base_of(shop)}/payments/{reference}"
     browser = await Browser(api).sign_in(shop)
