@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.extensions import NAMES
 from payagg.entrypoints.settings import SettingsError, read_settings
 from tests.support.machine import ROOT
@@ -56,8 +57,16 @@ def test_an_installation_without_an_extension_loads_nothing_of_it(left_out: str)
     assert packages == set(others)
     for status, text in found["answers"].values():
         assert (status, json.loads(text)["error"]["code"]) == (404, "NOT_FOUND")
-    assert f"\n  {COMMANDS.get(left_out)} " not in found["help"]
-    assert all(f"\n  {COMMANDS[name]} " in found["help"] for name in others if name in COMMANDS)
+    assert all((f"\n  {command} " in found["help"]) is (name != left_out) for name, command in COMMANDS.items())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_of_an_extension_that_is_left_out_is_wrong_usage(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parser([one for one in NAMES if one != name]).parse_args([COMMANDS[name]])
+    assert (ended.value.code, f"invalid choice: '{COMMANDS[name]}'" in capsys.readouterr().err) == (2, True)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
