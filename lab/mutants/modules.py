@@ -10,14 +10,14 @@ _NAMED = {
         "checkout application/gateways/payment_options conflicts application/cells/moved_meanwhile"
     ),
     "application/payments/settlement.py": (
-        "settlement conflicts application/cells/moved_meanwhile application/archive/writer"
+        "settlement conflicts application/cells/moved_meanwhile extensions/archive/writer"
     ),
     "application/payments/verification.py": "verification conflicts application/cells/moved_meanwhile",
     "application/payments/provider_calls.py": "checkout verification conflicts",
     "application/payments/provider_events.py": "provider_events conflicts application/cells/moved_meanwhile",
     "application/payments/status_checks.py": "status_checks conflicts application/cells/moved_meanwhile",
     "application/gateways/payment_options.py": (
-        "payment_options application/payments/checkout application/payments/payments application/upkeep/catch_up"
+        "payment_options application/payments/checkout application/payments/payments extensions/catchup/catch_up"
     ),
     "application/webhooks/dispatcher.py": "webhook_deliveries",
     "application/accounts/api_keys.py": "api_keys application/payments/conflicts",
@@ -28,7 +28,7 @@ _NAMED = {
     ),
     "domain/report.py": (
         "attempt next_step report guards application/payments/settlement "
-        "application/webhooks/webhook_deliveries application/upkeep/catch_up"
+        "application/webhooks/webhook_deliveries extensions/catchup/catch_up"
     ),
     "domain/machine.py": "machines",
     "domain/api_key.py": "api_key guards",
@@ -66,10 +66,6 @@ EXPLAINED: dict[tuple[str, str], str] = {
     ): "the tenth doubling is far beyond the longest pause",
     ("application/payments/status_checks.py", "raise failures[0]"): "any of them tells that the database went away",
     ("application/payments/provider_calls.py", "*,"): "arguments that may be given by place as well; nobody does",
-    (
-        "application/payments/settlement.py",
-        "has_cells: bool = False",
-    ): "the service says which; with True an unknown reference costs a statement more",
     (
         "application/webhooks/dispatcher.py",
         "if len(claimed) < room or not room:",

@@ -21,7 +21,7 @@ from payagg_testing.builders import (
     an_endpoint,
 )
 
-from payagg.application.payments.forwarding_records import ForwardingRecords
+from payagg.application.cells.forwarding_records import ForwardingRecords, cell_of
 from payagg.application.ports.cells import KEY_DIGITS, CellNames
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.provider_events import ProviderEvent
@@ -31,6 +31,7 @@ from payagg.domain.attempt import AttemptState
 from payagg.domain.audit import AuditFilter
 from payagg.domain.business import Role
 from payagg.domain.cell_move import MoveState
+from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
@@ -48,6 +49,7 @@ from tests.contracts.moving import (
 )
 
 GONE = "PBX"
+CELLS = Cells("PAY", {"PAY": "http://a", GONE: "http://b"})
 
 
 class Power:
@@ -130,7 +132,7 @@ class CellMoveContract:
 
     async def test_what_is_asked_for_is_told_to_wait_and_then_where_it_is(self, store: Store, other: Store) -> None:
         await open_cells(store, other)
-        digest, posts = a_key().secret_hash, ForwardingRecords(store, has_cells=True)
+        digest, posts = a_key().secret_hash, ForwardingRecords(store, CELLS)
         command = Removal(store, other).command()
         asks: list[Callable[[], Awaitable[object]]] = [
             partial(posts.ensure_key_here, digest),
@@ -139,12 +141,12 @@ class CellMoveContract:
         ]
         for ask in asks:
             await ask()
-        assert await posts.cell_of(REFERENCES[0]) is None
+        assert await cell_of(store, REFERENCES[0]) is None
         await command._close(SHOP, AN_ADMIN)
         async with store.begin() as tx:
             assert await tx.moves.take(SHOP, NOW, 10) == len(REFERENCES)
         assert await store.find_key(digest) is None
-        waits: list[Callable[[], Awaitable[object]]] = [*asks, partial(posts.cell_of, REFERENCES[0])]
+        waits: list[Callable[[], Awaitable[object]]] = [*asks, partial(cell_of, store, REFERENCES[0])]
         for ask in waits:
             with pytest.raises(Unavailable):
                 await ask()
@@ -153,17 +155,16 @@ class CellMoveContract:
             with pytest.raises(Refusal) as moved:
                 await ask()
             assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
-        assert await posts.cell_of(REFERENCES[0]) == GONE
+        assert await cell_of(store, REFERENCES[0]) == GONE
         with pytest.raises(Refusal) as moved:
             await Removal(store, other, other="PCX").command().run(SHOP, by=AN_ADMIN)
         assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
         with pytest.raises(Refusal, match="MISDIRECTED_REQUEST") as told:
-            await timeline(store, REFERENCES[0])
+            await timeline(store, REFERENCES[0], cell_of=cell_of)
         assert told.value.message == f"The payment moved to the cell {GONE}."
-        there = ForwardingRecords(other, has_cells=True)
+        there = ForwardingRecords(other, CELLS)
         await there.ensure_key_here(digest)
         await there.ensure_business_here(SHOP)
-        await ForwardingRecords(store, has_cells=False).ensure_key_here(digest)
 
     async def test_nothing_of_a_business_changes_while_it_moves_but_its_payments(
         self, store: Store, other: Store

@@ -1,13 +1,16 @@
 """A store for tests: its repositories can be called without a block around the calls."""
 
+from functools import partial
 from typing import Any, Protocol, cast
 
-from payagg.application.ports.store import Store, Transaction
+import pytest
+
+from payagg.application.ports.store import Repository, Store, Transaction
 
 REPOSITORIES = {
     **{"Business": "businesses", "ApiKey": "api_keys", "Gateway": "gateways", "WebhookEndpoint": "endpoints"},
     **{"Payment": "payments", "Attempt": "attempts", "ProviderCall": "provider_calls", "Resolution": "resolutions"},
-    **{"Anomaly": "anomalies", "AuditEntry": "audit", "ConsoleSession": "console_sessions"},
+    **{"Anomaly": "anomalies", "AuditEntry": "audit"},
     **{"ReconciliationRun": "reconciliations", "ProviderEvent": "inbox"},
 }
 
@@ -17,22 +20,32 @@ class Database(Store, Transaction, Protocol):
 
 
 class _Autocommit:
-    def __init__(self, store: Store, repository: str = "") -> None:
+    def __init__(self, store: Store, repository: str | Repository[Any] = "") -> None:
         self._store, self._repository = store, repository
 
     def __getattr__(self, name: str) -> Any:
+        if not self._repository and name == "of":
+            return partial(_Autocommit, self._store)
         if not self._repository:
             return getattr(self._store, name) if hasattr(self._store, name) else _Autocommit(self._store, name)
 
         async def call(*arguments: Any, **named: Any) -> Any:
             async with self._store.begin() as tx:
-                return await getattr(getattr(tx, self._repository), name)(*arguments, **named)
+                one = self._repository
+                found = tx.of(one) if isinstance(one, Repository) else getattr(tx, one)
+                return await getattr(found, name)(*arguments, **named)
 
         return call
 
 
 def autocommit(store: Store) -> Database:
     return cast(Database, _Autocommit(store))
+
+
+class OnDatabase:
+    @pytest.fixture
+    def db(self, store: Store) -> Database:
+        return autocommit(store)
 
 
 async def put(db: Transaction, *rows: object) -> None:

@@ -6,16 +6,11 @@
 Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend` fixture ("asyncio").
 """
 
-import pytest
-
-from payagg.application.ports.store import Store
 from tests.contracts.anomalies import AnomalyContract
-from tests.contracts.archive import ArchiveContract
 from tests.contracts.audit import AuditContract
 from tests.contracts.businesses import BusinessContract, GatewayContract
 from tests.contracts.cached_keys import RememberedKeyContract
-from tests.contracts.console_sessions import ConsoleSessionContract
-from tests.contracts.database import Database, autocommit
+from tests.contracts.database import OnDatabase
 from tests.contracts.future_instants import FutureInstantContract
 from tests.contracts.payment_search import PaymentSearchContract
 from tests.contracts.payments import PaymentContract
@@ -36,19 +31,14 @@ class StoreContract(
     RememberedKeyContract,
     BusinessContract,
     GatewayContract,
-    ArchiveContract,
     AuditContract,
     RevocationContract,
-    ConsoleSessionContract,
     SealedContract,
     WebhookContract,
     QueueContract,
     InboxContract,
     FutureInstantContract,
     PersonalDataContract,
+    OnDatabase,
 ):
     """Every promise of application/ports/ that a test can see."""
-
-    @pytest.fixture
-    def db(self, store: Store) -> Database:
-        return autocommit(store)

@@ -10,7 +10,6 @@ from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
-from payagg.application.ports.sign_in import SignInIssuer
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
 from payagg.entrypoints.bootstrap import Services, assemble, other_cells_of
@@ -32,7 +31,6 @@ def services_over(
     providers: dict[str, Provider] | None = None,
     lists: dict[str, ProviderLists] | None = None,
     sender: Sender | None = None,
-    issuer: SignInIssuer | None = None,
     logos: LogoStore | None = None,
     crash_point: Callable[[str], None] = no_crash,
 ) -> Services:
@@ -50,5 +48,4 @@ def services_over(
         logos=logos or ObjectLogos("memory:///"),
         crash_point=crash_point,
         other_cells=other_cells_of(settings),
-        issuer=issuer,
     )

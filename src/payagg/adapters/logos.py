@@ -1,5 +1,4 @@
-"""Files in an object store, logos and the archive's: a local folder, or s3:// by URL. Each file appears whole or not at
-all."""
+"""Files in an object store: a local folder, or s3:// by URL. Each file appears whole or not at all."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +11,6 @@ from obstore import delete, get, put
 from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from payagg.application.ports.archive import ArchiveUnavailable
 from payagg.application.ports.outside import Unavailable
 
 T = TypeVar("T")
@@ -57,14 +55,6 @@ class ObjectLogos:
         except (BaseError, OSError) as error:
             # The store's message may contain a signed URL.
             raise self.fault(f"the {self.name} failed: {type(error).__name__}") from None
-
-
-class ArchiveObjects(ObjectLogos):
-    """The archive's files, which are megabytes."""
-
-    name = "archive"
-    call_seconds = 120.0
-    fault = ArchiveUnavailable
 
 
 def _open_store(place: str) -> ObjectStore:

@@ -3,17 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from urllib.parse import urlsplit, urlunsplit
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import structlog
 
 from payagg.adapters.cells import HttpCells
 from payagg.adapters.images import PillowImages
 from payagg.adapters.jwks import KeySet
-from payagg.adapters.logos import ArchiveObjects, ObjectLogos
-from payagg.adapters.openid import OpenIdIssuer
-from payagg.adapters.parquet import Parquet
+from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.registry import lists_of, providers_of
@@ -26,9 +25,8 @@ from payagg.application.accounts.access import Access
 from payagg.application.accounts.api_keys import ApiKeys
 from payagg.application.accounts.audit import AuditTrail
 from payagg.application.accounts.businesses import Businesses
-from payagg.application.accounts.console_sessions import ConsoleSessions
-from payagg.application.archive.reader import ArchiveReader
 from payagg.application.cells.events import CellEvents
+from payagg.application.cells.forwarding_records import ForwardingRecords
 from payagg.application.cells.gateway_replication import GatewayReplication
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.gateways.checkout_settings import CheckoutSettings
@@ -37,7 +35,6 @@ from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.gateways import Gateways
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.payments.checkout import Checkout
-from payagg.application.payments.forwarding_records import ForwardingRecords
 from payagg.application.payments.payments import Payments
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.provider_events import ProviderEvents
@@ -47,15 +44,14 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.status_checks import Reconciler
 from payagg.application.payments.verification import Verification
 from payagg.application.ports.cells import OtherCells
+from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
-from payagg.application.ports.sign_in import SignInIssuer
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
 from payagg.application.reports.anomalies import Anomalies
 from payagg.application.reports.reconciliation import ReconciliationRuns
 from payagg.application.reports.search import PaymentSearch
-from payagg.application.upkeep.catch_up import CatchUp
 from payagg.application.upkeep.future_instants import FutureInstants
 from payagg.application.upkeep.partitions import Partitions
 from payagg.application.upkeep.retention import Retention
@@ -63,10 +59,12 @@ from payagg.application.webhooks.dispatcher import Dispatcher
 from payagg.application.webhooks.endpoints import Webhooks
 from payagg.application.webhooks.payment_deliveries import PaymentDeliveries
 from payagg.domain.cells import Cells
+from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.settings import Settings, SettingsError, require_secrets
 
 CLOSE_SECONDS = 5
 RELEASE_SCHEMA = HEAD  # the newest schema of this release
+Own = TypeVar("Own")
 _log = structlog.get_logger("payagg.bootstrap")
 
 
@@ -88,11 +86,10 @@ class Services:
     among_cells: "AmongCells | None"  # None: one installation
     store: Store
     clock: Clock
+    entropy: Entropy
     tokens: Tokens
     vault: Vault
     access: Access
-    console_sessions: ConsoleSessions
-    issuer: SignInIssuer | None  # None: the console takes bearer tokens
     logos: LogoStore
     payments: Payments
     anomalies: Anomalies
@@ -101,6 +98,7 @@ class Services:
     verification: Verification
     settlement: Settlement
     payment_options: PaymentOptions
+    provider_calls: ProviderCalls
     gateways: Gateways
     checkout_settings: CheckoutSettings
     api_keys: ApiKeys
@@ -118,9 +116,13 @@ class Services:
     dispatcher: Dispatcher
     retention: Retention
     partitions: Partitions
-    catch_up: CatchUp
     future_instants: FutureInstants
-    forwarding_records: ForwardingRecords
+    elsewhere: Elsewhere
+    own: tuple[Any, ...] = ()  # of extensions
+
+    def of(self, kind: type[Own]) -> Own:
+        """An extension's services."""
+        return next(one for one in self.own if isinstance(one, kind))
 
     @property
     def cells(self) -> Cells | None:
@@ -147,18 +149,16 @@ def assemble(
     logos: LogoStore,
     crash_point: Callable[[str], None] = no_crash,
     other_cells: OtherCells | None = None,
-    issuer: SignInIssuer | None = None,
 ) -> Services:
     """The use cases over the given ports; tests and internal tools pass their own.
 
     `crash_point` is called with the name of each step at which tests kill a process; `running` passes none.
     """
-    has_cells = bool(settings.cells)
-    settlement = Settlement(store, clock, entropy, has_cells)
+    elsewhere = elsewhere_of(settings, store)
+    settlement = Settlement(store, clock, entropy, elsewhere)
     payment_options = PaymentOptions(store, clock, vault, providers)
     provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
     refused_events = RefusedEvents(store, clock)
-    forwarding_records = ForwardingRecords(store, has_cells)
     provider_events = ProviderEvents(
         store,
         clock,
@@ -167,23 +167,22 @@ def assemble(
         settlement,
         refused_events,
         crash_point,
-        forwarding_records if has_cells else None,
+        elsewhere,
     )
     cells, secret, among_cells, event_receiver = settings.known_cells, settings.cell_secret, None, None
     if cells is not None and secret is not None and other_cells is not None:
         copies = GatewayReplication(store, clock, entropy, vault, logos, other_cells)
         among_cells = AmongCells(cells, secret, copies, other_cells)
         event_receiver = CellEvents(provider_events, providers, cells, other_cells)
-    return Services(
+    core = Services(
         settings=settings,
         among_cells=among_cells,
         store=store,
         clock=clock,
+        entropy=entropy,
         tokens=tokens,
         vault=vault,
         access=Access(store, clock, tokens),
-        console_sessions=ConsoleSessions(store, clock, settings.console_idle),
-        issuer=issuer,
         logos=logos,
         payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
         anomalies=Anomalies(store, clock, entropy),
@@ -192,6 +191,7 @@ def assemble(
         verification=Verification(store, clock, payment_options, provider_calls, settlement, crash_point),
         settlement=settlement,
         payment_options=payment_options,
+        provider_calls=provider_calls,
         gateways=Gateways(
             store,
             clock,
@@ -215,16 +215,14 @@ def assemble(
         event_receiver=event_receiver or provider_events,
         refused_events=refused_events,
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
-        reconciliation_runs=ReconciliationRuns(
-            store, clock, entropy, payment_options, settlement, lists, tuple(cells.others) if cells is not None else ()
-        ),
+        reconciliation_runs=ReconciliationRuns(store, clock, entropy, payment_options, settlement, lists, elsewhere),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
         retention=Retention(store, clock, entropy, settings.idempotency_retention),
         partitions=Partitions(store, clock, settings.reference_prefix),
-        catch_up=CatchUp(store, clock, entropy, payment_options, provider_calls, settlement),
         future_instants=FutureInstants(store, clock),
-        forwarding_records=forwarding_records,
+        elsewhere=elsewhere,
     )
+    return replace(core, own=tuple(make(core) for make in parts(settings.extensions, "services")))
 
 
 def tokens_of(settings: Settings, keys: KeySet | None = None, clock: Clock | None = None) -> Tokens:
@@ -241,14 +239,6 @@ def tokens_of(settings: Settings, keys: KeySet | None = None, clock: Clock | Non
         )
     except UnfitKey as error:
         raise SettingsError(f"PAYAGG_JWT_KEY {error}.") from None
-
-
-def issuer_of(settings: Settings, clock: Clock) -> OpenIdIssuer | None:
-    """The issuer for the console's sign-in; makes no call."""
-    if settings.oidc_issuer is None or settings.oidc_client_id is None:
-        return None
-    claim = settings.oidc_roles[0] if settings.oidc_roles else None
-    return OpenIdIssuer(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret, claim, clock)
 
 
 def check_for_serving(settings: Settings) -> None:
@@ -271,6 +261,12 @@ async def schema_fits(settings: Settings, database_url: str) -> bool:
         await store.close()
 
 
+def elsewhere_of(settings: Settings, store: Store) -> Elsewhere:
+    """Raises SettingsError when this cell is not in the list."""
+    cells = settings.known_cells
+    return NOWHERE if cells is None else ForwardingRecords(store, cells)
+
+
 def other_cells_of(settings: Settings) -> HttpCells | None:
     """The client of the other cells; None for one installation. Raises SettingsError when this cell is not in
     the list."""
@@ -282,19 +278,6 @@ def gateway_credentials(settings: Settings) -> GatewayCredentials:
     """The vault of stored credentials, for commands without services."""
     providers = providers_of(settings.providers, allow_loopback=settings.dev)
     return GatewayCredentials(AesVault(settings.encryption_keys), providers)
-
-
-def archive_reader(settings: Settings) -> ArchiveReader:
-    """Contacts nothing, and imports pyarrow only when something is read."""
-    return ArchiveReader(ArchiveObjects(archive_place(settings)), Parquet())
-
-
-def archive_place(settings: Settings) -> str:
-    """The archive's folder or URL."""
-    if settings.archive_store is not None or settings.logo_store is None:
-        return settings.archive_store or str(settings.state_dir / "archive")
-    logos = urlsplit(settings.logo_store)
-    return urlunsplit(logos._replace(path=f"{logos.path.rstrip('/')}/archive"))
 
 
 def entropy_of(settings: Settings) -> Entropy:
@@ -368,7 +351,6 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             sender=sender,
             logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),
             other_cells=other_cells,
-            issuer=issuer_of(settings, clock),
         )
         brandings = {spec.slug: spec.branding for spec in settings.providers}
         await services.gateways.seed(settings.builtin_slug, brandings, brandings)

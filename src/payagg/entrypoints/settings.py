@@ -1,26 +1,26 @@
 """Settings from the environment (`PAYAGG_*`), checked at start: each wrong one is a clear line, never a surprise."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.spec import ProviderSpec
 from payagg.application.ports.providers import ProviderEventRoute
 from payagg.domain.cells import Cells
 from payagg.entrypoints import setting_kinds as kinds
-from payagg.entrypoints.setting_kinds import EncryptionKeys, Networks, OidcRoles, SettingKind
+from payagg.entrypoints.environment import PREFIX, text_of
+from payagg.entrypoints.environment import SettingsError as SettingsError  # noqa: PLC0414 - all say it with settings
+from payagg.entrypoints.extensions import NAMES, names_in, parse_names, parts
+from payagg.entrypoints.setting_kinds import EncryptionKeys, Networks, SettingKind
 
-PREFIX = "PAYAGG_"
+Own = TypeVar("Own", bound="ExtensionSettings")
 JWT_ALGORITHMS = ("EdDSA", "HS256", "RS256", "ES256")
-
-
-class SettingsError(Exception):
-    """What the operator can mend, each fault one line that names its setting."""
 
 
 def setting(default: str | None, kind: SettingKind, meaning: str, *, unset: str = "none", secret: bool = False) -> Any:
@@ -35,6 +35,15 @@ def setting(default: str | None, kind: SettingKind, meaning: str, *, unset: str 
         value = ()
     about = {"default": default, "kind": kind, "meaning": meaning, "unset": unset, "secret": secret}
     return field(default=value, repr=not secret, metadata=about)
+
+
+@dataclass(frozen=True)
+class ExtensionSettings:
+    """An extension's own: each field of its subclass is a `setting`."""
+
+    def faults(self) -> Iterable[str]:
+        """A line for each contradiction between them."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -54,27 +63,6 @@ class Settings:
     jwt_audience: str | None = setting(None, kinds.TEXT, "what a token's `aud` must hold", unset="none: it has none")
     token_lifetime_max: timedelta = setting(
         "2592000", kinds.lasting("seconds", 7_776_000), "longest life of a token; one with a longer is refused"
-    )
-    oidc_issuer: str | None = setting(
-        None,
-        kinds.ISSUER,
-        "OpenID Connect issuer that signs people in to the console, as its configuration writes it",
-        unset="none: with a bearer token",
-    )
-    oidc_client_id: str | None = setting(None, kinds.TEXT, "what the issuer calls the console")
-    oidc_client_secret: str | None = setting(
-        None, kinds.TEXT, "the client's secret", unset="none: a public client", secret=True
-    )
-    oidc_roles: OidcRoles | None = setting(
-        None,
-        kinds.OIDC_ROLES,
-        "the claim that says who is an administrator, a space, and a comma list of value=role",
-        unset="none: no administrator signs in there",
-    )
-    console_idle: timedelta = setting(
-        "1800",
-        kinds.lasting("seconds", 43_200, least=60),
-        "after so long without a request a console session is over, and after twelve hours in any case",
     )
     encryption_keys: EncryptionKeys = setting(
         None, kinds.ENCRYPTION_KEYS, "what seals stored secrets: the first key encrypts, all decrypt", secret=True
@@ -114,12 +102,6 @@ class Settings:
     )
     logo_store: str | None = setting(
         None, kinds.TEXT, "object store URL (`file://` or `s3://`)", unset="none: a folder under the state"
-    )
-    archive_store: str | None = setting(
-        None,
-        kinds.TEXT,
-        "object store URL of the archive",
-        unset="none: `archive` under the logos' URL, or a folder under the state",
     )
     # `process` of 64 payers at once took a median of 106 ms with ten connections, 76 with twenty and 64 with 32, of
     # which four processes would take more than the 100 that Postgres has by default.
@@ -185,7 +167,17 @@ class Settings:
         None, kinds.CELL_SECRET, "what cells prove themselves to each other with", secret=True
     )
     otel: bool = setting("false", kinds.YES_OR_NO, "`true` traces through OpenTelemetry (`pip install payagg[otel]`)")
+    extensions: tuple[str, ...] = setting(
+        ",".join(NAMES) or "none",
+        SettingKind(f"`none`, or a comma list of {', '.join(NAMES)}", parse_names),
+        "the capabilities beside payments that this installation has",
+    )
+    own: tuple[ExtensionSettings, ...] = ()
     dev: bool = False
+
+    def of(self, kind: type[Own]) -> Own:
+        """An extension's settings; its defaults where none were read."""
+        return next((one for one in self.own if isinstance(one, kind)), None) or kind()
 
     @property
     def reserved_slugs(self) -> frozenset[str]:
@@ -205,11 +197,15 @@ class Settings:
 
     def having(self, **values: Any) -> "Settings":
         """With other values, those of a provider named as the environment names them: `provider_a_slug`."""
+        own = []
+        for one in self.own:
+            names = [field.name for field in dataclasses.fields(one)]
+            own.append(dataclasses.replace(one, **{name: values.pop(name) for name in names if name in values}))
         providers = []
         for spec in self.providers:
-            own = {part: values.pop(f"{spec.name}_{part}", getattr(spec, part)) for part in ("slug", "sdk_url")}
-            providers.append(dataclasses.replace(spec, **own))
-        return dataclasses.replace(self, providers=tuple(providers), **values)
+            given = {part: values.pop(f"{spec.name}_{part}", getattr(spec, part)) for part in ("slug", "sdk_url")}
+            providers.append(dataclasses.replace(spec, **given))
+        return dataclasses.replace(self, **{"own": tuple(own), "providers": tuple(providers), **values})
 
     @property
     def known_cells(self) -> Cells | None:
@@ -225,8 +221,9 @@ class Settings:
             ) from None
 
 
-def _fields() -> Iterator["dataclasses.Field[Any]"]:
-    for one in dataclasses.fields(Settings):
+def fields_of(extensions: Iterable[str] = NAMES) -> Iterator["dataclasses.Field[Any]"]:
+    """Every setting of an installation with these extensions."""
+    for one in chain(dataclasses.fields(Settings), *map(dataclasses.fields, parts(extensions, "settings"))):
         if one.metadata:
             yield one
         elif one.name == "providers":
@@ -242,9 +239,6 @@ def _of_providers() -> Iterator[tuple[str, type, Any]]:
             yield f"{spec.name}_sdk_url", str, setting(spec.sdk_url, kinds.WEB_ADDRESS, meaning)
 
 
-FIELDS = tuple(_fields())
-
-
 def variable(one: "dataclasses.Field[Any]") -> str:
     """The environment's name of a field of Settings."""
     return PREFIX + {
@@ -253,17 +247,18 @@ def variable(one: "dataclasses.Field[Any]") -> str:
     }.get(one.name, one.name.upper())
 
 
-def variables() -> dict[str, "dataclasses.Field[Any]"]:
+def variables(extensions: Iterable[str] = NAMES) -> dict[str, "dataclasses.Field[Any]"]:
     """Every name that the environment may hold; that of a setting's file leads to the setting's field."""
-    named = {variable(one): one for one in FIELDS}
+    named = {variable(one): one for one in fields_of(extensions)}
     return named | {f"{name}_FILE": one for name, one in named.items()}
 
 
 def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
     """Settings from `environ`; raises SettingsError with every fault. Secrets may be absent: see `require_secrets`."""
-    faults = list(_unknown(environ))
+    extensions = names_in(environ)
+    faults = list(_unknown(environ, variables(extensions)))
     values: dict[str, Any] = {}
-    for one in FIELDS:
+    for one in fields_of(extensions):
         try:
             text, _ = find_setting(environ, one)
             if text is not None:
@@ -274,7 +269,8 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
             faults.append(f"{variable(one)} {error}.")
         except ValueError:  # whose words may repeat a secret
             faults.append(f"{variable(one)} must be {one.metadata['kind'].must}.")
-    settings = Settings().having(dev=dev, **values)
+    own = tuple(kind() for kind in parts(extensions, "settings"))
+    settings = Settings(own=own).having(dev=dev, **values)
     faults += _contradictions(settings)
     if faults:
         raise SettingsError("\n".join(faults))
@@ -283,23 +279,8 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
 
 def find_setting(environ: Mapping[str, str], one: "dataclasses.Field[Any]") -> tuple[str | None, str]:
     """The text of a setting, None where it is not set, and where it comes from. Raises SettingsError."""
-    name = variable(one)
-    text = environ.get(name, "").strip()
-    path = environ.get(f"{name}_FILE", "").strip()
-    if text and path:
-        raise SettingsError(f"{name} and {name}_FILE are both set: leave one of them out.")
-    if not path:
-        if one.metadata["kind"] is kinds.CELLS and name in environ:
-            return text, name  # an empty list would make an installation of its own of a cell
-        return text or None, name if text else "default"
-    try:
-        text = Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SettingsError(f"{name}_FILE names {path}, which cannot be read ({why}).") from None
-    if not text:
-        raise SettingsError(f"{name}_FILE names {path}, which is empty.")
-    return text, path
+    # An empty list of cells would make an installation of its own of a cell.
+    return text_of(environ, variable(one), may_be_empty=one.metadata["kind"] is not kinds.CELLS)
 
 
 def require_secrets(settings: Settings) -> None:
@@ -313,8 +294,7 @@ def require_secrets(settings: Settings) -> None:
         raise SettingsError("\n".join(f"{line} `payagg keygen` prints a new one." for line in missing))
 
 
-def _unknown(environ: Mapping[str, str]) -> Iterator[str]:
-    known = variables()
+def _unknown(environ: Mapping[str, str], known: Iterable[str]) -> Iterator[str]:
     for name in sorted(name for name in environ if name.startswith(PREFIX) and name not in known):
         if environ[name].startswith("tcp://") or name.startswith(f"{PREFIX}SERVICE_"):
             yield f"{name} is Kubernetes' own for a Service of this name: set enableServiceLinks to false for the pod."
@@ -331,8 +311,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield "PAYAGG_BUILTIN_SLUG and the providers' slugs must differ from each other and from 'sandbox'."
     if settings.cells and settings.cell_secret is None:
         yield "PAYAGG_CELL_SECRET is required with PAYAGG_CELLS: cells prove themselves to each other with it."
-    if (settings.oidc_issuer is None) != (settings.oidc_client_id is None):
-        yield "PAYAGG_OIDC_ISSUER and PAYAGG_OIDC_CLIENT_ID are set together, or neither is."
+    for own in settings.own:
+        yield from own.faults()
     for spec in settings.providers:
         if spec.sdk_url and not spec.sdk_url.startswith("https://") and not settings.dev:
             yield f"PAYAGG_{spec.name.upper()}_SDK_URL must be https: payers' browsers run that script."

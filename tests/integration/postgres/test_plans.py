@@ -6,7 +6,9 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from importlib import import_module
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -21,8 +23,7 @@ from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
 from payagg.application.ports.webhooks import DeliveryAttemptResult, DeliveryResult
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
-from payagg.domain.archived import ArchivedPayment
-from payagg.domain.audit import ActorRealm, AuditFilter
+from payagg.domain.audit import AuditFilter
 from payagg.domain.payment import Status, Trigger
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.rate_limit import RateLimit
@@ -104,17 +105,6 @@ async def clear_payers(tx: PostgresTransaction) -> None:
     await tx.webhook_events.save_bodies(found[:3])
 
 
-async def archive(tx: PostgresTransaction) -> None:
-    references = [nth(4 * n + 2) for n in range(100)]
-    await tx.archive.lock_ready(references)
-    own = await tx.archive.histories(references)
-    await tx.archive.find_archived(references)
-    calls = [(row[0], row[1]) for row in own["provider_calls"]]
-    await tx.archive.move([ArchivedPayment(one, 1, (), None) for one in references], calls)
-    await tx.archive.find(references[0])
-    assert len(calls) == 100
-
-
 async def endpoints(tx: PostgresTransaction) -> None:
     await tx.endpoints.of_business(BIG)
     await tx.endpoints.subscribers(BIG, SANDBOX)
@@ -145,13 +135,6 @@ async def audit(tx: PostgresTransaction) -> None:
         await tx.audit.list_entries(wanted, an_id("aud", 70_000, NOW + MINUTE), 101)
 
 
-async def console_sessions(tx: PostgresTransaction) -> None:
-    [session, *_] = await tx.console_sessions.of(ActorRealm.MERCHANT, "user 7")
-    await tx.console_sessions.save(replace(session, seen_at=NOW + MINUTE))
-    await tx.console_sessions.end(session.realm, session.subject, session.session)
-    await tx.console_sessions.end_others(session.realm, session.subject, session.session)
-
-
 def listed(after: PaymentCursor | None = None, business_id: str | None = BIG, **wanted: Any) -> TX:
     one = PaymentFilter(business_id, SANDBOX if business_id else None, **wanted)
     return lambda tx: tx.payment_search.page(one, NOW, after, 20)
@@ -176,14 +159,6 @@ OF_BUSINESS = {"payments_of_business", "payments_pkey"}
 OF_ALL = {"payments_by_time", "payments_pkey"}
 OF_EMAIL = {"payments_of_payer", "payments_pkey"}
 MIDDLE = PaymentCursor(NOW - 12 * HOUR, nth(0))
-HISTORY = {
-    "transitions_pkey",
-    "payments_pkey",
-    "events_pkey",
-    "deliveries_pkey",
-    "anomalies_of_payment",
-    "attempts_pkey",
-}
 BEFORE_ALL = NOW - 100 * HOUR
 # Lists and summaries by what they are filtered by: none of them reads what it does not show.
 SEARCHES: dict[str, tuple[TX, set[str]]] = {
@@ -327,12 +302,6 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         {"payments_pkey"},
     ),
     "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey", "event_metadata_pkey"}),
-    "next history": (lambda tx: tx.archive.next_with_history(nth(5)), {"transitions_pkey"}),
-    "histories that may be archived": (
-        lambda tx: tx.archive.ready(nth(0), nth(90_000), NOW + MINUTE, 100),
-        HISTORY,
-    ),
-    "histories archived": (archive, HISTORY | {"provider_calls_pkey", "archived_payments_pkey"}),
     "old idempotency keys": (
         lambda tx: tx.payment_upkeep.forget_keys(NOW + MINUTE, 100),
         {"idempotency_keys_by_day", "idempotency_keys_pkey", "payments_pkey"},
@@ -346,11 +315,6 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "inbound event": (receive, {"inbox_pkey"}),
     "inbox due": (lambda tx: tx.inbox.lock_due(NOW, 100), {"inbox_due"}),
     "audit": (audit, {"audit_pkey", "audit_of_business", "audit_of_subject", "audit_of_object", "audit_of_action"}),
-    "console sessions": (console_sessions, {"console_sessions_pkey", "console_sessions_of_subject"}),
-    "console sessions that have ended": (
-        lambda tx: tx.console_sessions.forget(NOW + MINUTE),
-        {"console_sessions_ends_at", "console_sessions_pkey"},
-    ),
     "businesses": (lambda tx: tx.businesses.list_businesses("shop 7", "biz_5", 101), set()),
     **SEARCHES,
     "names of businesses": (lambda tx: tx.businesses.names([BIG, "biz_7"]), set()),
@@ -437,10 +401,6 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "choices of businesses": (lambda on: on.store.find_choices(BIG), set()),
     "ask begun": (lambda on: on.store.begin_check(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
     "whose secrets sign events": (lambda on: on.store.find_retiring_gateways("provider_a"), set()),
-    "console session found": (
-        lambda on: on.store.find_console_session(sha256(b"7").digest()),
-        {"console_sessions_pkey"},
-    ),
     "hit counted, old ones swept": (
         lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, RateLimit(100)),
         set(),
@@ -464,6 +424,8 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
 }
 
 
+for one in sorted(Path(__file__).parent.glob("*/plans.py")):
+    IN_A_TRANSACTION |= import_module(f"tests.integration.postgres.{one.parent.name}.plans").IN_A_TRANSACTION
 BOUNCED = "{} through PgBouncer"
 ALL: dict[str, set[str]] = {name: indexes for name, (_, indexes) in (IN_A_TRANSACTION | SHARED | ALONE).items()}
 ALL |= {BOUNCED.format(name): indexes for name, (_, indexes) in SHARED.items()}

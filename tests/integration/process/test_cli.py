@@ -95,22 +95,6 @@ def test_what_a_command_changes_is_in_the_audit_trail_with_its_account_and_host(
         assert words in one_line(run("audit", wrong, "x"))
 
 
-def test_catching_up_after_a_restore_says_what_it_asked_about(database_url: str, run: Command) -> None:
-    made = run("catch-up", "--since", "2026-01-31T12:00:00Z", **SECRETS)
-    assert made.returncode == 0, made.stderr
-    assert made.stdout.splitlines() == [
-        "0 charges that were known are asked about as soon as a worker runs.",
-        "0 payments were open: 0 charges of theirs were unknown here, and are no more.",
-    ]
-    begun, (object_id, changes) = stored(
-        database_url, "SELECT object_id, changes FROM audit WHERE realm = 'cli' ORDER BY id"
-    )
-    assert begun == (object_id, {})
-    assert (object_id, changes["found"]) == ("2026-01-31T12:00:00+00:00", {"before": None, "after": 0})
-    ahead = run("catch-up", "--since", "2999-01-01T00:00:00Z", **SECRETS)
-    assert "since: Must not lie ahead." in one_line(ahead)
-
-
 def test_tokens_carry_what_was_asked_for() -> None:
     admin = TOKENS.read(payagg("token", "admin", "--sub", "root", "--role", "SUPPORT", **SECRETS).stdout.strip())
     assert (admin["sub"], admin["type"], admin["role"]) == ("root", "admin", "SUPPORT")

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from payagg.entrypoints.process.interpreter import interpreter
-from payagg.entrypoints.settings import FIELDS, variable
+from payagg.entrypoints.settings import fields_of, variable
 from tests.support.ports import free_port
 from tests.support.postgres_rules import admitted_by
 from tests.support.processes import SECRETS, environment, is_ready, one_line, payagg, started, wait_until
@@ -49,7 +49,7 @@ def test_config_shows_what_is_in_force_and_no_secret(tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     lines = {line.split()[0]: line.split(maxsplit=1)[1] for line in shown.stdout.splitlines()}
     assert lines.pop("Python") == interpreter()
-    assert set(lines) == {variable(one) for one in FIELDS}
+    assert set(lines) == {variable(one) for one in fields_of()}
     assert lines["PAYAGG_DATABASE_URL"] == "money at db.example:6432 as ada  (environment)"
     assert lines["PAYAGG_METRICS_TOKEN"] == f"set  ({token})"
     assert lines["PAYAGG_POOL_SIZE"] == "7  (environment)"

@@ -19,7 +19,7 @@ MAY = {"adapters/system.py", "adapters/security.py"}
 # The other repositories with a `save`. One that is reached by any other name counts as that of payments.
 OTHERS = {
     *("businesses", "api_keys", "gateways", "gateway_choices", "attempts"),
-    *("endpoints", "inbox", "health", "anomalies", "console_sessions"),
+    *("endpoints", "inbox", "health", "anomalies"),
 }
 
 

@@ -14,7 +14,6 @@ from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditEntry
 from payagg.domain.business import Business, Role
 from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
-from payagg.domain.console_session import ConsoleSession
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
@@ -59,7 +58,6 @@ class State:
     refused: dict[tuple[str, Environment, SignatureFault, int], RefusedEvent] = field(default_factory=dict)  # ..., slot
     health: dict[tuple[str, Environment], Health] = field(default_factory=dict)
     revocations: dict[tuple[RevokedClaim, str], Revocation] = field(default_factory=dict)
-    console_sessions: dict[bytes, ConsoleSession] = field(default_factory=dict)  # by digest
     audit: dict[str, AuditEntry] = field(default_factory=dict)
     hits: dict[str, HitWindow] = field(default_factory=dict)  # by bucket of a rate limit
     counts: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels
@@ -68,6 +66,7 @@ class State:
     moved_businesses: dict[str, tuple[BusinessMove, Any]] = field(default_factory=dict)
     moved_keys: dict[bytes, tuple[ForwardingRecord, Any]] = field(default_factory=dict)  # by hash of the secret
     moved_payments: dict[str, tuple[ForwardingRecord, Any]] = field(default_factory=dict)
+    of_extensions: dict[tuple[str, Any], Any] = field(default_factory=dict)  # table, key
 
     def ensure_still(self, business_id: str) -> None:
         """Raises Conflict while the business moves to another cell: nothing of it changes then but its payments."""

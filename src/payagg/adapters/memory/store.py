@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pkgutil import resolve_name
+from typing import cast
 
 from payagg.adapters.memory.adjustments import MemoryAdjustments
 from payagg.adapters.memory.anomalies import MemoryAnomalies
-from payagg.adapters.memory.archive import MemoryArchive
-from payagg.adapters.memory.archive_parts import MemoryArchiveParts
+from payagg.adapters.memory.archived import MemoryArchivedPayments
 from payagg.adapters.memory.attempts import MemoryAttempts
 from payagg.adapters.memory.audit import MemoryAudit
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
 from payagg.adapters.memory.cell_moves import MemoryCellMoves
-from payagg.adapters.memory.console_sessions import MemoryConsoleSessions
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
 from payagg.adapters.memory.endpoints import MemoryEndpoints
 from payagg.adapters.memory.future_instants import MemoryFutureInstants
@@ -36,8 +36,8 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.outside import KeyStateChanged
 from payagg.application.ports.provider_events import RefusedEvent
+from payagg.application.ports.store import Kept, Repository
 from payagg.domain.business import Business
-from payagg.domain.console_session import ConsoleSession
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import HitWindow, RateLimit
@@ -65,13 +65,15 @@ class MemoryTransaction:
     inbox: MemoryProviderEvents
     health: MemoryHealth
     future_instants: MemoryFutureInstants
-    archive: MemoryArchive
-    archive_parts: MemoryArchiveParts
+    archived: MemoryArchivedPayments
     audit: MemoryAudit
     revocations: MemoryRevocations
-    console_sessions: MemoryConsoleSessions
     sealed: MemorySealed
     moves: MemoryCellMoves
+    state: State
+
+    def of(self, repository: Repository[Kept]) -> Kept:
+        return cast(Kept, resolve_name(repository.memory)(self.state))
 
 
 class MemoryStore:
@@ -102,13 +104,12 @@ class MemoryStore:
             inbox=MemoryProviderEvents(self.state),
             health=MemoryHealth(self.state),
             future_instants=MemoryFutureInstants(self.state),
-            archive=MemoryArchive(self.state),
-            archive_parts=MemoryArchiveParts(self.state),
+            archived=MemoryArchivedPayments(self.state),
             audit=MemoryAudit(self.state),
             revocations=MemoryRevocations(self.state),
-            console_sessions=MemoryConsoleSessions(self.state),
             sealed=MemorySealed(self.state),
             moves=MemoryCellMoves(self.state),
+            state=self.state,
         )
 
     @asynccontextmanager
@@ -140,9 +141,6 @@ class MemoryStore:
 
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         return any(one.refuses(token_id, subject, issued_at) for one in self.state.revocations.values())
-
-    async def find_console_session(self, session: bytes) -> ConsoleSession | None:
-        return self.state.console_sessions.get(session)
 
     async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         async with self.begin() as tx:

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cached_property, partial
+from pkgutil import resolve_name
+from typing import cast
 
 from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.connections import connector
@@ -16,13 +18,11 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.adjustments import PostgresAdjustments
 from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
-from payagg.adapters.postgres.repositories.archive import PostgresArchive
-from payagg.adapters.postgres.repositories.archive_parts import PostgresArchiveParts
+from payagg.adapters.postgres.repositories.archived import PostgresArchivedPayments
 from payagg.adapters.postgres.repositories.attempts import BEGIN_CHECK, PostgresAttempts
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.cell_moves import PostgresCellMoves
-from payagg.adapters.postgres.repositories.console_sessions import FIND_SESSION, SESSION, PostgresConsoleSessions
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
 from payagg.adapters.postgres.repositories.endpoints import PostgresEndpoints
 from payagg.adapters.postgres.repositories.future_instants import PostgresFutureInstants
@@ -43,8 +43,8 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.provider_events import RefusedEvent
+from payagg.application.ports.store import Kept, Repository
 from payagg.domain.business import Business
-from payagg.domain.console_session import ConsoleSession
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH, RateLimit
@@ -134,12 +134,8 @@ class PostgresTransaction:
         return PostgresFutureInstants(self._connection)
 
     @cached_property
-    def archive(self) -> PostgresArchive:
-        return PostgresArchive(self._connection)
-
-    @cached_property
-    def archive_parts(self) -> PostgresArchiveParts:
-        return PostgresArchiveParts(self._connection)
+    def archived(self) -> PostgresArchivedPayments:
+        return PostgresArchivedPayments(self._connection)
 
     @cached_property
     def audit(self) -> PostgresAudit:
@@ -150,16 +146,15 @@ class PostgresTransaction:
         return PostgresRevocations(self._connection)
 
     @cached_property
-    def console_sessions(self) -> PostgresConsoleSessions:
-        return PostgresConsoleSessions(self._connection)
-
-    @cached_property
     def sealed(self) -> PostgresSealed:
         return PostgresSealed(self._connection)
 
     @cached_property
     def moves(self) -> PostgresCellMoves:
         return PostgresCellMoves(self._connection)
+
+    def of(self, repository: Repository[Kept]) -> Kept:
+        return cast(Kept, resolve_name(repository.postgres)(self._connection))
 
 
 NOW = Statement("SELECT clock_timestamp()", reads=True)
@@ -218,10 +213,6 @@ class PostgresStore:
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         [(is_revoked,)] = await self.pool.read(IS_REVOKED, token_id=token_id, subject=subject, issued_at=issued_at)
         return bool(is_revoked)
-
-    async def find_console_session(self, session: bytes) -> ConsoleSession | None:
-        rows = await self.pool.read(FIND_SESSION, session=session)
-        return SESSION.load(rows[0]) if rows else None
 
     async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         return await self._fast_path.find_payment(reference, cached)

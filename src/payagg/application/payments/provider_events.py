@@ -14,10 +14,10 @@ import structlog
 
 from payagg.application.counters import count
 from payagg.application.gateways.payment_options import PaymentOptions
-from payagg.application.payments.forwarding_records import ForwardingRecords
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.payments.refused_events import RefusedEvents
 from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailable
 from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent, SignatureFault
 from payagg.application.ports.providers import Provider, ProviderEventRoute
@@ -52,7 +52,7 @@ class ProviderEvents:
     settlement: Settlement
     refused_events: RefusedEvents
     crash_point: Callable[[str], None] = no_crash
-    forwarding_records: ForwardingRecords | None = None  # where there are cells
+    elsewhere: Elsewhere = NOWHERE
 
     async def receive(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> None:
         """Returning means: the event is durable, or was before. `headers` has lower-case names.
@@ -70,8 +70,8 @@ class ProviderEvents:
         self.crash_point("W1")
         # The raw body holds the payer, and a code to charge the card again: it is verified and never stored.
         kept = provider.redact_event(body)
-        if self.forwarding_records is not None:
-            await self._ensure_here(self.forwarding_records, provider, kept)
+        if self.elsewhere is not NOWHERE:
+            await self._ensure_here(provider, kept)
         event = await self._keep(route, hashlib.sha256(body).digest(), kept)
         self.crash_point("W2")
         is_handled = event is not None and await self._handle_now(event)
@@ -89,13 +89,13 @@ class ProviderEvents:
             await self._handle_now(event)
         return len(taken)
 
-    async def _ensure_here(self, forwarding_records: ForwardingRecords, provider: Provider, body: bytes) -> None:
+    async def _ensure_here(self, provider: Provider, body: bytes) -> None:
         try:
             report = provider.read_event(body)
         except ProviderFault:
             return
         if report is not None:
-            await forwarding_records.ensure_payment_here(payment_reference(report.provider_reference))
+            await self.elsewhere.ensure_payment_here(payment_reference(report.provider_reference))
 
     async def _fault(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> SignatureFault | None:
         """Why the signature is refused; None when it is right for any gateway of this slug, whatever its status: a

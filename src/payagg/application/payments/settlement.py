@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from payagg.application.counters import count
-from payagg.application.payments.forwarding_records import follow
+from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Clock, Entropy, Unavailable
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
@@ -49,7 +49,7 @@ class Settlement:
     store: Store
     clock: Clock
     entropy: Entropy
-    has_cells: bool = False
+    elsewhere: Elsewhere = NOWHERE
 
     async def write(
         self,
@@ -161,13 +161,13 @@ class Settlement:
             if found is None and asked is not None:
                 # It moved to another cell during the call, and is checked there.
                 return Settled(ReportEffect.UNCHANGED, None)
-            if found is None and self.has_cells:
-                follow(await tx.moves.forwarding_record_of_payment(reference))
+            if found is None:
+                await self.elsewhere.ensure_payment_here(reference, tx)
             payment = found.payment if found is not None else None
             attempts, paid = found.attempts if found is not None else [], await self._paid_transactions(tx, payment)
             known = found.anomalies if found is not None else []
             if payment is not None and payment.is_final and not attempts:
-                archived = await tx.archive.find(reference)
+                archived = await tx.archived.find(reference)
                 if archived is not None:
                     attempts, paid = archived[0].charges(), [archived[0].paid] if archived[0].paid else []
             verdict = judge(

@@ -1,14 +1,12 @@
-"""Ports of businesses, their keys, the audit trail, token revocations and console sessions."""
+"""Ports of businesses, their keys, the audit trail and token revocations."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from typing import ClassVar, Protocol
 
 from payagg.domain.api_key import ApiKey
 from payagg.domain.audit import ActorRealm, AuditEntry, AuditFilter
 from payagg.domain.business import Business, Role
-from payagg.domain.console_session import ConsoleSession
 from payagg.domain.revocation import Revocation
 from payagg.domain.values import Environment
 
@@ -76,25 +74,6 @@ class AuditRepository(Protocol):
 class RevocationRepository(Protocol):
     async def add(self, revocation: Revocation) -> None:
         """A second one for the same claim and value keeps the later instant."""
-
-
-class ConsoleSessionRepository(Protocol):
-    async def add(self, session: ConsoleSession) -> None: ...
-
-    async def save(self, session: ConsoleSession) -> None:
-        """Saves `seen_at` and `address`, unless the session ended or was seen later."""
-
-    async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
-        """The user's sessions, newest first, at most 100."""
-
-    async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
-        """Removes the session of that digest if it is the user's."""
-
-    async def end_others(self, realm: ActorRealm, subject: str, session: bytes) -> None:
-        """Removes all of the user's sessions except that one."""
-
-    async def forget(self, now: datetime) -> None:
-        """Removes a batch of expired sessions."""
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from payagg.application.ports.accounts import (
     ApiKeyRepository,
     AuditRepository,
     BusinessRepository,
-    ConsoleSessionRepository,
     KeyHolder,
     MemberRepository,
     RevocationRepository,
 )
-from payagg.application.ports.archive import ArchivePartRepository, ArchiveRepository
+from payagg.application.ports.archived import ArchivedPaymentRepository
 from payagg.application.ports.cells import CellMoveRepository
 from payagg.application.ports.gateways import (
     GatewayChoiceRepository,
@@ -43,11 +43,21 @@ from payagg.application.ports.webhooks import (
     WebhookEventRepository,
 )
 from payagg.domain.business import Business
-from payagg.domain.console_session import ConsoleSession
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import Environment
+
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True)
+class Repository(Generic[Kept]):
+    """An extension's repository: its class for each store, as `module:class`, which a transaction imports and gives its
+    connection, or in memory its State."""
+
+    postgres: str
+    memory: str
 
 
 class Transaction(Protocol):
@@ -111,10 +121,7 @@ class Transaction(Protocol):
     def future_instants(self) -> FutureInstantRepository: ...
 
     @property
-    def archive(self) -> ArchiveRepository: ...
-
-    @property
-    def archive_parts(self) -> ArchivePartRepository: ...
+    def archived(self) -> ArchivedPaymentRepository: ...
 
     @property
     def audit(self) -> AuditRepository: ...
@@ -123,13 +130,13 @@ class Transaction(Protocol):
     def revocations(self) -> RevocationRepository: ...
 
     @property
-    def console_sessions(self) -> ConsoleSessionRepository: ...
-
-    @property
     def sealed(self) -> SealedRepository: ...
 
     @property
     def moves(self) -> CellMoveRepository: ...
+
+    def of(self, repository: Repository[Kept]) -> Kept:
+        """An extension's repository, in this transaction."""
 
 
 class Store(Protocol):
@@ -150,9 +157,6 @@ class Store(Protocol):
 
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         """Whether a bearer token is revoked, read at the moment of the call."""
-
-    async def find_console_session(self, session: bytes) -> ConsoleSession | None:
-        """By its digest, read at the moment of the call."""
 
     async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         """With `cached`, a holder read earlier: raises KeyStateChanged unless its state is the same."""

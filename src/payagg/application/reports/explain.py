@@ -1,12 +1,11 @@
 """The timeline of one payment: everything that happened to it, in order, with actor and reason. No personal data."""
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from payagg.application.accounts.audit import one_line
-from payagg.application.archive.reader import ArchiveDamaged, ArchiveReader
-from payagg.application.archive.tables import attempts_of, calls_of, transitions_of
 from payagg.application.gateways.credentials import GatewayCredentials
-from payagg.application.payments.forwarding_records import ForwardingRecords
+from payagg.application.ports.archived import ArchiveDamaged, ArchivedHistories
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.store import Store
 from payagg.application.reports.history import accounts_of, gateways_of, history_of
@@ -20,16 +19,21 @@ from payagg.domain.resolution import Resolution
 
 ENTRIES_MAX = 100
 Line = tuple[datetime, str]
+CellOf = Callable[[Store, str], Awaitable[str | None]]
 
 
 async def timeline(
-    store: Store, reference: str, archive: ArchiveReader | None = None, sealed: GatewayCredentials | None = None
+    store: Store,
+    reference: str,
+    archive: ArchivedHistories | None = None,
+    sealed: GatewayCredentials | None = None,
+    cell_of: CellOf | None = None,
 ) -> list[str]:
     """Lines to print; raises PAYMENT_NOT_FOUND, or names the cell the payment moved to. Archived rows are read from the
     archive; a line names what cannot be read. `sealed` opens the accounts that the charges are compared with."""
     payment = await store.find_payment(reference)
     if payment is None:
-        cell = await ForwardingRecords(store, has_cells=True).cell_of(reference)
+        cell = await cell_of(store, reference) if cell_of is not None else None
         if cell is not None:
             raise misdirected_refusal(cell, f"The payment moved to the cell {cell}.")
         raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
@@ -48,10 +52,8 @@ async def timeline(
         try:
             if archive is None:
                 raise ArchiveDamaged("no archive is at hand")
-            own = await archive.history(part, reference)
-            transitions = transitions_of(own["transitions"])
-            attempts = attempts_of(own["attempts"])
-            calls = [*calls_of(own["provider_calls"]), *calls]
+            transitions, attempts, archived_calls = await archive.read(part, reference)
+            calls = [*archived_calls, *calls]
         except (ArchiveDamaged, Unavailable, ModuleNotFoundError) as error:
             why = f"archive     its transitions, attempts and provider calls cannot be read: {error}"
             lines.append((part.started_at, why))

@@ -11,6 +11,7 @@ import structlog
 
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Clock, Entropy, Unavailable
 from payagg.application.ports.providers import ProviderLists
 from payagg.application.ports.store import Store
@@ -75,7 +76,7 @@ class ReconciliationRuns:
     payment_options: PaymentOptions
     settlement: Settlement
     lists: Mapping[str, ProviderLists]
-    other_cells: Collection[str] = ()
+    elsewhere: Elsewhere = NOWHERE
 
     async def reconcile(
         self,
@@ -225,7 +226,7 @@ class ReconciliationRuns:
         ]
         kept = {line.reference for line in lines}
         payments |= {one.reference: replace(one, is_within=False) for one in others if one.reference in kept}
-        matches = match_all(lines, payments.values(), self.other_cells)
+        matches = match_all(lines, payments.values(), self.elsewhere.prefixes)
         if run.source != "list":
             check_unit(matches)
         known = await self._unknown(matches)

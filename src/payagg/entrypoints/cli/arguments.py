@@ -1,11 +1,13 @@
-"""The arguments of `payagg`: imports only the domain, so `payagg --help` works everywhere."""
+"""The arguments of `payagg`: imports only the domain and the extensions' names, so `payagg --help` works everywhere."""
 
 import argparse
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
 from payagg import __version__
 from payagg.domain.anomaly import AnomalyKind, Severity
+from payagg.entrypoints.extensions import NAMES, Command, commands_of
 
 DAYS_MAX = 36_500
 GROUPS = {
@@ -32,13 +34,11 @@ GROUPS = {
     },
     "Keep money right": {
         "reconcile": "compare a provider's own list or statement with our payments",
-        "catch-up": "after a restore into the past, before servers start: ask providers",
     },
     "Keep data in bounds": {
         "retention": "clear who paid from payments that ended long ago",
         "disclose": "print all that is kept about one payer, as JSON",
         "erase": "clear one payer from every payment that can no longer be paid",
-        "archive": "write the history of payments that ended as Parquet files",
         "reseal": "seal every stored secret under the first encryption key",
     },
 }
@@ -50,12 +50,14 @@ EXAMPLES = """Examples:
 `payagg COMMAND --help` tells a command's options."""
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
+    """Of an installation with these extensions."""
+    brought = commands_of(extensions)
     whole = argparse.ArgumentParser(
         prog="payagg",
         usage="payagg [--version] COMMAND ...",
         description="A payment aggregator service for merchants.",
-        epilog=f"{_groups()}\n\n{EXAMPLES}",
+        epilog=f"{_groups(brought)}\n\n{EXAMPLES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     whole.add_argument("--version", action="version", version=f"payagg {__version__}", help="print the version")
@@ -140,21 +142,18 @@ def parser() -> argparse.ArgumentParser:
     explain.add_argument("reference")
     retention = _command(commands, "retention")
     retention.add_argument("--older-than", type=_days, metavar="DAYS", help="default: PAYAGG_PAYER_RETENTION_DAYS")
-    archive = _command(commands, "archive")
-    archive.add_argument("--before", type=_date, required=True, metavar="DATE", help="the first day that is not; UTC")
-    archive.add_argument("--remove", action="store_true", help="and remove what was written and read back from here")
     reseal = _command(commands, "reseal")
     reseal.add_argument("--dry-run", action="store_true", help="list which keys seal how many things, change nothing")
     for name in ("disclose", "erase"):
         of_payer = _command(commands, name)
         of_payer.add_argument("--email", required=True, help="the payer's address, in any letter case")
-    catch_up = _command(commands, "catch-up")
-    catch_up.add_argument("--since", required=True, metavar="INSTANT", help="what the database was restored to")
     reconcile = _command(commands, "reconcile")
     reconcile.add_argument("--gateway", required=True, metavar="SLUG", help="for example provider_a")
     reconcile.add_argument("--environment", choices=("LIVE", "SANDBOX"), help="default: LIVE")
-    reconcile.add_argument("--from", dest="first", type=_date, required=True, metavar="DATE", help="the first day; UTC")
-    reconcile.add_argument("--to", dest="last", type=_date, metavar="DATE", help="the last day; default: the first")
+    reconcile.add_argument(
+        "--from", dest="first", type=a_date, required=True, metavar="DATE", help="the first day; UTC"
+    )
+    reconcile.add_argument("--to", dest="last", type=a_date, metavar="DATE", help="the last day; default: the first")
     reconcile.add_argument("--file", type=Path, metavar="CSV", help="the provider's exported statement, and no list")
     _command(commands, "doctor")
     anomalies = _command(commands, "anomalies")
@@ -184,21 +183,31 @@ def parser() -> argparse.ArgumentParser:
     _command(commands, "config")
     described = _command(commands, "openapi")
     described.add_argument("--audience", choices=("merchant", "admin", "payer", "provider", "client"))
+    for own in brought:
+        own.arguments(commands.add_parser(own.name, description=_sentence(own.meaning)))
     return whole
 
 
-def _groups() -> str:
-    width = max(len(name) for group in GROUPS.values() for name in group) + 2
+def _groups(brought: Sequence[Command]) -> str:
+    groups = {
+        title: group | {one.name: one.meaning for one in brought if one.group == title}
+        for title, group in GROUPS.items()
+    }
+    width = max(len(name) for group in groups.values() for name in group) + 2
     return "\n\n".join(
         f"{title}:\n" + "\n".join(f"  {name:{width}}{text}" for name, text in group.items())
-        for title, group in GROUPS.items()
+        for title, group in groups.items()
     )
 
 
 def _command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str) -> argparse.ArgumentParser:
     """A command, described as in its group."""
     text = next(group[name] for group in GROUPS.values() if name in group)
-    return commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
+    return commands.add_parser(name, description=_sentence(text))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _port(text: str) -> int:
@@ -207,7 +216,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _date(text: str) -> date:
+def a_date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:

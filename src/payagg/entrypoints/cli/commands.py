@@ -12,13 +12,11 @@ from functools import partial
 from typing import TypeVar
 
 from payagg.adapters.postgres.embedded import EmbeddedPostgresError
-from payagg.application.archive.reader import ArchiveDamaged
-from payagg.application.archive.writer import ArchiveTaken
-from payagg.application.ports.archive import ArchiveUnavailable
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
-from payagg.entrypoints.cli import archives, cells, completion, configuration, keys, operators, reconciliations, tokens
+from payagg.entrypoints.cli import cells, completion, configuration, keys, operators, reconciliations, tokens
+from payagg.entrypoints.extensions import command_named
 from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
@@ -33,7 +31,10 @@ class CommandFailed(Exception):
 def run(options: argparse.Namespace) -> int:
     """The exit status of the command that `options` names; raises CommandFailed."""
     try:
-        return COMMANDS[options.command](options, read_settings(os.environ, dev=options.command == "dev"))
+        settings = read_settings(os.environ, dev=options.command == "dev")
+        command = COMMANDS.get(options.command) or command_named(options.command, settings.extensions)
+        status: int = command(options, settings)
+        return status
     except (SettingsError, EmbeddedPostgresError) as error:
         raise CommandFailed(str(error)) from error
     except Refusal as refusal:
@@ -41,12 +42,6 @@ def run(options: argparse.Namespace) -> int:
     except ProviderFault as fault:
         line = f"The provider could not be asked: {fault}. What was begun has not ended: run it again."
         raise CommandFailed(line) from fault
-    except ArchiveDamaged as error:
-        raise CommandFailed(f"The archive is damaged: {error}. Nothing was removed for it.") from error
-    except ArchiveTaken as error:
-        raise CommandFailed(f"Stopped: {error}.") from error
-    except ArchiveUnavailable as error:
-        raise CommandFailed(f"The archive cannot be used: {error}.") from error
     except Unavailable as error:
         raise CommandFailed(f"The database cannot be used: {error}.") from error
 
@@ -121,11 +116,9 @@ COMMANDS: dict[str, Command] = {
     "audit": operators.audit,
     "explain": operators.explain,
     "retention": operators.retention,
-    "archive": archives.archive,
     "reseal": keys.reseal,
     "disclose": operators.disclose,
     "erase": operators.erase,
-    "catch-up": operators.catch_up,
     "reconcile": reconciliations.reconcile,
     "doctor": operators.doctor,
     "anomalies": operators.anomalies,

@@ -21,8 +21,8 @@ SCRIPT = """_payagg() {{
 complete -o default -F _payagg payagg"""
 
 
-def completion(_: argparse.Namespace, __: Settings) -> int:
-    (_path, first), *others = _words(parser())
+def completion(_: argparse.Namespace, settings: Settings) -> int:
+    (_path, first), *others = _words(parser(settings.extensions))
     cases = "\n".join(f"            {path}) words={words!r} ;;" for path, words in others)
     say(SCRIPT.format(first=first, cases=cases))
     return 0

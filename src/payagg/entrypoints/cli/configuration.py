@@ -6,7 +6,7 @@ import os
 
 from payagg.entrypoints.cli.operators import say
 from payagg.entrypoints.process.interpreter import interpreter
-from payagg.entrypoints.settings import FIELDS, Settings, find_setting, variable
+from payagg.entrypoints.settings import Settings, fields_of, find_setting, variable
 
 
 def keygen(_: argparse.Namespace, settings: Settings) -> int:
@@ -37,7 +37,7 @@ def keygen(_: argparse.Namespace, settings: Settings) -> int:
 def config(_: argparse.Namespace, settings: Settings) -> int:
     """Each setting in force and its source, secrets as fingerprints. The first line is the Python that runs."""
     say(f"{'Python':32} {interpreter()}")
-    for one in FIELDS:
+    for one in fields_of(settings.extensions):
         text, source = find_setting(os.environ, one)
         shown = _mask(one.name, settings) if one.metadata["secret"] and text is not None else text
         value = shown if shown is not None else one.metadata["default"] or one.metadata["unset"]

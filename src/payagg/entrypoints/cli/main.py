@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from payagg.entrypoints.cli.arguments import parser
+from payagg.entrypoints.extensions import names_in
 from payagg.extras import line_about
 
 
@@ -14,9 +15,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs one command and exits with its status."""
     # While modules load nothing is garbage, and the collector's rounds are a tenth of the start.
     gc.set_threshold(20_000, 20, 50)
-    options = parser().parse_args(arguments)
+    whole = parser(names_in(os.environ))
+    options = whole.parse_args(arguments)
     if options.command is None:
-        parser().print_help()
+        whole.print_help()
         sys.exit(2)
     try:
         status = _run(options)

@@ -13,6 +13,7 @@ from payagg.domain.audit import Actor, ActorRealm
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import invalid
 from payagg.entrypoints.cli.database import database, database_as_it_is
+from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.settings import Settings
 
 T = TypeVar("T")
@@ -113,14 +114,15 @@ def audit(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def explain(options: argparse.Namespace, settings: Settings) -> int:
+    from payagg.application.cells.forwarding_records import cell_of
     from payagg.application.reports.explain import timeline
     from payagg.domain.values import parse_reference
-    from payagg.entrypoints.bootstrap import archive_reader, gateway_credentials
+    from payagg.entrypoints.bootstrap import gateway_credentials
 
     reference = parse_reference(options.reference)
-    archive = archive_reader(settings)
+    archive = next((made(settings) for made in parts(settings.extensions, "archived_histories")), None)
     sealed = gateway_credentials(settings) if settings.encryption_keys else None
-    for line in with_store(settings, lambda store: timeline(store, reference, archive, sealed)):
+    for line in with_store(settings, lambda store: timeline(store, reference, archive, sealed, cell_of)):
         say(line)
     return 0
 
@@ -181,30 +183,6 @@ def erase(options: argparse.Namespace, settings: Settings) -> int:
     if done.waiting:
         say(f"{done.waiting} payments can still be paid: erase again when their hour is over.")
     return 0
-
-
-def catch_up(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.application.upkeep.catch_up import CaughtUp
-    from payagg.domain.values import parse_instant
-    from payagg.entrypoints.bootstrap import running
-
-    since = parse_instant(options.since, "since")
-
-    async def act(url: str) -> CaughtUp:
-        async with running(settings, url) as services:
-            return await services.catch_up.run(since, by=operator())
-
-    with database(settings) as url:
-        done = asyncio.run(act(url))
-    say(f"{done.hastened} charges that were known are asked about as soon as a worker runs.")
-    say(f"{done.looked_at} payments were open: {len(done.found)} charges of theirs were unknown here, and are no more.")
-    for reference in done.found:
-        say(f"        {reference}")
-    if done.unanswered:
-        say(f"{len(done.unanswered)} of their providers did not answer: run this again before servers start.")
-        for reference in done.unanswered:
-            say(f"        {reference}")
-    return 1 if done.unanswered else 0
 
 
 def doctor(_: argparse.Namespace, settings: Settings) -> int:

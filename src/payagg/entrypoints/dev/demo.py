@@ -10,7 +10,6 @@ import httpx
 from payagg.domain.audit import Actor, ActorRealm
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.dev.console import ConsoleLinks
 from payagg.entrypoints.dev.secrets import write_private
 from payagg.entrypoints.settings import SettingsError
 
@@ -34,11 +33,8 @@ class Demo:
 class DemoMaker:
     """Finds or makes each piece; `origin` is where our own server answers."""
 
-    def __init__(
-        self, services: Services, origin: str, credentials: Mapping[str, Mapping[str, str]], links: ConsoleLinks
-    ) -> None:
+    def __init__(self, services: Services, origin: str, credentials: Mapping[str, Mapping[str, str]]) -> None:
         self._services = services
-        self._links = links
         self._settings = services.settings
         self._origin = origin
         self._credentials = credentials  # per provider gateway slug
@@ -49,8 +45,13 @@ class DemoMaker:
         self._admin = issue({"sub": ADMINISTRATOR, "type": "admin", "role": "SUPER_ADMIN"}, TOKEN_TTL, now)
         self._merchant = issue({"sub": OWNER, "type": "merchant", "emailVerified": True}, TOKEN_TTL, now)
 
-    async def make(self) -> Demo:
-        """Raises SettingsError when our own API refuses, which `--fresh` mends."""
+    @property
+    def tokens(self) -> dict[str, str]:
+        """By realm."""
+        return {"merchant": self._merchant, "admin": self._admin}
+
+    async def make(self, links: Mapping[str, str]) -> Demo:
+        """`links` go into demo.json too. Raises SettingsError when our own API refuses, which `--fresh` mends."""
         async with self._api:
             kept: dict[str, str] = json.loads(self._state.read_text()) if self._state.exists() else {}
             kept = await self._business(kept)
@@ -72,10 +73,8 @@ class DemoMaker:
             "checkoutUrl": demo["checkoutUrl"],
             "webhookInboxUrl": f"{self._settings.base_url}/dev/inbox",
             "docsUrl": f"{self._settings.base_url}/docs",
-            "consoleUrl": self._links.url(self._settings.base_url, "merchant"),
-            "adminConsoleUrl": self._links.url(self._settings.base_url, "admin"),
+            **links,
         }
-        self._links.tokens |= {"merchant": self._merchant, "admin": self._admin}
         write_private(self._settings.state_dir / "demo.json", json.dumps(shown, indent=2) + "\n")
         return Demo(shown, other["reference"], kept["endpointId"], kept["signingSecret"])
 

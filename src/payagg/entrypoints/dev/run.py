@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 
 from payagg.application.ports.outside import Entropy
 from payagg.entrypoints.bootstrap import running
-from payagg.entrypoints.dev.console import ConsoleLinks, console_routes
 from payagg.entrypoints.dev.demo import DemoMaker
 from payagg.entrypoints.dev.inbox import WebhookViewer, inbox_routes
 from payagg.entrypoints.dev.providers import fake_providers
 from payagg.entrypoints.dev.secrets import FOLDER, with_dev_secrets
 from payagg.entrypoints.dev.tour import tour
+from payagg.entrypoints.extensions import DevPages, parts
 from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.process.logs import configure_logs
 from payagg.entrypoints.process.python_flaws import tell_python_flaw
@@ -74,13 +74,13 @@ async def _serve(settings: Settings, url: str, listener: socket.socket, entropy:
     async with fake_providers(settings, origin, entropy) as (pointed, credentials), running(pointed, url) as services:
         inbox = WebhookViewer(services.clock.now)
         own_hosts = [urlsplit(settings.base_url).hostname or HOST]
-        links = ConsoleLinks.of(services)
-        routes = [*inbox_routes(inbox), *console_routes(links)]
+        maker = DemoMaker(services, origin, credentials)
+        pages: list[DevPages] = [make(services, maker.tokens) for make in parts(settings.extensions, "dev_pages")]
+        routes = [*inbox_routes(inbox), *(route for page in pages for route in page.routes)]
         serving = asyncio.create_task(serve_http(services, listener, stop, routes, own_hosts))
         try:
             _tell("Making the demo data ...")
-            maker = DemoMaker(services, origin, credentials, links)
-            demo = await maker.make()
+            demo = await maker.make({name: url for page in pages for name, url in page.links.items()})
             inbox.secrets.append(demo.signing_secret)
             inbox.redeliver = partial(maker.redeliver, demo)
             async with background(services, stop, with_worker=True):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from payagg.entrypoints.dev.demo import AMOUNT, Demo
@@ -23,8 +24,7 @@ def tour(demo: Demo, *, state: Path) -> str:
         "         choose Sandbox, card 4242 4242 4242 4242 (4000 0000 0000 0002 is declined)",
         f"  {_bold('Inbox')}  {shown['webhookInboxUrl']}   each signed webhook as it arrives",
         f"  {_bold('Docs')}   {shown['docsUrl']}",
-        f"  {_bold('Console')}  {shown['consoleUrl']}   signed in as the merchant",
-        f"           {shown['adminConsoleUrl']}   as an administrator",
+        *_console(shown),
         "",
         _bold("A merchant's server, to paste:"),
         "",
@@ -42,6 +42,15 @@ def tour(demo: Demo, *, state: Path) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _console(shown: Mapping[str, str]) -> list[str]:
+    if "consoleUrl" not in shown:
+        return []
+    return [
+        f"  {_bold('Console')}  {shown['consoleUrl']}   signed in as the merchant",
+        f"           {shown['adminConsoleUrl']}   as an administrator",
+    ]
 
 
 def _bold(text: str) -> str:

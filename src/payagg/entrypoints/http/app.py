@@ -1,18 +1,19 @@
 """The HTTP application: routes, error envelopes, health, description. No business rule."""
 
 import asyncio
+from collections import ChainMap
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, cast
 
 from litestar import Litestar, Request, Response, Router, get
-from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ControllerRouterHandler
 
 from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http import checkout_page, console, docs
+from payagg.entrypoints.extensions import parts
+from payagg.entrypoints.http import checkout_page, docs
 from payagg.entrypoints.http.api import (
     adjustments,
     anomalies,
@@ -110,9 +111,9 @@ def create_app(
     handlers: list[ControllerRouterHandler] = [
         Router(API_PATH, route_handlers=api_routes(settings)),
         *checkout_page.routes,
-        *console.routes,
         *metrics.routes,
         *([] if services.among_cells is None else [cells.router_for(settings)]),
+        *(route for routes in parts(settings.extensions, "routes") for route in routes),
         *docs.routes_for(lambda: document(api_routes(settings), settings)),
         healthz,
         readyz,
@@ -122,7 +123,7 @@ def create_app(
         # Litestar rebuilds its routing tree for each handler registered separately.
         route_handlers=[Router("/", route_handlers=handlers)],
         plugins=tracing_plugins(settings),
-        exception_handlers={**EXCEPTION_HANDLERS, HTTPException: console.refused_by_framework},
+        exception_handlers=dict(ChainMap(*parts(settings.extensions, "exception_handlers"), EXCEPTION_HANDLERS)),
         openapi_config=None,
         logging_config=None,
         request_max_body_size=None,

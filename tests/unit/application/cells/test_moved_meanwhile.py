@@ -7,9 +7,10 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, a_payment, a_report
 
 from payagg.adapters.providers import PROVIDERS
-from payagg.application.payments.forwarding_records import ForwardingRecords
+from payagg.application.cells.forwarding_records import ForwardingRecords
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.attempt import AttemptState
+from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
@@ -18,6 +19,7 @@ from tests.support.receivers import until
 from tests.support.refusals import refused_with
 
 OTHER = "PBX"
+CELLS = Cells("PAY", {"PAY": "http://a", OTHER: "http://b"})
 
 
 async def leave(shop: MemoryShop) -> None:
@@ -71,7 +73,7 @@ async def test_a_charge_that_outlasts_its_claim_is_recorded_by_the_other_cell(
 async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     settlement = shop.services.settlement
-    object.__setattr__(settlement, "has_cells", True)
+    object.__setattr__(settlement, "elsewhere", ForwardingRecords(shop.store, CELLS))
     async with shop.store.begin() as tx:
         await tx.moves.close(SHOP, OTHER, shop.clock.now())
         await tx.moves.take(SHOP, shop.clock.now(), 100)
@@ -104,7 +106,7 @@ async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_
 ) -> None:
     reference = await shop.handed_over()
     events = shop.services.provider_events
-    object.__setattr__(events, "forwarding_records", ForwardingRecords(shop.store, has_cells=True))
+    object.__setattr__(events, "elsewhere", ForwardingRecords(shop.store, CELLS))
     body = shop.a.event(a_report(Outcome.SUCCEEDED, provider_reference=reference), 1)
     await leave(shop)
     with pytest.raises(Refusal) as moved:

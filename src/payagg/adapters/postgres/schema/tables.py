@@ -322,7 +322,7 @@ provider_calls = Table(
     PrimaryKeyConstraint("reference", "id"),
 )
 
-# Some payments of one day whose history lies in the object store, see application/archive/writer.py.
+# Some payments of one day whose history lies in the object store, see extensions/archive/writer.py.
 archive_parts = Table(
     "archive_parts",
     metadata,

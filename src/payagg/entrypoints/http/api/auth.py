@@ -7,7 +7,7 @@ from payagg.application.accounts.access import Administrator, Credential, Manage
 from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.api_key import PresentedKey, parse_secret
 from payagg.domain.audit import Actor
-from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment, parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.client_address import counted_as
@@ -113,11 +113,7 @@ async def _gateway_changes(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]
 ) -> T:
     administrator = await use_cases.access.administrator(credential(request), changes=True)
-    cells = use_cases.cells
-    if cells is not None and not cells.is_home:
-        raise misdirected_refusal(
-            cells.home, f"Gateways are set at the home cell, {cells.home}, and reach every other."
-        )
+    use_cases.elsewhere.ensure_gateways_are_set_here()
     return await proceed(administrator)
 
 
@@ -141,7 +137,7 @@ async def _as_manager(
         return await proceed(await use_cases.access.manager(caller, business_id, changes=changes))
     except Refusal as refusal:
         if refusal.code in ABSENT:
-            await use_cases.forwarding_records.ensure_business_here(business_id)
+            await use_cases.elsewhere.ensure_business_here(business_id)
         raise
 
 
@@ -175,16 +171,16 @@ async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callab
 async def _look_for_key(use_cases: Services, presented: PresentedKey, refusal: Refusal) -> None:
     """Raises for a key that moved to another cell. Something not found by a key that is here was never its own."""
     if refusal.code in ABSENT:
-        await use_cases.forwarding_records.ensure_key_here(presented.secret_hash)
+        await use_cases.elsewhere.ensure_key_here(presented.secret_hash)
 
 
 async def _look_elsewhere(request: AnyRequest, use_cases: Services, refusal: Refusal) -> None:
     """Raises for a payment or a business that an administrator names and that moved to another cell."""
     reference, business_id = (request.path_params.get(name) for name in ("reference", "business_id"))
     if refusal.code in ABSENT and reference is not None:
-        await use_cases.forwarding_records.ensure_payment_here(reference)
+        await use_cases.elsewhere.ensure_payment_here(reference)
     if refusal.code in ABSENT and business_id is not None:
-        await use_cases.forwarding_records.ensure_business_here(business_id)
+        await use_cases.elsewhere.ensure_business_here(business_id)
 
 
 async def _public_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
@@ -197,7 +193,7 @@ async def _public_reference(request: AnyRequest, use_cases: Services, proceed: C
         return await proceed(None)
     except Refusal as refusal:
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
-            await use_cases.forwarding_records.ensure_payment_here(reference)
+            await use_cases.elsewhere.ensure_payment_here(reference)
             own.references.give_back(request, reference)  # a guess must not evict a real link's bucket
             await own.guesses.hit(client_of(request))
         raise

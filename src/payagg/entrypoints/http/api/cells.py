@@ -104,7 +104,7 @@ async def _key(request: AnyRequest, use_cases: Services, _: AmongCells) -> Respo
     if not _DIGEST.fullmatch(digest):
         raise Refusal(ErrorCode.NOT_FOUND)
     if await use_cases.store.find_key(bytes.fromhex(digest)) is None:
-        await use_cases.forwarding_records.ensure_key_here(bytes.fromhex(digest))
+        await use_cases.elsewhere.ensure_key_here(bytes.fromhex(digest))
         raise Refusal(ErrorCode.NOT_FOUND)
     return envelope({"known": True})
 
@@ -116,7 +116,7 @@ async def _business(request: AnyRequest, use_cases: Services, _: AmongCells) -> 
     async with use_cases.store.begin() as tx:
         is_here = await tx.businesses.get(business_id) is not None
     if not is_here:
-        await use_cases.forwarding_records.ensure_business_here(business_id)
+        await use_cases.elsewhere.ensure_business_here(business_id)
         raise Refusal(ErrorCode.NOT_FOUND)
     return envelope({"known": True})
 

@@ -1,0 +1,93 @@
+"""Ports of the archive: its rows and a file format."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from payagg.application.ports.outside import Unavailable
+from payagg.application.ports.store import Repository
+from payagg.domain.archived import ArchivedPayment, ArchivePart
+
+
+class ArchiveUnavailable(Unavailable):
+    """The archive's object store cannot be reached."""
+
+
+class ArchiveFile(Protocol):
+    """One table's rows, being written to a file."""
+
+    @property
+    def rows(self) -> int: ...
+
+    def add(self, rows: Sequence[tuple[Any, ...]]) -> None: ...
+
+    def finish(self) -> bytes: ...
+
+
+class ArchiveFormat(Protocol):
+    @property
+    def suffix(self) -> str:
+        """Of the files' names."""
+
+    def file(self, columns: Mapping[str, type]) -> ArchiveFile: ...
+
+    def rows(
+        self, content: bytes, columns: Mapping[str, type], reference: str | None = None
+    ) -> Iterator[tuple[Any, ...]]:
+        """All rows in order, or those of one payment. Raises ValueError or OSError for a damaged file or other
+        columns."""
+
+
+class ArchiveRepository(Protocol):
+    """The archived part of payments: transitions, attempts and provider calls."""
+
+    async def next_with_history(self, after: str) -> str | None:
+        """The first reference behind `after` whose history is still here."""
+
+    async def ready(self, after: str, until: str, before: datetime, limit: int) -> tuple[list[str], str | None]:
+        """Looks at the next `limit` payments with a history here, after `after` and up to `until` by reference; returns
+        those that may be archived and the last one looked at, None past the end. A payment may be archived when it is
+        final, older than that instant, and has no event, delivery, open anomaly or status check left."""
+
+    async def lock_ready(self, references: Sequence[str]) -> list[str]:
+        """Those of them that may be archived, in order, locked."""
+
+    async def histories(self, references: Sequence[str]) -> dict[str, list[tuple[Any, ...]]]:
+        """Their rows by table as in `archive_tables.TABLES`, sorted by key."""
+
+    async def move(self, payments: Sequence[ArchivedPayment], calls: Sequence[tuple[str, str]]) -> None:
+        """Removes the transitions and attempts of these locked payments, and these calls (reference, id)."""
+
+    async def find_archived(self, references: Sequence[str]) -> set[str]:
+        """Those of them that are archived and removed."""
+
+
+class ArchivePartRepository(Protocol):
+    """Parts of the archive, each a folder of files."""
+
+    async def begin(self, day: str, folder: str, now: datetime) -> ArchivePart: ...
+
+    async def finish(self, part: ArchivePart) -> None:
+        """Marks the part as written. Raises Conflict when it was given up."""
+
+    async def give_up(self, number: int) -> None:
+        """Deletes the row of an unwritten part."""
+
+    async def of_day(self, day: str) -> list[ArchivePart]:
+        """The day's parts whose rows are still here, by number."""
+
+    async def unfinished_days(self) -> list[str]:
+        """Days with a part whose rows are still here, in order."""
+
+    async def close(self, number: int, now: datetime) -> None:
+        """Marks the part as removed as far as it may be."""
+
+
+ARCHIVE: Repository[ArchiveRepository] = Repository(
+    postgres="payagg.extensions.archive.postgres:PostgresArchive",
+    memory="payagg.extensions.archive.memory:MemoryArchive",
+)
+PARTS: Repository[ArchivePartRepository] = Repository(
+    postgres="payagg.extensions.archive.postgres_parts:PostgresArchiveParts",
+    memory="payagg.extensions.archive.memory_parts:MemoryArchiveParts",
+)

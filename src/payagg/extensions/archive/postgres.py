@@ -1,0 +1,122 @@
+"""Archived payments as rows, and the rows that move to the archive."""
+
+# ruff: noqa: S608 - only our own column names and numbers are put into the texts
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+
+import msgspec
+from sqlalchemy import ARRAY, Text, any_, bindparam, delete, select
+
+from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.schema.tables import archived_payments, metadata
+from payagg.adapters.postgres.statement import Statement
+from payagg.domain.archived import ArchivedPayment
+from payagg.extensions.archive.tables import TABLES, History
+
+_REFERENCES = bindparam("references", type_=ARRAY(Text))
+# The one for each payment that has any.
+NEXT = Statement("SELECT reference FROM transitions WHERE reference > :after ORDER BY reference LIMIT 1", reads=True)
+# What keeps a payment's history here. Each is a look-up by reference: OFFSET keeps it apart, and words that fit no
+# partial index keep the server from reading all that is unclosed or to be asked about once for each payment.
+_IS_READY = """p.settled_at IS NOT NULL
+    AND NOT EXISTS (SELECT FROM events WHERE reference = p.reference OFFSET 0)
+    AND NOT EXISTS (SELECT FROM deliveries WHERE reference = p.reference OFFSET 0)
+    AND NOT EXISTS (SELECT FROM anomalies WHERE reference = p.reference AND status || '' <> 'CLOSED' OFFSET 0)
+    AND NOT EXISTS (
+        SELECT FROM attempts WHERE reference = p.reference AND coalesce(next_ask_at, '-infinity') > '-infinity' OFFSET 0
+    )"""
+
+
+@cache
+def _ready(limit: int) -> Statement:
+    return Statement(
+        f"""
+WITH step AS MATERIALIZED (
+    SELECT reference FROM transitions WHERE reference > :after AND reference <= :until AND sequence = 1
+    ORDER BY reference LIMIT {limit:d}
+)
+SELECT step.reference, coalesce(found.is_ready, false) FROM step LEFT JOIN LATERAL (
+    SELECT p.created_at < :before AND {_IS_READY} AS is_ready FROM payments p WHERE p.reference = step.reference LIMIT 1
+) found ON true ORDER BY step.reference""",
+        reads=True,
+    )
+
+
+LOCK = Statement("SELECT reference FROM payments WHERE reference = ANY(:references) ORDER BY reference FOR UPDATE")
+ARE_READY = Statement(
+    f"""
+SELECT asked.reference FROM unnest(CAST(:references AS text[])) AS asked (reference)
+JOIN LATERAL (
+    SELECT {_IS_READY} AS is_ready FROM payments p WHERE p.reference = asked.reference LIMIT 1
+) found ON is_ready
+ORDER BY asked.reference""",
+    reads=True,
+)
+HISTORIES = {
+    table: Statement(
+        select(*(metadata.tables[table].c[name] for name in columns))
+        .where(metadata.tables[table].c.reference == any_(_REFERENCES))
+        .order_by(*(metadata.tables[table].c[name] for name in list(columns)[:2]))
+    )
+    for table, columns in TABLES.items()
+}
+ADD = Statement("""
+INSERT INTO archived_payments (reference, part, attempts, paid)
+SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row (reference text, part int, attempts text, paid text)
+ORDER BY reference
+""")
+REMOVE = [
+    Statement(delete(metadata.tables[table]).where(metadata.tables[table].c.reference == any_(_REFERENCES)))
+    for table in ("transitions", "attempts")
+]
+REMOVE_CALLS = Statement("""
+DELETE FROM provider_calls c USING unnest(CAST(:references AS text[]), CAST(:ids AS text[])) AS own (reference, id)
+WHERE c.reference = own.reference AND c.id = own.id
+""")
+ARCHIVED = Statement(select(archived_payments.c.reference).where(archived_payments.c.reference == any_(_REFERENCES)))
+
+
+class PostgresArchive:
+    def __init__(self, connection: StatementConnection) -> None:
+        self._connection = connection
+
+    async def next_with_history(self, after: str) -> str | None:
+        found: str | None = await self._connection.value(NEXT, after=after)
+        return found
+
+    async def ready(self, after: str, until: str, before: datetime, limit: int) -> tuple[list[str], str | None]:
+        rows = await self._connection.rows(_ready(limit), after=after, until=until, before=before)
+        return [reference for reference, is_ready in rows if is_ready], rows[-1][0] if rows else None
+
+    async def lock_ready(self, references: Sequence[str]) -> list[str]:
+        own = {"references": list(references)}
+        _, ready = await self._connection.all((LOCK, own), (ARE_READY, own))
+        return [reference for (reference,) in ready]
+
+    async def histories(self, references: Sequence[str]) -> History:
+        own = {"references": list(references)}
+        found = await self._connection.all(*((statement, own) for statement in HISTORIES.values()))
+        return {table: [tuple(row) for row in rows] for table, rows in zip(HISTORIES, found, strict=True)}
+
+    async def move(self, payments: Sequence[ArchivedPayment], calls: Sequence[tuple[str, str]]) -> None:
+        rows = [
+            {
+                "reference": one.reference,
+                "part": one.part,
+                "attempts": ",".join(f"{gateway} {state.value}" for gateway, state in one.attempts),
+                "paid": one.paid,
+            }
+            for one in payments
+        ]
+        references = [one.reference for one in payments]
+        self._connection.send(ADD, rows=msgspec.json.encode(rows).decode())
+        for statement in REMOVE:
+            self._connection.send(statement, references=references)
+        self._connection.send(
+            REMOVE_CALLS, references=[reference for reference, _ in calls], ids=[own for _, own in calls]
+        )
+
+    async def find_archived(self, references: Sequence[str]) -> set[str]:
+        return {reference for (reference,) in await self._connection.rows(ARCHIVED, references=list(references))}

@@ -1,0 +1,221 @@
+"""After a restore to an earlier instant: asks providers about everything since, which the database lacks.
+
+Three things may be missing. Results of known charges: these are checked at once. Charges of payments that were open
+then: their references are predictable, so each provider is asked about the next ones of each payment. Payments
+initiated since: events about them are stored as anomalies, and a reconciliation finds the rest.
+
+Reconciliation cannot replace this: it reads the charges of past days, and only from providers with a list, while expiry
+waits here for the status of open charges, at every provider, now.
+
+A charge's hand-off may be missing too, so a payer may be at its provider. So every attempt whose end the restored
+database lacks is left in doubt (`Attempt.leave_in_doubt`), and so is each one found: `process` passes it only after its
+provider has answered about it. Elsewhere an attempt without a hand-off never had a payer.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from payagg.application.accounts.audit import record
+from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
+from payagg.application.payments.provider_calls import ProviderCalls
+from payagg.application.payments.settlement import Settlement
+from payagg.application.payments.status_checks import RATE
+from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.store import Store
+from payagg.application.retry import retry_on_conflict
+from payagg.domain.attempt import ATTEMPTS_MAX, Attempt, AttemptState, provider_reference
+from payagg.domain.audit import Action, Actor, Changes
+from payagg.domain.checks import with_changes
+from payagg.domain.errors import invalid
+from payagg.domain.gateway import SANDBOX_SLUG
+from payagg.domain.payment import Payment, Status
+from payagg.domain.report import ProviderFault, ProviderReport
+from payagg.domain.values import Environment
+from payagg.entrypoints.bootstrap import Services
+
+BATCH = 500
+AT_ONCE = 30  # concurrent calls, enough for RATE at two providers that take half a second
+SOURCE = "catch-up"
+
+
+@dataclass(frozen=True)
+class CaughtUp:
+    """`hastened`: known charges that the worker checks at once. `looked_at`: payments that were open. `found`: their
+    references whose charges were unknown here. `unanswered`: the references whose provider did not answer."""
+
+    hastened: int
+    looked_at: int
+    found: tuple[str, ...]
+    unanswered: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    payment_options: PaymentOptions
+    provider_calls: ProviderCalls
+    settlement: Settlement
+
+    async def run(self, since: datetime, *, by: Actor) -> CaughtUp:
+        """Checks everything since that instant, to which the database was restored. Run it before servers and workers
+        start, or an expiry would come first. Safe to repeat. Raises VALIDATION_ERROR for a future instant."""
+        if since > self.clock.now():
+            raise invalid("since", "Must not lie ahead.")
+        await self._record(Action.RESTORE_BEGIN_CATCH_UP, since, by)
+        shares = [(slug, environment) for slug in self._slugs for environment in Environment]
+        hastened = sum([await self._hasten(*share) for share in shares])
+        found: list[str] = []
+        unanswered: list[str] = []
+        looked_at = 0
+        gate, pace = asyncio.Semaphore(AT_ONCE), _Pace()
+        async for payments in self._open_then(since):
+            looked_at += len(payments)
+            looks = (self._look(one, since, gate, pace) for one in payments)
+            for payment, seen in zip(payments, await asyncio.gather(*looks), strict=True):
+                found += seen.found
+                unanswered += [payment.reference] if seen.is_unanswered else []
+        done = CaughtUp(hastened, looked_at, tuple(found), tuple(unanswered))
+        counted = {"hastened": done.hastened, "found": len(done.found), "unanswered": len(done.unanswered)}
+        changes = {name: {"before": None, "after": number} for name, number in counted.items()}
+        await self._record(Action.RESTORE_CATCH_UP, since, by, changes)
+        return done
+
+    @property
+    def _slugs(self) -> list[str]:
+        return [slug for slug in self.payment_options.providers if slug != SANDBOX_SLUG]
+
+    async def _hasten(self, slug: str, environment: Environment) -> int:
+        hastened = 0
+        while done := await self._hasten_batch(slug, environment):
+            hastened += done
+        return hastened
+
+    @retry_on_conflict
+    async def _hasten_batch(self, slug: str, environment: Environment) -> int:
+        async with self.store.begin() as tx:
+            return await tx.attempts.hasten_checks(slug, environment, self.clock.now())
+
+    async def _open_then(self, since: datetime) -> AsyncIterator[list[Payment]]:
+        until, reference = since, ""
+        while payments := await self._page(until, reference):
+            yield payments
+            until, reference = payments[-1].expires_at, payments[-1].reference
+
+    @retry_on_conflict
+    async def _page(self, until: datetime, reference: str) -> list[Payment]:
+        async with self.store.begin() as tx:
+            return await tx.payment_upkeep.list_initiated(until, reference, BATCH)
+
+    async def _look(self, payment: Payment, since: datetime, gate: asyncio.Semaphore, pace: "_Pace") -> "_Seen":
+        """Asks about every reference that the payment's next attempts can have had: a refused one leaves a gap. A
+        provider that does not answer is not asked again about the payment."""
+        seen = _Seen([])
+        choices, known = await self._choices(payment, since)
+        async with gate:
+            for number in range(known + 1, ATTEMPTS_MAX + 1):
+                for slug, choice in list(choices.items()):
+                    attempt = self._assumed_attempt(payment, number, choice, slug, since)
+                    await pace.wait(slug)
+                    try:
+                        report = await self.provider_calls.fetch(payment, attempt, choice, SOURCE)
+                    except ProviderFault:
+                        seen.is_unanswered = True
+                        del choices[slug]
+                        continue
+                    if report.is_of_a_charge:
+                        seen.found.append(attempt.provider_reference)
+                        await self._take_up(payment, attempt, report, since)
+                        break
+        return seen
+
+    @retry_on_conflict
+    async def _choices(self, payment: Payment, since: datetime) -> tuple[dict[str, ChosenProvider], int]:
+        """The providers by slug that may have been called for the payment, and the number of known attempts; those
+        without an end are left in doubt."""
+        if payment.is_test:
+            return {}, 0
+        async with self.store.begin() as tx:
+            await tx.payments.lock(payment.reference)
+            attempts = await tx.attempts.of_payment(payment.reference)
+            for attempt in attempts:
+                if attempt.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN) and attempt.gateway != SANDBOX_SLUG:
+                    await tx.attempts.save(attempt.leave_in_doubt(since), attempt.token)
+            found = {slug: await self.payment_options.of_slug(tx, slug, payment.environment) for slug in self._slugs}
+        return {slug: choice for slug, choice in found.items() if choice is not None}, len(attempts)
+
+    def _assumed_attempt(
+        self, payment: Payment, number: int, choice: ChosenProvider, slug: str, since: datetime
+    ) -> Attempt:
+        now = self.clock.now()
+        claim = Attempt.claim(
+            payment,
+            number,
+            gateway=slug,
+            gateway_id=choice.gateway_id,
+            scenario=None,
+            token=self.entropy.hex(16),
+            now=now,
+            account=choice.account(payment.environment),
+        )
+        return claim.leave_unknown(now, self.entropy.chance()).leave_in_doubt(since)
+
+    async def _take_up(self, payment: Payment, attempt: Attempt, report: ProviderReport, since: datetime) -> None:
+        """The payer was handed off while the window was open, so the report is judged as of the restored instant."""
+        if await self._add(payment, attempt):
+            await self.settlement.report(
+                report,
+                attempt.gateway,
+                payment.environment,
+                SOURCE,
+                asked=attempt,
+                as_of=max(since, payment.created_at),
+            )
+
+    @retry_on_conflict
+    async def _add(self, payment: Payment, attempt: Attempt) -> bool:
+        """False when another process continued the payment meanwhile."""
+        async with self.store.begin() as tx:
+            locked = await tx.payments.lock(payment.reference)
+            known = len(await tx.attempts.of_payment(payment.reference))
+            if locked is None or locked.status is not Status.INITIATED or attempt.number <= known:
+                return False
+            for number in range(known + 1, attempt.number):
+                missed = with_changes(
+                    attempt, number=number, provider_reference=provider_reference(payment.reference, number)
+                )
+                await tx.attempts.add(missed.refuse())
+            await tx.attempts.add(attempt)
+            return True
+
+    @retry_on_conflict
+    async def _record(self, action: Action, since: datetime, by: Actor, changes: Changes | None = None) -> None:
+        async with self.store.begin() as tx:
+            at = since.isoformat(timespec="seconds")
+            await record(tx, self.entropy, self.clock.now(), by, action, at, changes)
+
+
+@dataclass
+class _Seen:
+    found: list[str]
+    is_unanswered: bool = False
+
+
+@dataclass
+class _Pace:
+    """Paces the calls at each provider to RATE a second."""
+
+    _next: dict[str, float] = field(default_factory=dict)  # by slug, on the event loop's clock
+
+    async def wait(self, slug: str) -> None:
+        now = asyncio.get_running_loop().time()
+        at = max(now, self._next.get(slug, now))
+        self._next[slug] = at + 1 / RATE
+        await asyncio.sleep(at - now)
+
+
+def catch_up_over(core: Services) -> CatchUp:
+    return CatchUp(core.store, core.clock, core.entropy, core.payment_options, core.provider_calls, core.settlement)

@@ -1,0 +1,11 @@
+"""The console for merchants and administrators: pages over our own API, which they call with the user's token."""
+
+from payagg.entrypoints.extensions import Extension
+
+EXTENSION = Extension(
+    settings="settings:ConsoleSettings",
+    services="services:console_over",
+    routes="routes:routes",
+    exception_handlers="page_request:EXCEPTION_HANDLERS",
+    dev_pages="dev_links:dev_pages",
+)

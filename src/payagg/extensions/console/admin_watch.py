@@ -1,0 +1,181 @@
+"""The administrators' pages: payments of all businesses, anomalies, reconciliations, audit, health."""
+
+from datetime import datetime
+from typing import Any
+
+from litestar import Response
+
+from payagg.domain.anomaly import ASSIGNEE_MAX, CLOSE_REASON_MAX, NOTE_MAX, AnomalyKind, AnomalyStatus, Severity
+from payagg.domain.reconciliation import NO_FINDING
+from payagg.domain.resolution import EVIDENCE_MAX, OUTCOME, RESOLUTION_REASON_MAX
+from payagg.extensions.console.api import part
+from payagg.extensions.console.names import names_of
+from payagg.extensions.console.page_request import PageRequest, form, page
+from payagg.extensions.console.pages import see_other
+from payagg.extensions.console.payment_list import (
+    EXPORTED,
+    FILTERS,
+    found_of,
+    instants,
+    list_page,
+    query_values,
+    timeline_facts,
+)
+
+HOME = "/console/admin"
+OWNER = ("environment", "businessId")
+ANOMALY_FILTERS = ("severity", "status", "kind", "assignee", "reference")
+# Findings in display order: first those without an anomaly, which nobody else reports; then those that may be
+# anomalies; then those that need nobody.
+BUCKETS = {
+    "HERE_ONLY": "paid here, no money there",
+    "UNREADABLE": "lines that could not be read",
+    "THERE_ONLY": "money there under a reference that is no payment of this gateway here",
+    "TWO_THERE": "two charges of one payment, each paid",
+    "OTHER_AMOUNT": "another amount, currency or environment",
+    "RETURNED_THERE": "reversed, refunded or disputed there",
+    "PAID_THERE": "paid there; open, failed or reversed here",
+    "AGREED": "the same on both sides",
+    "FOREIGN": "other business of the same account",
+}
+
+
+@page(HOME, "admin")
+async def home(request: PageRequest) -> Response[bytes]:
+    return see_other(request.services, f"{HOME}/gateways")
+
+
+@page(HOME + "/payments", "admin")
+async def payments(request: PageRequest) -> Response[bytes]:
+    facts = {"section": "/payments", "is_admin": True}
+    return await list_page(request, "/admin/payments", {}, (*OWNER, *FILTERS), facts)
+
+
+@page(HOME + "/payments/export", "admin")
+async def export(request: PageRequest) -> Response[bytes]:
+    return request.api.stream("/admin/payments/export", **instants(query_values(request, (*OWNER, *EXPORTED))))
+
+
+async def _payment(request: PageRequest) -> Response[bytes]:
+    reference = request.path["reference"]
+    story = await request.api.get(f"/admin/payments/{part(reference)}/story")
+    (owner,) = (await request.api.get("/admin/payments", reference=reference))["payments"]
+    now = request.services.clock.now()
+    waiting = [one for one in story["resolutions"] if not one["confirmedBy"] and now < _instant(one["confirmUntil"])]
+    facts = {
+        "section": "/payments",
+        "is_admin": True,
+        "owner": owner,
+        "waiting": waiting[0] if waiting else None,
+        "reason_max": RESOLUTION_REASON_MAX,
+        "evidence_max": EVIDENCE_MAX,
+        **await timeline_facts(request, story),
+    }
+    return request.page("payment", facts)
+
+
+payment = page(HOME + "/payments/{reference:str}", "admin")(_payment)
+
+
+@form(HOME + "/payments/{reference:str}/resolve", "admin", back=_payment)
+async def resolve(request: PageRequest) -> Response[bytes]:
+    body = {name: _text(request, name) for name in ("reason", "evidence")}
+    return await _resolve(request, "", {"outcome": OUTCOME.value, **body}, "resolution-asked")
+
+
+@form(HOME + "/payments/{reference:str}/resolve/confirm", "admin", back=_payment)
+async def confirm_resolution(request: PageRequest) -> Response[bytes]:
+    return await _resolve(request, "/confirm", None, "resolution-confirmed")
+
+
+async def _resolve(request: PageRequest, step: str, body: Any, done: str) -> Response[bytes]:
+    reference = part(request.path["reference"])
+    await request.api.post(f"/admin/payments/{reference}/resolve{step}", body)
+    return request.see_other(f"{HOME}/payments/{reference}", done)
+
+
+async def _anomalies(request: PageRequest) -> Response[bytes]:
+    wanted = query_values(request, ANOMALY_FILTERS)
+    request, found = await found_of(request, "/admin/anomalies", wanted, "anomalies")
+    facts = {
+        "severities": [severity.value for severity in Severity],
+        "statuses": [status.value for status in AnomalyStatus],
+        "kinds": [kind.value for kind in AnomalyKind],
+        "reason_max": CLOSE_REASON_MAX,
+        "note_max": NOTE_MAX,
+        "assignee_max": ASSIGNEE_MAX,
+        **found,
+    }
+    return request.page("anomalies", {"section": "/anomalies", **facts})
+
+
+anomalies = page(HOME + "/anomalies", "admin")(_anomalies)
+
+
+@form(HOME + "/anomalies/{anomaly_id:str}/acknowledge", "admin", back=_anomalies)
+async def acknowledge(request: PageRequest) -> Response[bytes]:
+    await request.api.post(f"/admin/anomalies/{part(request.path['anomaly_id'])}/acknowledge")
+    return request.see_other(f"{HOME}/anomalies", "anomaly-changed")
+
+
+@form(HOME + "/anomalies/{anomaly_id:str}/close", "admin", back=_anomalies)
+async def close(request: PageRequest) -> Response[bytes]:
+    body = {"reason": request.form.get("reason", "").strip()}
+    await request.api.post(f"/admin/anomalies/{part(request.path['anomaly_id'])}/close", body)
+    return request.see_other(f"{HOME}/anomalies", "anomaly-changed")
+
+
+@form(HOME + "/anomalies/{anomaly_id:str}/assign", "admin", back=_anomalies)
+async def assign(request: PageRequest) -> Response[bytes]:
+    body = {"assignee": request.form_value("assignee")}
+    await request.api.patch(f"/admin/anomalies/{part(request.path['anomaly_id'])}", body)
+    return request.see_other(f"{HOME}/anomalies", "anomaly-changed")
+
+
+@form(HOME + "/anomalies/{anomaly_id:str}/notes", "admin", back=_anomalies)
+async def add_note(request: PageRequest) -> Response[bytes]:
+    await request.api.post(
+        f"/admin/anomalies/{part(request.path['anomaly_id'])}/notes", {"text": _text(request, "text")}
+    )
+    return request.see_other(f"{HOME}/anomalies", "anomaly-changed")
+
+
+@page(HOME + "/reconciliation", "admin")
+async def reconciliation(request: PageRequest) -> Response[bytes]:
+    request, found = await found_of(request, "/admin/reconciliations", {}, "reconciliations")
+    quiet = [bucket.value for bucket in NO_FINDING]
+    facts = {
+        "section": "/reconciliation",
+        "means": BUCKETS,
+        "quiet": quiet,
+        "is_first": not request.query("after"),
+        "names": await names_of(request, None),
+    }
+    return request.page("reconciliation", {**facts, **found})
+
+
+@page(HOME + "/reconciliation/{reconciliation_id:str}/findings.csv", "admin")
+async def findings(request: PageRequest) -> Response[bytes]:
+    return request.api.stream(f"/admin/reconciliations/{part(request.path['reconciliation_id'])}/findings.csv")
+
+
+@page(HOME + "/health", "admin")
+async def health(request: PageRequest) -> Response[bytes]:
+    facts = {"names": await names_of(request, None), "health": await request.api.get("/admin/health")}
+    return request.page("health", {"section": "/health", **facts})
+
+
+def _text(request: PageRequest, name: str) -> str:
+    """A text area's value. A browser sends each line end as two characters and counts it as one."""
+    return request.form.get(name, "").replace("\r\n", "\n").strip()
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+routes = [
+    *(home, payments, export, payment, resolve, confirm_resolution),
+    *(anomalies, acknowledge, assign, add_note, close),
+    *(reconciliation, findings, health),
+]

@@ -1,0 +1,34 @@
+"""Who changed what: all of it for administrators, a business's own part for its managers."""
+
+from litestar import Response
+
+from payagg.domain.audit import Action
+from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
+from payagg.extensions.console.names import action, change, names_of, who
+from payagg.extensions.console.page_request import PageRequest, page
+from payagg.extensions.console.payment_list import found_of, query_values
+
+FILTERS = ("subject", "objectId", "action")
+
+
+@page("/console/admin/audit", "admin")
+async def of_all(request: PageRequest) -> Response[bytes]:
+    return await _audit_page(request, None, "/admin/audit", ("businessId", *FILTERS))
+
+
+@page(BASE + "/audit", "merchant")
+async def of_business(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    return await _audit_page(request, context, f"{context.api}/audit", FILTERS)
+
+
+async def _audit_page(
+    request: PageRequest, context: BusinessContext | None, path: str, filters: tuple[str, ...]
+) -> Response[bytes]:
+    request, found = await found_of(request, path, query_values(request, filters), "entries")
+    facts = {"actions": [one.value for one in Action], "action": action, "change": change, "who": who}
+    shown = {"section": "/audit", "context": context, "names": await names_of(request, context), **facts, **found}
+    return request.page("audit", shown)
+
+
+routes = [of_all, of_business]

@@ -1,0 +1,90 @@
+"""A business's checkout settings: which options its payers have, in which order, under which names."""
+
+from typing import Any
+
+from litestar import Response
+from markupsafe import Markup
+
+from payagg.application.gateways.payment_options import SIMULATOR_OPTION
+from payagg.application.schemas.payments import CheckoutGateway
+from payagg.domain.gateway import simulator_allowed
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.checkout_page.states import option
+from payagg.extensions.console.api import part
+from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
+from payagg.extensions.console.page_request import PageRequest, form, page
+from payagg.extensions.console.pages import root_of
+
+
+async def _checkout_page(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    path = f"{context.api}/payments"
+    found = (await request.api.get(path, environment=context.environment, status="INITIATED", limit=1))["payments"]
+    gateways = await request.api.get(f"{context.api}/gateways")
+    facts = {
+        "gateways": gateways,
+        "options": _options(gateways, Environment(context.environment), root_of(request.services)),
+        "open_url": f"{request.services.settings.base_url}/checkout/{found[0]['reference']}" if found else None,
+    }
+    return request.page("checkout", {"context": context, "section": "/checkout", **facts})
+
+
+def _options(gateways: list[dict[str, Any]], environment: Environment, root: str) -> list[Markup]:
+    """The checkout page's own template with the enabled options."""
+    options = [
+        CheckoutGateway(
+            slug=one["slug"],
+            name=one["displayName"] or one["name"],
+            description=one["description"],
+            logo_url=one["logoUrl"],
+            is_default=one["isDefault"],
+            available=True,
+            unavailable_reason=None,
+        )
+        for one in gateways
+        if one["isEnabled"]
+    ]
+    options += [SIMULATOR_OPTION] if simulator_allowed(environment) else []
+    chosen = next((one for one in options if one.is_default), options[0] if options else None)
+    return [option(one, one is chosen, root) for one in options]
+
+
+shown = page(BASE + "/checkout", "merchant")(_checkout_page)
+
+
+@form(BASE + "/checkout/{gateway_id:str}", "merchant", back=_checkout_page)
+async def change(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    gateways = await request.api.get(f"{context.api}/gateways")
+    if "move" in request.form:
+        await _move(request, context, gateways)
+    else:
+        own: dict[str, Any] = next((one for one in gateways if one["id"] == request.path["gateway_id"]), {})
+        body: dict[str, Any] = {}
+        if request.has_changed("display_name"):
+            body["displayName"] = request.form_value("display_name")
+        if request.has_changed("is_default"):
+            body["isDefault"] = "is_default" in request.form
+        if not own.get("isBuiltIn"):
+            is_enabled = "is_enabled" in request.form
+            body |= {"isEnabled": is_enabled} if request.has_changed("is_enabled") else {}
+            # A disabled option cannot be the default; disabling it clears the default.
+            body |= {} if is_enabled else {"isDefault": False}
+        await request.api.patch(f"{context.api}/gateways/{part(request.path['gateway_id'])}", body)
+    return request.see_other(f"{context.url}/checkout", "checkout-changed")
+
+
+async def _move(request: PageRequest, context: BusinessContext, gateways: list[dict[str, Any]]) -> None:
+    """One place up or down among the ordered options; at an end nothing changes."""
+    ids = [one["id"] for one in gateways if not one["isBuiltIn"]]
+    if request.path["gateway_id"] not in ids:
+        return
+    here = ids.index(request.path["gateway_id"])
+    there = here + (-1 if request.form["move"] == "up" else 1)
+    if 0 <= there < len(ids):
+        ids[here], ids[there] = ids[there], ids[here]
+        order = [{"gatewayId": one, "displayOrder": number} for number, one in enumerate(ids)]
+        await request.api.post(f"{context.api}/gateways/reorder", {"order": order})
+
+
+routes = [shown, change]

@@ -1,0 +1,70 @@
+"""Console sessions: start, use, list, end. Each is a row; a session without a row is refused."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from payagg.application.ports.outside import Clock
+from payagg.application.ports.store import Store
+from payagg.application.retry import retry_on_conflict
+from payagg.domain.audit import ActorRealm
+from payagg.extensions.console.console_session import ConsoleSession
+from payagg.extensions.console.ports import SESSIONS
+
+
+@dataclass(frozen=True)
+class ConsoleSessions:
+    """A session ends after `idle` without a request. Its token is not revoked: the token is the issuer's, and may be in
+    use elsewhere. A row holds nothing that signs anybody in."""
+
+    store: Store
+    clock: Clock
+    idle: timedelta
+
+    @retry_on_conflict
+    async def begin(
+        self, form_token: str, realm: ActorRealm, subject: str, address: str | None, ends_at: datetime
+    ) -> None:
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            await tx.of(SESSIONS).forget(now)
+            await tx.of(SESSIONS).add(ConsoleSession(digest(form_token), realm, subject, address, now, now, ends_at))
+
+    async def see(self, form_token: str, address: str | None) -> bool:
+        """Records a request of the session; False when the session has ended, in every process from that moment."""
+        now, session = self.clock.now(), digest(form_token)
+        async with self.store.begin() as tx:
+            found = await tx.of(SESSIONS).find(session)
+        if found is None or found.is_over(now, self.idle):
+            return False
+        if found.is_seen_stale(now):
+            await self._touch(replace(found, seen_at=now, address=address))
+        return True
+
+    async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
+        """The open ones, newest first."""
+        now = self.clock.now()
+        async with self.store.begin() as tx:
+            found = await tx.of(SESSIONS).of(realm, subject)
+        return [one for one in found if not one.is_over(now, self.idle)]
+
+    @retry_on_conflict
+    async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
+        """Ends the session: neither the cookie nor a copy of it is accepted. Another user's session is not changed."""
+        async with self.store.begin() as tx:
+            await tx.of(SESSIONS).end(realm, subject, session)
+
+    @retry_on_conflict
+    async def end_others(self, realm: ActorRealm, subject: str, session: bytes) -> None:
+        async with self.store.begin() as tx:
+            await tx.of(SESSIONS).end_others(realm, subject, session)
+
+    @retry_on_conflict
+    async def _touch(self, session: ConsoleSession) -> None:
+        async with self.store.begin() as tx:
+            await tx.of(SESSIONS).touch(session)
+
+
+def digest(form_token: str) -> bytes:
+    """The form token identifies the session; no two share one."""
+    return hashlib.sha256(form_token.encode()).digest()

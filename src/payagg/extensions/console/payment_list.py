@@ -1,0 +1,142 @@
+"""The list of payments, as merchants and administrators see it, and what both show of one payment."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from litestar import Response
+
+from payagg.domain.payment import Status
+from payagg.domain.values import REFERENCE_SHAPE
+from payagg.extensions.console.api import ApiRefused
+from payagg.extensions.console.business_context import BusinessContext
+from payagg.extensions.console.names import names_of, who
+from payagg.extensions.console.page_request import PageRequest
+
+FILTERS = ("status", "from", "to", "search")
+EXPORTED = ("status", "from", "to")
+OPEN = ("INITIATED", "PENDING")
+LIMIT = 50
+SCANNED = 10  # pages of SCAN payments that one search by name, amount or last six reads; the next continues from there
+SCAN = 100
+LAST = 6  # characters of a reference that a payer reads out
+NAIRA = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,2}))?")
+
+
+async def list_page(
+    request: PageRequest, path: str, fixed: Mapping[str, str], names: tuple[str, ...], facts: Mapping[str, Any]
+) -> Response[bytes]:
+    """A page of the list at `path` of the API, filtered by the page's own parameters `names`; `fixed` are the API's
+    alone. A refused filter is shown above the list."""
+    wanted = query_values(request, names)
+    after = request.query("after")
+    shown: dict[str, Any] = {"payments": [], "nextCursor": None, "hasMore": False}
+    try:
+        shown = await _find_page(request, path, {**fixed, **instants(wanted)}, after)
+    except ApiRefused as refused:
+        if refused.status != 400:
+            raise
+        request = replace(request, problem=refused)
+    kept = {name: value for name, value in wanted.items() if value}
+    return request.page(
+        "payments",
+        {
+            "payments": shown["payments"],
+            "names": await names_of(request, facts.get("context")),
+            "wanted": wanted,
+            "statuses": [status.value for status in Status],
+            "first": f"?{urlencode(kept)}" if after else None,
+            "next": f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None,
+            "export": urlencode({name: kept[name] for name in names if name in kept and name != "search"}),
+            **facts,
+        },
+    )
+
+
+async def _find_page(request: PageRequest, path: str, query: dict[str, str], after: str) -> dict[str, Any]:
+    """A page of the API's list. The API finds a whole reference and an email; for a name, an amount or the end of a
+    reference the newest SCANNED pages are read, and the answer's cursor continues from there."""
+    term = query.pop("search")
+    if REFERENCE_SHAPE.fullmatch(term.upper()):
+        query["reference"] = term.upper()
+    elif "@" in term:
+        query["email"] = term
+    elif term:
+        return await _scan(request, path, query, term, after)
+    found: dict[str, Any] = await request.api.get(path, **query, after=after, limit=LIMIT)
+    return found
+
+
+async def _scan(request: PageRequest, path: str, query: dict[str, str], term: str, after: str) -> dict[str, Any]:
+    found: list[Any] = []
+    for _ in range(SCANNED):
+        page = await request.api.get(path, **query, after=after, limit=SCAN)
+        found += [one for one in page["payments"] if _is_found(one.get("payment", one), term)]
+        after = page["nextCursor"]
+        if not page["hasMore"] or len(found) >= LIMIT:
+            break
+    return {**page, "payments": found}
+
+
+def _is_found(payment: Mapping[str, Any], term: str) -> bool:
+    is_last = len(term) == LAST and payment["reference"].endswith(term.upper())
+    return is_last or payment["amount"] == kobo(term) or term.casefold() in (payment["customerName"] or "").casefold()
+
+
+def kobo(naira: str) -> int | None:
+    """None when it is no amount of naira."""
+    found = NAIRA.fullmatch(naira.strip().removeprefix("₦").replace(",", ""))
+    return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0")) if found else None
+
+
+def query_values(request: PageRequest, names: tuple[str, ...]) -> dict[str, str]:
+    """The parameters of the page's address by name, empty when absent."""
+    return {name: request.query(name).strip() for name in names}
+
+
+def instants(wanted: Mapping[str, str]) -> dict[str, str]:
+    """The same for the API: a day of Lagos time is an instant there, and the last day is included here."""
+    return {**wanted, "from": _day(wanted["from"], 0), "to": _day(wanted["to"], 1)}
+
+
+def _day(text: str, later: int) -> str:
+    try:
+        return f"{date.fromisoformat(text) + timedelta(days=later)}T00:00:00+01:00" if text else ""
+    except (ValueError, OverflowError):
+        return text  # the API refuses it by name
+
+
+async def found_of(
+    request: PageRequest, path: str, wanted: Mapping[str, str], name: str
+) -> tuple[PageRequest, dict[str, Any]]:
+    """A list's content, under `name`; a refused filter is shown above it."""
+    shown: dict[str, Any] = {name: [], "nextCursor": None, "hasMore": False}
+    try:
+        shown = await request.api.get(path, **wanted, after=request.query("after"))
+    except ApiRefused as refused:
+        if refused.status != 400 or request.problem is not None:
+            raise
+        request = replace(request, problem=refused)
+    kept = {key: value for key, value in wanted.items() if value}
+    older = f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None
+    return request, {name: shown[name], "wanted": wanted, "next": older}
+
+
+async def timeline_facts(
+    request: PageRequest, story: Mapping[str, Any], context: BusinessContext | None = None
+) -> dict[str, Any]:
+    """What a payment's page shows beside its timeline. It reloads while the payment may still change."""
+    payment = story["payment"]
+    is_open = payment["status"] in OPEN
+    waits = any(one["status"] == "PENDING" for one in story["deliveries"])
+    checkout = f"{request.services.settings.base_url}/checkout/{payment['reference']}"
+    return {
+        "names": await names_of(request, context),
+        "who": who,
+        "story": story,
+        "is_live": is_open or waits,
+        "checkout_url": checkout if is_open else None,
+    }

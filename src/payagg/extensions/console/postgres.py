@@ -1,0 +1,64 @@
+"""Console sessions as rows."""
+
+from datetime import datetime
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.schema.tables import console_sessions
+from payagg.adapters.postgres.statement import Statement
+from payagg.domain.audit import ActorRealm
+from payagg.extensions.console.console_session import ConsoleSession
+
+LISTED_MAX = 100  # sessions of one user
+FORGOTTEN_MAX = 1_000  # at each sign-in
+SESSION = RowMap(ConsoleSession, console_sessions, realm=ActorRealm)
+_THIS = console_sessions.c.session == bindparam("session")
+_OF_USER = (console_sessions.c.realm == bindparam("realm"), console_sessions.c.subject == bindparam("subject"))
+FIND = Statement(
+    f"SELECT {', '.join(SESSION.names)} FROM console_sessions"  # noqa: S608 - names of columns
+    " WHERE session = CAST(:session AS BYTEA)"
+)
+ADD = Statement(insert(console_sessions).values(parameters(*SESSION.names)))
+# Of requests at the same moment the latest stands, and one that has been ended stays so.
+TOUCH = Statement(
+    update(console_sessions)
+    .where(_THIS, console_sessions.c.seen_at < bindparam("seen_at"))
+    .values(parameters("seen_at", "address"))
+)
+LISTED = Statement(
+    select(*SESSION.columns).where(*_OF_USER).order_by(console_sessions.c.started_at.desc()).limit(in_text(LISTED_MAX))
+)
+END = Statement(delete(console_sessions).where(_THIS, *_OF_USER))
+END_OTHERS = Statement(delete(console_sessions).where(console_sessions.c.session != bindparam("session"), *_OF_USER))
+FORGET = Statement(
+    "DELETE FROM console_sessions WHERE session = ANY(ARRAY(SELECT session FROM console_sessions"  # noqa: S608
+    f" WHERE ends_at <= CAST(:now AS TIMESTAMPTZ) LIMIT {FORGOTTEN_MAX} FOR UPDATE SKIP LOCKED))"
+)
+
+
+class PostgresConsoleSessions:
+    def __init__(self, connection: StatementConnection) -> None:
+        self._connection = connection
+
+    async def add(self, session: ConsoleSession) -> None:
+        self._connection.send(ADD, **SESSION.values(session))
+
+    async def find(self, session: bytes) -> ConsoleSession | None:
+        return next(iter(SESSION.all(await self._connection.rows(FIND, session=session))), None)
+
+    async def touch(self, session: ConsoleSession) -> None:
+        self._connection.send(TOUCH, session=session.session, seen_at=session.seen_at, address=session.address)
+
+    async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
+        return SESSION.all(await self._connection.rows(LISTED, realm=realm.value, subject=subject))
+
+    async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
+        self._connection.send(END, realm=realm.value, subject=subject, session=session)
+
+    async def end_others(self, realm: ActorRealm, subject: str, session: bytes) -> None:
+        self._connection.send(END_OTHERS, realm=realm.value, subject=subject, session=session)
+
+    async def forget(self, now: datetime) -> None:
+        self._connection.send(FORGET, now=now)

@@ -1,0 +1,142 @@
+"""Sessions of signed-in browsers, sealed in a cookie, and the proof that one of our pages sent a form."""
+
+import hmac
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from litestar.datastructures import Cookie
+
+from payagg.application.accounts.access import Credential, SignedIn
+from payagg.domain.audit import ActorRealm
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.server.rate_limits import client_ip
+from payagg.entrypoints.http.server.routing import AnyRequest, services
+from payagg.extensions.console import cookies
+from payagg.extensions.console.console_session import SESSION_MAX
+from payagg.extensions.console.services import Console
+
+Realm = Literal["merchant", "admin"]
+HOME: dict[Realm, str] = {"merchant": "/console", "admin": "/console/admin"}
+NAMES = {"merchant": "payagg_console", "admin": "payagg_console_admin"}
+VISITOR_SECONDS = 3600  # before sign-in
+FORM_TOKEN_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Session:
+    """One browser's, until `expires` (Unix seconds). Without a subject it only proves the sign-in form. `form_token`
+    stands in every form (https://cheatsheetseries.owasp.org, Cross-Site Request Forgery Prevention). It holds the
+    bearer token that signed in, or the claims of whom an issuer signed in."""
+
+    realm: Realm
+    expires: int
+    form_token: str = field(repr=False)
+    subject: str = ""
+    token: str = field(default="", repr=False)
+    claims: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def is_signed_in(self) -> bool:
+        return self.subject != ""
+
+    @property
+    def credential(self) -> Credential:
+        return self.token if self.claims is None else SignedIn(self.claims)
+
+
+def visitor(use_cases: Services, realm: Realm) -> Session:
+    """A new session before sign-in."""
+    return Session(realm, _now(use_cases) + VISITOR_SECONDS, use_cases.payments.entropy.hex(FORM_TOKEN_BYTES))
+
+
+def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
+    """A new session that ends with the token, and after twelve hours; raises UNAUTHORIZED or, for a token of the other
+    realm, FORBIDDEN. A token valid only by its leeway is refused."""
+    claims, now = use_cases.tokens.read(token), _now(use_cases)
+    if claims["exp"] <= now:
+        raise Refusal(ErrorCode.UNAUTHORIZED)
+    if claims.get("type") != realm:
+        raise Refusal(ErrorCode.FORBIDDEN)
+    expires = min(claims["exp"], now + int(SESSION_MAX.total_seconds()))
+    form_token = use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
+    return Session(realm, expires, form_token, claims["sub"], token=token)
+
+
+def signed_in_by_issuer(use_cases: Services, realm: Realm, subject: str, **claims: Any) -> Session:
+    """A new session of twelve hours. A revocation of the subject's tokens compares its `iat`."""
+    now, form_token = _now(use_cases), use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
+    claims |= {"sub": subject, "type": realm, "iat": now}
+    return Session(realm, now + int(SESSION_MAX.total_seconds()), form_token, subject, claims=claims)
+
+
+async def begin_session(request: AnyRequest, session: Session) -> Cookie:
+    """The session on record, and its cookie. Raises VALIDATION_ERROR as `cookie` does, and Unavailable."""
+    use_cases = services(request)
+    sealed, ends_at = cookie(use_cases, session), datetime.fromtimestamp(session.expires, UTC)
+    realm = ActorRealm(session.realm)
+    await use_cases.of(Console).sessions.begin(session.form_token, realm, session.subject, _address(request), ends_at)
+    return sealed
+
+
+async def find_session(request: AnyRequest, realm: Realm, *, is_sign_in: bool = False) -> Session | None:
+    """The browser's session, or with `visits` that of its sign-in form; None without one, or when it is expired, ended
+    or not ours. Raises VALIDATION_ERROR for two of them."""
+    use_cases = services(request)
+    try:
+        session = Session(**(cookies.open_cookie(request, _name(realm, is_sign_in=is_sign_in)) or {}))
+    except TypeError:  # no session, or another release's
+        return None
+    is_right = session.realm == realm and session.is_signed_in is not is_sign_in
+    if not is_right or _now(use_cases) >= session.expires:
+        return None
+    if is_sign_in or await use_cases.of(Console).sessions.see(session.form_token, _address(request)):
+        return session
+    return None
+
+
+def cookie(use_cases: Services, session: Session) -> Cookie:
+    """Raises VALIDATION_ERROR on `token` for one that no browser would keep."""
+    content = {name: getattr(session, name) for name in Session.__dataclass_fields__}
+    name = _name(session.realm, is_sign_in=not session.is_signed_in)
+    return cookies.seal_cookie(use_cases, name, content, session.expires - _now(use_cases))
+
+
+def no_cookie(use_cases: Services, realm: Realm) -> Cookie:
+    """The cookie that makes the browser delete its session."""
+    return cookies.forgotten(use_cases, _name(realm, is_sign_in=False))
+
+
+def needs_tls(use_cases: Services) -> bool:
+    """Whether browsers would drop the cookie: the deployment's address is http, and not on this machine."""
+    return cookies.are_secure(use_cases) and not use_cases.settings.base_url.startswith("https://")
+
+
+def ensure_from_our_page(request: AnyRequest, session: Session | None, form_token: str) -> None:
+    """Raises FORBIDDEN for a form from another origin, or with another session's token."""
+    use_cases = services(request)
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    # Our own pages send no referrer, and with it browsers without Sec-Fetch-Site call the origin `null`.
+    is_ours = site in (None, "same-origin") and origin in (None, "null", _origin(use_cases))
+    if not is_ours or session is None or not hmac.compare_digest(form_token.encode(), session.form_token.encode()):
+        raise Refusal(ErrorCode.FORBIDDEN, "This form is out of date. Open the page again and repeat what you did.")
+
+
+def _address(request: AnyRequest) -> str | None:
+    address = client_ip(request)
+    return str(address) if address else None
+
+
+def _name(realm: Realm, *, is_sign_in: bool) -> str:
+    """The sign-in form has its own cookie: a link from another site arrives without the session's (SameSite), and must
+    not end the session."""
+    return f"{NAMES[realm]}_visit" if is_sign_in else NAMES[realm]
+
+
+def _origin(use_cases: Services) -> str:
+    return "/".join(use_cases.settings.base_url.split("/", 3)[:3])
+
+
+def _now(use_cases: Services) -> int:
+    return int(use_cases.clock.now().timestamp())

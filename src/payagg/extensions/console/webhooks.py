@@ -1,0 +1,146 @@
+"""A business's webhook endpoints of one environment, their tests and their delivery logs."""
+
+from typing import Any
+
+from litestar import Response
+
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.webhook import EventType
+from payagg.extensions.console.api import part
+from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
+from payagg.extensions.console.page_request import PageRequest, form, page
+
+ONE = BASE + "/webhooks/{endpoint_id:str}"
+SECTION = "/webhooks"
+PER_PAGE = 20
+EVENT_NAMES = [kind.value for kind in EventType]
+
+
+async def _list_page(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    facts = {"endpoints": await _endpoints(request, context), "endpoint": None, "event_names": EVENT_NAMES}
+    return request.page("webhooks", {"context": context, "section": SECTION, **facts})
+
+
+async def _detail_page(
+    request: PageRequest,
+    *,
+    secret: str | None = None,
+    is_rotated: bool = False,
+    tested: dict[str, Any] | None = None,
+) -> Response[bytes]:
+    """`secret` and `tested` are shown only by the answer to their form."""
+    context = await business_context(request)
+    endpoint = await _endpoint(request, context, request.path["endpoint_id"])
+    page_number = request.query("page") or "1"  # the API refuses it by name
+    query = {"page": page_number, "perPage": PER_PAGE}
+    answer = await request.api.call("GET", f"{_path(context, endpoint['id'])}/deliveries", query=query)
+    facts = {
+        "endpoint": endpoint,
+        "deliveries": answer.data,
+        "number": int(page_number),
+        "has_more": int(page_number) * PER_PAGE < answer.meta["total"],
+        "is_live": any(one["status"] == "PENDING" for one in answer.data),
+        "secret": secret,
+        "is_rotated": is_rotated,
+        "tested": tested,
+        "event_names": EVENT_NAMES,
+    }
+    return request.page("webhook", {"context": context, "section": SECTION, **facts})
+
+
+listed = page(BASE + "/webhooks", "merchant")(_list_page)
+shown = page(ONE, "merchant")(_detail_page)
+
+
+@form(BASE + "/webhooks", "merchant", back=_list_page)
+async def create(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    body = {**_fields(request), "environment": context.environment}
+    made = await request.api.post(f"{context.api}/webhooks", body)
+    request = request.at(endpoint_id=made["id"])
+    return await _detail_page(request, secret=made["signingSecret"])
+
+
+@form(ONE, "merchant", back=_detail_page)
+async def change(request: PageRequest) -> Response[bytes]:
+    context, path = await _own(request)
+    inputs = {"events": [f"event:{name}" for name in EVENT_NAMES]}
+    fields = _fields(request).items()
+    body = {name: value for name, value in fields if any(map(request.has_changed, inputs.get(name, [name])))}
+    await request.api.patch(path, body)
+    return _led_back(request, context, "webhook-changed")
+
+
+@form(ONE + "/test", "merchant", back=_detail_page)
+async def test(request: PageRequest) -> Response[bytes]:
+    _, path = await _own(request)
+    return await _detail_page(request, tested=await request.api.post(f"{path}/test"))
+
+
+@form(ONE + "/rotate", "merchant", back=_detail_page)
+async def rotate(request: PageRequest) -> Response[bytes]:
+    _, path = await _own(request)
+    made = await request.api.post(f"{path}/rotate-secret")
+    return await _detail_page(request, secret=made["signingSecret"], is_rotated=True)
+
+
+@form(ONE + "/deactivate", "merchant", back=_detail_page)
+async def deactivate(request: PageRequest) -> Response[bytes]:
+    context, path = await _own(request)
+    await request.api.delete(path)
+    return _led_back(request, context, "webhook-off")
+
+
+@form(ONE + "/activate", "merchant", back=_detail_page)
+async def activate(request: PageRequest) -> Response[bytes]:
+    context, path = await _own(request)
+    await request.api.patch(path, {"isActive": True})
+    return _led_back(request, context, "webhook-on")
+
+
+@form(ONE + "/deliveries/{delivery_id:str}/redeliver", "merchant", back=_detail_page)
+async def redeliver(request: PageRequest) -> Response[bytes]:
+    context, path = await _own(request)
+    await request.api.post(f"{path}/deliveries/{part(request.path['delivery_id'])}/redeliver")
+    return _led_back(request, context, "redelivered")
+
+
+async def _endpoints(request: PageRequest, context: BusinessContext) -> list[dict[str, Any]]:
+    found = await request.api.get(f"{context.api}/webhooks")
+    return [one for one in found if one["environment"] == context.environment]
+
+
+async def _endpoint(request: PageRequest, context: BusinessContext, endpoint_id: str) -> dict[str, Any]:
+    """Only of this environment; raises NOT_FOUND."""
+    for one in await _endpoints(request, context):
+        if one["id"] == endpoint_id:
+            return one
+    raise Refusal(ErrorCode.NOT_FOUND)
+
+
+async def _own(request: PageRequest) -> tuple[BusinessContext, str]:
+    """The context, and the API's path of the endpoint that the address names; raises NOT_FOUND for one of the other
+    environment."""
+    context = await business_context(request)
+    return context, _path(context, (await _endpoint(request, context, request.path["endpoint_id"]))["id"])
+
+
+def _path(context: BusinessContext, endpoint_id: str) -> str:
+    return f"{context.api}/webhooks/{part(endpoint_id)}"
+
+
+def _fields(request: PageRequest) -> dict[str, Any]:
+    chosen = [name for name in EVENT_NAMES if f"event:{name}" in request.form]
+    return {
+        "url": request.form.get("url", "").strip(),
+        "description": request.form_value("description"),
+        "events": chosen,
+    }
+
+
+def _led_back(request: PageRequest, context: BusinessContext, done: str) -> Response[bytes]:
+    return request.see_other(f"{context.url}/webhooks/{part(request.path['endpoint_id'])}", done)
+
+
+routes = [listed, shown, create, change, test, rotate, deactivate, activate, redeliver]

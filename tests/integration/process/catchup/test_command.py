@@ -1,0 +1,22 @@
+"""`payagg catch-up` on a database of the test's own."""
+
+import psycopg
+
+from tests.support.processes import SECRETS, Command, one_line
+
+
+def test_catching_up_after_a_restore_says_what_it_asked_about(database_url: str, run: Command) -> None:
+    made = run("catch-up", "--since", "2026-01-31T12:00:00Z", **SECRETS)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.splitlines() == [
+        "0 charges that were known are asked about as soon as a worker runs.",
+        "0 payments were open: 0 charges of theirs were unknown here, and are no more.",
+    ]
+    with psycopg.connect(database_url) as connection:
+        begun, (object_id, changes) = connection.execute(
+            "SELECT object_id, changes FROM audit WHERE realm = 'cli' ORDER BY id"
+        ).fetchall()
+    assert begun == (object_id, {})
+    assert (object_id, changes["found"]) == ("2026-01-31T12:00:00+00:00", {"before": None, "after": 0})
+    ahead = run("catch-up", "--since", "2999-01-01T00:00:00Z", **SECRETS)
+    assert "since: Must not lie ahead." in one_line(ahead)
