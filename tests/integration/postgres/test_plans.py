@@ -172,9 +172,9 @@ def adjusted(business_id: str | None) -> TX:
 
 
 ADJUSTMENTS = {"anomalies_of_business", "anomalies_of_payment", "payments_pkey"}
-OF_BUSINESS = {"payments_of_business", "payments_pkey"}
-OF_ALL = {"payments_by_time", "payments_pkey"}
-OF_EMAIL = {"payments_of_payer", "payments_pkey"}
+OF_BUSINESS = {"payments_by_business", "payments_pkey"}
+OF_ALL = {"payments_by_creation", "payments_pkey"}
+OF_EMAIL = {"payments_by_payer", "payments_pkey"}
 MIDDLE = PaymentCursor(NOW - 12 * HOUR, nth(0))
 HISTORY = {
     "transitions_pkey",
@@ -211,9 +211,9 @@ SEARCHES: dict[str, tuple[TX, set[str]]] = {
     ),
     "status that nobody has": (listed(business_id=None, status=Status.REVERSED), OF_ALL),
     "failures of all merchants": (listed(MIDDLE, None, status=Status.FAILED), OF_ALL),
-    "summary of a merchant": (totals(BIG, NOW - HOUR), {"payments_of_business"}),
-    "summary of a time without payments": (totals(BIG, BEFORE_ALL), {"payments_of_business"}),
-    "summary of all merchants": (totals(None, BEFORE_ALL), {"payments_by_time"}),
+    "summary of a merchant": (totals(BIG, NOW - HOUR), {"payments_by_business"}),
+    "summary of a time without payments": (totals(BIG, BEFORE_ALL), {"payments_by_business"}),
+    "summary of all merchants": (totals(None, BEFORE_ALL), {"payments_by_creation"}),
 }
 
 # What is done in one transaction, and the indexes of large tables that it goes by.
@@ -221,7 +221,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "payment locked": (lambda tx: tx.payments.lock(nth(1)), {"payments_pkey"}),
     "payment read": (lambda tx: tx.payments.get(nth(1)), {"payments_pkey"}),
     "payment moved": (save, {"payments_pkey"}),
-    "expired payments": (lambda tx: tx.payment_upkeep.lock_expired(NOW, 100), {"payments_to_expire"}),
+    "expired payments": (lambda tx: tx.payment_upkeep.lock_expired(NOW, 100), {"payments_by_expiry"}),
     "attempts of a payment": (lambda tx: tx.attempts.of_payment(nth(1)), {"attempts_pkey"}),
     "attempt recorded": (save_attempt, {"attempts_pkey"}),
     "asks that are due": (
@@ -235,7 +235,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "open attempts of a gateway": (lambda tx: tx.attempts.has_open("gw_1"), {"attempts_unsettled"}),
     "count of open attempts": (lambda tx: tx.attempts.count_open("gw_1", 1000), {"attempts_unsettled"}),
     "no open attempts of a gateway": (lambda tx: tx.attempts.has_open("gw_2"), {"attempts_unsettled"}),
-    "open payments since": (lambda tx: tx.payment_upkeep.list_initiated(NOW, nth(1), 100), {"payments_to_expire"}),
+    "open payments since": (lambda tx: tx.payment_upkeep.list_initiated(NOW, nth(1), 100), {"payments_by_expiry"}),
     "asks made due": (
         lambda tx: tx.attempts.hasten_checks("provider_a", SANDBOX, NOW),
         {"attempts_due", "attempts_pkey"},
@@ -321,7 +321,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         lambda tx: tx.webhook_events.of_payment(nth(1)),
         {"events_pkey", "deliveries_pkey", "event_metadata_pkey"},
     ),
-    "old payers": (lambda tx: tx.payment_upkeep.settled_with_payer(NOW + MINUTE, 100), {"payments_with_payer"}),
+    "old payers": (lambda tx: tx.payment_upkeep.settled_with_payer(NOW + MINUTE, 100), {"payments_by_payer_day"}),
     "payments of one payer": (
         lambda tx: tx.payment_upkeep.of_payer("ada@example.com", nth(500), 1000),
         {"payments_pkey"},
