@@ -263,6 +263,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "requests to end a payment": (lambda tx: tx.resolutions.latest(nth(1)), set()),
     "anomalies by kind": (lambda tx: tx.anomalies.count_open(), {"anomalies_unclosed"}),
     "anomaly closed": (close_anomaly, {"anomalies_pkey"}),
+    "old anomalies": (lambda tx: tx.anomalies.forget(NOW + MINUTE, 100), {"anomalies_to_forget", "anomalies_pkey"}),
     "anomalies of a payment": (lambda tx: tx.anomalies.of_payment(nth(1)), {"anomalies_of_payment"}),
     "payments handed to a provider on a day": (
         lambda tx: tx.reconciliations.handed_off("provider_a", SANDBOX, NOW, NOW + MINUTE, "", 1000),

@@ -89,6 +89,9 @@ class AnomalyRepository(Protocol):
     async def count_open(self) -> dict[AnomalyKind, int]:
         """The number of unclosed ones by kind."""
 
+    async def forget(self, before: datetime, limit: int) -> int:
+        """Removes those of SANDBOX that were closed before then and that no event told; how many. LIVE's stay."""
+
 
 class AdjustmentRepository(Protocol):
     """Adjustments: what happened to the money of settled payments."""
