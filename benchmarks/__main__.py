@@ -21,7 +21,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=5, help="of a round")
     parser.add_argument("--requests", type=int, default=400, help="of each of `steps` in a round")
-    parser.add_argument("--past", type=int, default=10_000_000, help="payments in the large database of `growth`")
+    parser.add_argument("--lives", type=int, default=100_000, help="payments of which `growth` says what they leave")
+    parser.add_argument(
+        "--past", type=int, default=10_000_000, help="payments in the large database of `growth`; 0: none"
+    )
     parser.add_argument("--payments", type=int, default=100_000, help="of the day of `reconciliation`")
     parser.add_argument(
         "--against", metavar="COMMIT", help="that `instructions` compares with: 1.05 of it is a failure"

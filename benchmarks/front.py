@@ -27,6 +27,7 @@ from payagg.domain.attempt import AttemptState
 from payagg.domain.business import Business, BusinessStatus, KycStatus
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status
+from payagg.domain.payment_search import PaymentCursor
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import FakeCharge, FakePaystack
 from payagg.entrypoints.http.app import create_app
@@ -46,8 +47,9 @@ ORDER = '{{"amount": 150000, "customerEmail": "ada@example.com", "idempotencyKey
 
 
 class FirstPage(MemoryPaymentSearch):
-    async def page(self, *asked: Any) -> tuple[list[Payment], bool]:
-        return list(islice(self.state.payments.values(), asked[-1])), True
+    async def page(self, *asked: Any) -> tuple[list[Payment], PaymentCursor | None]:
+        found = list(islice(self.state.payments.values(), asked[-1]))
+        return found, PaymentCursor.of(found[-1])
 
 
 class FlatStore(MemoryStore):

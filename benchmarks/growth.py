@@ -1,6 +1,8 @@
-"""What changes when ten thousand payments have become ten million: two databases of one server, measured in turn.
+"""What a payment leaves on the disk, and what changes when ten thousand payments have become ten million: two databases
+of one server, measured in turn.
 
-Both hold the same businesses, and a large one's events lie in the partitions of twelve weeks. Whatever a sweep finds to
+What is left is of `--lives` payments by plain SQL, on the schema of before the status left the indexes and on today's.
+Both databases of the rest hold the same businesses, and a large one's events lie in the partitions of twelve weeks. Whatever a sweep finds to
 do is added equally to both before each round, so the only difference is how much lies around it.
 """
 
@@ -14,18 +16,27 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 
+import psutil
 import psycopg
 
 from benchmarks import calls, seed
 from benchmarks.calls import API, request
 from benchmarks.deployment import Deployment
-from benchmarks.figures import Alternation, Round
+from benchmarks.figures import HERE, Alternation, Round, cpu_seconds
 from benchmarks.load import exchanges, rate
 from benchmarks.sweeps import SWEEPS, services_on, until_done
+from payagg.adapters.postgres.migrations import HEAD
+from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.partitions import AHEAD, WEEK, make
 from tests.support.http_world import merchant_token
 
 SMALL = 10_000
+SCHEMAS = "0026", HEAD
+# Bytes of the rows and of each index; updates, and those that wrote to no index.
+LEFT = """
+SELECT pg_relation_size('payments'), pg_indexes_size('payments'), n_tup_upd, n_tup_hot_upd
+FROM pg_stat_user_tables WHERE relname = 'payments'
+"""
 CONNECTIONS = 64
 LOG = "/merchant/businesses/biz_bench_{0}/webhooks/whe_bench_{0}/deliveries"
 
@@ -88,8 +99,35 @@ class Grown(Deployment):
         return Round(number / asyncio.run(timed()))
 
 
+def left(server: str, schema: str, lives: int) -> str:
+    """A line of the table: what so many payments cost and left."""
+    url = server.replace("/payagg?", f"/lives_{schema}?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE lives_{schema}".encode())
+    migrate(url, to=schema)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute((HERE / "lives.sql").read_bytes())
+        connection.execute("SET synchronous_commit = off")
+        session = psutil.Process(connection.info.backend_pid)
+        begun = cpu_seconds(session)
+        start = connection.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+        connection.execute("CALL live(%s)", [lives])
+        used = cpu_seconds(session) - begun
+        log = connection.execute("SELECT pg_current_wal_insert_lsn() - %s::pg_lsn", start).fetchone()
+        connection.execute("VACUUM payments")
+        connection.execute("SELECT pg_stat_force_next_flush()")
+    with psycopg.connect(url) as connection:
+        rows, indexes, updates, in_place = connection.execute(LEFT).fetchone()  # type: ignore[misc]
+    each = (f"{part / lives:,.0f}" for part in (rows, indexes, log[0], 1e6 * used))  # type: ignore[index]
+    return f"| {schema} | {' | '.join(each)} | {in_place / updates:.2f} |"
+
+
 def measure(server: str, chosen: Namespace) -> str:
-    """Every operation and sweep on `--past` payments and on SMALL."""
+    """What `--lives` payments leave, and every operation and sweep on `--past` payments and on SMALL."""
+    table = ["| schema | row B | indexes B | log B | session us | updates in place |", "|---" * 6 + "|"]
+    table += [left(server, schema, chosen.lives) for schema in SCHEMAS]
+    if not chosen.past:
+        return "\n".join(table)
     past, rounds = chosen.past, Alternation(chosen.rounds)
     with ExitStack() as stack:
         sides = {name: Grown(stack, name, server, number) for name, number in (("large", past), ("small", SMALL))}
@@ -100,4 +138,4 @@ def measure(server: str, chosen: Namespace) -> str:
         for sweep in SWEEPS:
             works = {name: partial(side.sweep, sweep) for name, side in sides.items()}
             rounds.add(f"sweep: {sweep} at {past:,} and {SMALL:,}", works)
-    return rounds.table()
+    return "\n".join([*table, "", rounds.table()])

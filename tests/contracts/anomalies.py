@@ -69,6 +69,19 @@ async def adjusted(db: Database, limit: int = 100, **wanted: Any) -> list[int]:
 
 
 class AnomalyContract:
+    async def test_closed_anomalies_of_sandbox_that_nobody_was_told_end_and_no_others(self, db: Database) -> None:
+        live = Environment.LIVE
+        facts = [a_fact(number, AnomalyKind.MISMATCH, told=False) for number in range(4)]
+        facts += [a_fact(4, AnomalyKind.MISMATCH), a_fact(5, AnomalyKind.MISMATCH, told=False, environment=live)]
+        await kept(db, *facts)
+        for number, fact in enumerate(facts[1:]):
+            await db.anomalies.save(fact.close("ada", "Done.", NOW + number * DAY))
+        await put(db, SECOND)
+        await db.anomalies.save(SECOND.close("ada", "Done.", NOW))
+        assert [await db.anomalies.forget(NOW + 2 * DAY, 1) for _ in range(3)] == [1, 1, 0]
+        left = {anomaly.id for anomaly in await db.anomalies.page(AnomalyFilter(), 9)}
+        assert left == {fact.id for fact in (facts[0], *facts[3:])} | {SECOND.id}
+
     async def test_anomalies_are_paged_newest_first_with_or_without_a_payment(self, db: Database) -> None:
         await put(db, FIRST, SECOND)
         assert await db.anomalies.page(AnomalyFilter(), 10) == [SECOND, FIRST]

@@ -46,14 +46,15 @@ class PersonalDataContract:
     async def test_payments_that_ended_before_and_have_a_payer_are_found_oldest_first(self, db: Database) -> None:
         await with_payments(
             db,
-            ended(NOW + DAY, reference=named(1), customer_phone="1"),
+            ended(NOW + DAY, reference="PAY-20250201-000001", customer_phone="1"),
             ended(NOW, reference=named(2), metadata={"a": 1}),
             ended(NOW, reference=named(3)),
             a_payment(reference=named(4), customer_email="a@b.example"),
             ended(NOW + 2 * DAY, reference=named(5), customer_name="Ada"),
         )
-        assert await db.payment_upkeep.settled_with_payer(NOW + 2 * DAY, 9) == [named(2), named(1)]
-        assert await db.payment_upkeep.settled_with_payer(NOW + 3 * DAY, 1) == [named(2)]
+        before = NOW + 2 * DAY
+        assert await db.payment_upkeep.settled_with_payer(before, 9) == [named(2), "PAY-20250201-000001"]
+        assert await db.payment_upkeep.settled_with_payer(before, 1) == [named(2)]
         assert await db.payment_upkeep.settled_with_payer(NOW, 9) == []
 
     async def test_a_payer_is_found_by_steps_in_any_letter_case(self, db: Database) -> None:

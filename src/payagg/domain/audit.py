@@ -78,7 +78,7 @@ class Action(Enum):
     PAYMENT_ERASE = "payment.erase"  # who paid, because that person asked
     RETENTION_CLEAR = "retention.clear"  # who paid long ago, a batch at a time
     PAYMENT_CREATE = "payment.create"  # a dashboard test payment; a key's payments are their own record
-    PAYMENT_SIMULATE = "payment.simulate"
+    PAYMENT_SIMULATE = "payment.simulate"  # by a user of the dashboard
     PAYMENT_ASK_RESOLUTION = "payment.ask_resolution"
     PAYMENT_RESOLVE = "payment.resolve"  # by the administrator who confirmed
     # Work that may be killed has an entry at its begin, and one with its outcome at its end.

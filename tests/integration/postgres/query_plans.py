@@ -68,7 +68,8 @@ SELECT reference, 'biz_' || owner, 'SANDBOX', 150000, 'NGN',
        (ARRAY['INITIATED', 'PENDING', 'SUCCESS', 'FAILED'])[kind + 1],
        CASE WHEN n % 10 = 0 THEN '{EVERYBODY}' WHEN n % 2 = 0 THEN 'payer' || n % 1000 || '@example.com' END,
        'order ' || n, least(kind, 1), '{NOW}'::timestamptz - ({ROWS} - n) * interval '1 second', '{NOW}',
-       '{NOW}'::timestamptz + (n % 8 - 3) * interval '1 minute', CASE WHEN kind > 1 THEN timestamptz '{NOW}' END
+       '{NOW}'::timestamptz + (n % 8 - 3) * interval '1 minute' - n * interval '1 microsecond',
+       CASE WHEN kind > 1 THEN timestamptz '{NOW}' END
 FROM given;
 INSERT INTO idempotency_keys SELECT business_id, environment, idempotency_key, reference FROM payments;
 INSERT INTO transitions

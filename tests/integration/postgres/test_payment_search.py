@@ -8,13 +8,22 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
+from payagg.adapters.postgres.repositories.payment_search import LOOKED_AT
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.domain.payment import Payment
+from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.values import Environment
 from tests.support.postgres_world import numbered
 
 OWN = PaymentFilter("biz_1", Environment.SANDBOX)
+# One payment of the status in every so many, all of one merchant.
+MANY = """
+    INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at,
+                          updated_at, expires_at, settled_at)
+    SELECT 'PAY-20250131-' || lpad(n::text, 6, '0'), 'biz_1', 'SANDBOX', 100, 'NGN',
+           CASE WHEN n %% %(every)s = 0 THEN 'REVERSED' ELSE 'SUCCESS' END, 1, at, at, at, at
+    FROM generate_series(1, %(last)s) n, LATERAL (SELECT timestamptz '2025-01-31' + n * interval '1 s' AS at) instant
+"""
 BY_HAND = """
     INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at,
                           updated_at, expires_at)
@@ -51,7 +60,7 @@ async def test_while_an_earlier_payment_may_still_commit_no_later_one_is_listed(
         assert await references(dating) == [old.reference]
         async with dating.begin() as tx:
             sought = replace(OWN, reference=new.reference)
-            assert await tx.payment_search.page(sought, datetime.now(UTC), None, 1) == ([new], False)
+            assert await tx.payment_search.page(sought, datetime.now(UTC), None, 1) == ([new], None)
         await slow.commit()
     assert await references(dating) == [new.reference, "PAY-20250131-SLOW00", old.reference]
 
@@ -68,3 +77,24 @@ async def test_a_payment_that_waited_to_be_stored_is_dated_when_it_is(dating: Po
     assert late.expires_at - late.created_at == timedelta(hours=1)
     assert await dating.find_payment(late.reference) == late
     assert await references(dating) == [late.reference, quick.reference]
+
+
+@pytest.mark.rule("reports.1")
+@pytest.mark.parametrize("wanted", [OWN, PaymentFilter()], ids=["of a merchant", "of all"])
+@pytest.mark.parametrize(("every", "sizes"), [(3_000, [1, 0, 0]), (1_000, [2, 2, 0]), (9_999, [0, 0, 0])])
+async def test_a_page_by_status_looks_at_so_many_payments_and_the_walk_meets_all(
+    dating: PostgresStore, database_url: str, wanted: PaymentFilter, every: int, sizes: list[int]
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(MANY, {"every": every, "last": 3 * LOOKED_AT - 1_500})
+    after: PaymentCursor | None = None
+    met: list[list[str]] = []
+    while not met or after is not None:
+        async with dating.begin() as tx:
+            asked = replace(wanted, status=Status.REVERSED)
+            found, after = await tx.payment_search.page(asked, datetime.now(UTC), after, 20)
+        met.append([payment.reference for payment in found])
+    assert [len(page) for page in met] == sizes
+    expected = [f"PAY-20250131-{number:06d}" for number in range(1, 3 * LOOKED_AT - 1_499) if number % every == 0]
+    assert [reference for page in met for reference in page] == expected[::-1]

@@ -155,9 +155,9 @@ def adjusted(business_id: str | None) -> TX:
 
 
 ADJUSTMENTS = {"anomalies_of_business", "anomalies_of_payment", "payments_pkey"}
-OF_BUSINESS = {"payments_of_business", "payments_pkey"}
-OF_ALL = {"payments_by_time", "payments_pkey"}
-OF_EMAIL = {"payments_of_payer", "payments_pkey"}
+OF_BUSINESS = {"payments_by_business", "payments_pkey"}
+OF_ALL = {"payments_by_creation", "payments_pkey"}
+OF_EMAIL = {"payments_by_payer", "payments_pkey"}
 MIDDLE = PaymentCursor(NOW - 12 * HOUR, nth(0))
 BEFORE_ALL = NOW - 100 * HOUR
 # Lists and summaries by what they are filtered by: none of them reads what it does not show.
@@ -186,9 +186,9 @@ SEARCHES: dict[str, tuple[TX, set[str]]] = {
     ),
     "status that nobody has": (listed(business_id=None, status=Status.REVERSED), OF_ALL),
     "failures of all merchants": (listed(MIDDLE, None, status=Status.FAILED), OF_ALL),
-    "summary of a merchant": (totals(BIG, NOW - HOUR), {"payments_of_business"}),
-    "summary of a time without payments": (totals(BIG, BEFORE_ALL), {"payments_of_business"}),
-    "summary of all merchants": (totals(None, BEFORE_ALL), {"payments_by_time"}),
+    "summary of a merchant": (totals(BIG, NOW - HOUR), {"payments_by_business"}),
+    "summary of a time without payments": (totals(BIG, BEFORE_ALL), {"payments_by_business"}),
+    "summary of all merchants": (totals(None, BEFORE_ALL), {"payments_by_creation"}),
 }
 
 # What is done in one transaction, and the indexes of large tables that it goes by.
@@ -196,7 +196,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "payment locked": (lambda tx: tx.payments.lock(nth(1)), {"payments_pkey"}),
     "payment read": (lambda tx: tx.payments.get(nth(1)), {"payments_pkey"}),
     "payment moved": (save, {"payments_pkey"}),
-    "expired payments": (lambda tx: tx.payment_upkeep.lock_expired(NOW, 100), {"payments_to_expire"}),
+    "expired payments": (lambda tx: tx.payment_upkeep.lock_expired(NOW, 100), {"payments_by_expiry"}),
     "attempts of a payment": (lambda tx: tx.attempts.of_payment(nth(1)), {"attempts_pkey"}),
     "attempt recorded": (save_attempt, {"attempts_pkey"}),
     "asks that are due": (
@@ -210,7 +210,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "open attempts of a gateway": (lambda tx: tx.attempts.has_open("gw_1"), {"attempts_unsettled"}),
     "count of open attempts": (lambda tx: tx.attempts.count_open("gw_1", 1000), {"attempts_unsettled"}),
     "no open attempts of a gateway": (lambda tx: tx.attempts.has_open("gw_2"), {"attempts_unsettled"}),
-    "open payments since": (lambda tx: tx.payment_upkeep.list_initiated(NOW, nth(1), 100), {"payments_to_expire"}),
+    "open payments since": (lambda tx: tx.payment_upkeep.list_initiated(NOW, nth(1), 100), {"payments_by_expiry"}),
     "asks made due": (
         lambda tx: tx.attempts.hasten_checks("provider_a", SANDBOX, NOW),
         {"attempts_due", "attempts_pkey"},
@@ -238,6 +238,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "requests to end a payment": (lambda tx: tx.resolutions.latest(nth(1)), set()),
     "anomalies by kind": (lambda tx: tx.anomalies.count_open(), {"anomalies_unclosed"}),
     "anomaly closed": (close_anomaly, {"anomalies_pkey"}),
+    "old anomalies": (lambda tx: tx.anomalies.forget(NOW + MINUTE, 100), {"anomalies_to_forget", "anomalies_pkey"}),
     "anomalies of a payment": (lambda tx: tx.anomalies.of_payment(nth(1)), {"anomalies_of_payment"}),
     "payments handed to a provider on a day": (
         lambda tx: tx.reconciliations.handed_off("provider_a", SANDBOX, NOW, NOW + MINUTE, "", 1000),
@@ -296,7 +297,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
         lambda tx: tx.webhook_events.of_payment(nth(1)),
         {"events_pkey", "deliveries_pkey", "event_metadata_pkey"},
     ),
-    "old payers": (lambda tx: tx.payment_upkeep.settled_with_payer(NOW + MINUTE, 100), {"payments_with_payer"}),
+    "old payers": (lambda tx: tx.payment_upkeep.settled_with_payer(NOW + MINUTE, 100), {"payments_by_payer_day"}),
     "payments of one payer": (
         lambda tx: tx.payment_upkeep.of_payer("ada@example.com", nth(500), 1000),
         {"payments_pkey"},

@@ -15,6 +15,7 @@ from sqlalchemy import text
 from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.migrations import is_current
 from payagg.adapters.postgres.migrations.upgrade import migrate
+from payagg.adapters.postgres.repositories.payments import MOVING
 from payagg.adapters.postgres.schema.tables import metadata
 from payagg.domain.api_key import API_KEY
 from payagg.domain.business import KYC
@@ -132,6 +133,18 @@ def definitions(url: str) -> set[tuple[str, str, str]]:
             "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"
         )
         return {row for row in rows.fetchall() if row[0] != "alembic_version"}
+
+
+def test_a_change_of_status_writes_to_no_index(rows: Rows) -> None:
+    found = (
+        "SELECT DISTINCT i.indexrelid::regclass::text FROM pg_index i JOIN pg_depend d ON d.objid = i.indexrelid"
+        " JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid"
+        " WHERE i.indrelid = 'payments'::regclass AND d.refobjid = i.indrelid AND a.attname = ANY(%s)"
+    )
+    written = [*MOVING, "has_adjustments"]
+    assert rows.run(found, written).fetchall() == []
+    rows.run("CREATE INDEX in_the_way ON payments (expires_at) WHERE status = 'INITIATED'")
+    assert rows.run(found, written).fetchall() == [("in_the_way",)]
 
 
 @pytest.mark.parametrize("table", ["rate_hits", "refused_events"])

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 
 from payagg.adapters.memory.state import BrokenRule, State
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.domain.anomaly import ANOMALY, Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.checks import with_changes
+from payagg.domain.values import Environment
 
 OF_PAYMENT_MAX = 1_000
 
@@ -59,3 +61,16 @@ class MemoryAnomalies:
     async def count_open(self) -> dict[AnomalyKind, int]:
         rows = self.state.anomalies.values()
         return dict(Counter(anomaly.kind for anomaly in rows if anomaly.status is not AnomalyStatus.CLOSED))
+
+    async def forget(self, before: datetime, limit: int) -> int:
+        old = [
+            anomaly.id
+            for anomaly in self.state.anomalies.values()
+            if anomaly.closed_at is not None
+            and anomaly.closed_at < before
+            and anomaly.environment is Environment.SANDBOX
+            and anomaly.event_sequence is None
+        ][:limit]
+        for id in old:
+            del self.state.anomalies[id]
+        return len(old)

@@ -19,7 +19,7 @@ class MemoryPaymentSearch:
 
     async def page(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
-    ) -> tuple[list[Payment], bool]:
+    ) -> tuple[list[Payment], PaymentCursor | None]:
         found = [payment for payment in self.state.payments.values() if wanted.matches(payment, now)]
         if wanted.idempotency_key is not None:
             found = [payment for payment in found if payment.reference in self.state.idempotency_keys.values()]
@@ -27,7 +27,7 @@ class MemoryPaymentSearch:
         newest = sorted(older, key=PaymentCursor.of, reverse=True)
         sizes = [len(msgspec.json.encode(payment.metadata)) if payment.metadata else 0 for payment in newest[:limit]]
         fits = sum(before < PAGE_BYTES for before in accumulate(sizes[:-1], initial=0)) if sizes else 0
-        return newest[:fits], fits < len(newest)
+        return newest[:fits], PaymentCursor.of(newest[fits - 1]) if fits < len(newest) else None
 
     async def totals(self, wanted: PaymentFilter, now: datetime, most: int) -> list[PaymentTotal]:
         groups: defaultdict[tuple[date, Status], list[Payment]] = defaultdict(list)

@@ -25,11 +25,11 @@ class MemoryPaymentUpkeep:
 
     async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
         ended = [
-            (payment.settled_at, payment.reference)
+            payment.reference
             for payment in self.state.payments.values()
             if payment.settled_at and payment.settled_at < before and payment.has_payer
         ]
-        return [reference for _, reference in sorted(ended)[:limit]]
+        return sorted(ended, key=lambda reference: reference[4:12])[:limit]
 
     async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
         walked = sorted(reference for reference in self.state.payments if reference > after)[:limit]

@@ -130,7 +130,7 @@ class PaymentUpkeepRepository(Protocol):
         """INITIATED payments by `expires_at`, then reference, after the given two."""
 
     async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
-        """References of final payments that ended before then and still have a payer field, oldest first, locked,
+        """References of final payments that ended before then and still have a payer field, oldest days first, locked,
         skipping locked ones."""
 
     async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:

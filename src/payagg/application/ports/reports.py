@@ -21,15 +21,16 @@ class PaymentSearchRepository(Protocol):
 
     async def page(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
-    ) -> tuple[list[Payment], bool]:
-        """At most `limit`, and whether there are more: newest first, strictly after the cursor, as stored; `now`
-        decides what has expired. A page ends early with the payment whose metadata takes it to PAGE_BYTES. No payment
-        is listed while a transaction that may commit an earlier one is open, so a cursor never skips one; a look-up by
-        reference or idempotency key shows it at once."""
+    ) -> tuple[list[Payment], PaymentCursor | None]:
+        """At most `limit`, newest first, strictly after the cursor, as stored, and where the next page begins, None at
+        the end; `now` decides what has expired. A page ends early with the payment whose metadata takes it to
+        PAGE_BYTES; one by status also where it has looked at so many payments, and may be empty. No payment is listed
+        while a transaction that may commit an earlier one is open, so a cursor never skips one; a look-up by reference
+        or idempotency key shows it at once."""
 
     async def totals(self, wanted: PaymentFilter, now: datetime, most: int) -> list[PaymentTotal]:
         """By day, then status in the machine's order, for a filter by business, environment, status and time only.
-        Reads the index entry of each counted payment, at most `most`."""
+        Reads each counted payment, at most `most`."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,9 @@ class AnomalyRepository(Protocol):
 
     async def count_open(self) -> dict[AnomalyKind, int]:
         """The number of unclosed ones by kind."""
+
+    async def forget(self, before: datetime, limit: int) -> int:
+        """Removes those of SANDBOX that were closed before then and that no event told; how many. LIVE's stay."""
 
 
 class AdjustmentRepository(Protocol):

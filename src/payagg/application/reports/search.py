@@ -111,16 +111,16 @@ class PaymentSearch:
 
     async def page(self, wanted: PaymentFilter, after: str | None, limit: int) -> PaymentPage:
         """Newest first, strictly after the cursor; raises VALIDATION_ERROR on `after`."""
-        shown, _, has_more = await self._page(wanted, _cursor(after), limit)
-        return PaymentPage([detail for _, detail in shown], _next(shown, after), has_more)
+        shown, _, following = await self._page(wanted, _cursor(after), limit)
+        return PaymentPage([detail for _, detail in shown], *_next(shown, following, after))
 
     async def page_of_all(self, wanted: PaymentFilter, after: str | None, limit: int) -> AdminPaymentPage:
         """As `page`, with each payment's business."""
-        shown, names, has_more = await self._page(wanted, _cursor(after), limit, named=True)
+        shown, names, following = await self._page(wanted, _cursor(after), limit, named=True)
         payments = [
             AdminPayment(payment.business_id, names.get(payment.business_id, ""), detail) for payment, detail in shown
         ]
-        return AdminPaymentPage(payments, _next(shown, after), has_more)
+        return AdminPaymentPage(payments, *_next(shown, following, after))
 
     async def summary(self, wanted: PaymentFilter, *, of_all: bool = False) -> PaymentSummary:
         """Totals by day of creation and present status, and of adjustments by their own day; raises VALIDATION_ERROR on
@@ -207,22 +207,22 @@ class PaymentSearch:
         self, wanted: PaymentFilter, *, named: bool = False
     ) -> AsyncIterator[tuple[list[ShownPayment], dict[str, str]]]:
         after: PaymentCursor | None = None
-        has_more = True
-        while has_more:
-            shown, names, has_more = await self._page(wanted, after, EXPORT_PAGE, named=named)
+        while True:
+            shown, names, after = await self._page(wanted, after, EXPORT_PAGE, named=named)
             if shown:
-                after = PaymentCursor.of(shown[-1][0])
                 yield shown, names
+            if after is None:
+                return
 
     @retry_on_conflict
     async def _page(
         self, wanted: PaymentFilter, after: PaymentCursor | None, limit: int, *, named: bool = False
-    ) -> tuple[list[ShownPayment], dict[str, str], bool]:
-        """Payments as of now, the names of their businesses if wanted, and whether there are more. Adjustments cost one
-        statement more, only for a page that has some."""
+    ) -> tuple[list[ShownPayment], dict[str, str], PaymentCursor | None]:
+        """Payments as of now, the names of their businesses if wanted, and where the next page begins. Adjustments cost
+        one statement more, only for a page that has some."""
         now = self.clock.now()
         async with self.store.begin() as tx:
-            found, has_more = await tx.payment_search.page(wanted, now, after, limit)
+            found, following = await tx.payment_search.page(wanted, now, after, limit)
             owners = {payment.business_id for payment in found} if named else set()
             names = await tx.businesses.names(owners) if owners else {}
             adjusted = [payment.reference for payment in found if payment.has_adjustments]
@@ -231,7 +231,7 @@ class PaymentSearch:
                 facts[fact.reference].append(fact)
         shown = [payment.as_of(now) for payment in found]
         details = [PaymentDetail.of(payment, facts[payment.reference]) for payment in shown]
-        return list(zip(shown, details, strict=True)), names, has_more
+        return list(zip(shown, details, strict=True)), names, following
 
 
 async def _format_slices(rows: Iterable[Sequence[Any]]) -> AsyncIterator[bytes]:
@@ -251,8 +251,11 @@ def _cursor(after: str | None) -> PaymentCursor | None:
     return PaymentCursor.parse(after) if after is not None else None
 
 
-def _next(shown: list[ShownPayment], after: str | None) -> str | None:
-    return PaymentCursor.of(shown[-1][0]).text if shown else after
+def _next(shown: list[ShownPayment], following: PaymentCursor | None, after: str | None) -> tuple[str | None, bool]:
+    """The page's `nextCursor` and `hasMore`."""
+    if following is not None:
+        return following.text, True
+    return (PaymentCursor.of(shown[-1][0]).text if shown else after), False
 
 
 def _total(total: PaymentTotal) -> StatusTotal:

@@ -27,8 +27,8 @@ KoboSum = Annotated[
 
 
 class PaymentPage(Struct, rename="camel", frozen=True):
-    """Payments, newest first, fewer than `limit` when their metadata is large. Pass `nextCursor` as `after` while
-    `hasMore`."""
+    """Payments, newest first. Pass `nextCursor` as `after` while `hasMore`: a page has fewer than `limit` when metadata
+    is large, and fewer or none when a status is rare among the payments that it looked at."""
 
     payments: Annotated[list[PaymentDetail], Meta(max_length=PAGE_MAX)]
     next_cursor: Cursor | None

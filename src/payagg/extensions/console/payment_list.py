@@ -20,8 +20,8 @@ FILTERS = ("status", "from", "to", "search")
 EXPORTED = ("status", "from", "to")
 OPEN = ("INITIATED", "PENDING")
 LIMIT = 50
-SCANNED = 10  # pages of SCAN payments that one search by name, amount or last six reads; the next continues from there
-SCAN = 100
+SCANNED = 10  # pages that one search by status, name, amount or last six reads; the next continues from there
+SCAN = 100  # payments of such a page
 LAST = 6  # characters of a reference that a payer reads out
 NAIRA = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,2}))?")
 
@@ -57,8 +57,9 @@ async def list_page(
 
 
 async def _find_page(request: PageRequest, path: str, query: dict[str, str], after: str) -> dict[str, Any]:
-    """A page of the API's list. The API finds a whole reference and an email; for a name, an amount or the end of a
-    reference the newest SCANNED pages are read, and the answer's cursor continues from there."""
+    """A page of the API's list. The API finds a whole reference and an email, and a status on many pages where it is
+    rare; for a name, an amount or the end of a reference the newest SCANNED pages are read, and the answer's cursor
+    continues from there."""
     term = query.pop("search")
     if REFERENCE_SHAPE.fullmatch(term.upper()):
         query["reference"] = term.upper()
@@ -66,7 +67,11 @@ async def _find_page(request: PageRequest, path: str, query: dict[str, str], aft
         query["email"] = term
     elif term:
         return await _scan(request, path, query, term, after)
-    found: dict[str, Any] = await request.api.get(path, **query, after=after, limit=LIMIT)
+    for _ in range(SCANNED):
+        found: dict[str, Any] = await request.api.get(path, **query, after=after, limit=LIMIT)
+        after = found["nextCursor"]
+        if found["payments"] or not found["hasMore"]:
+            break
     return found
 
 

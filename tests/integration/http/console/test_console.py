@@ -10,10 +10,12 @@ from urllib.parse import quote
 import httpx
 import pytest
 from litestar.testing import TestClient
+from payagg_testing.builders import an_actor, an_entry
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.archived import ArchivedPayment
+from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.business import BusinessStatus, Role
 from payagg.domain.values import Environment
 from payagg.entrypoints.extensions import NAMES
@@ -339,6 +341,11 @@ async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api,
     await api.add_endpoint(shop, "https://shop.example/hooks", events=["payment.success", "payment.failed"])
     admin = await Browser(api).sign_in_as_admin()
     (key,) = (await api.get(f"{shop.path}/api-keys", shop.as_owner))["sandbox"]
+    # As servers of before wrote of a key.
+    of_key: dict[str, Any] = {"actor": an_actor(ActorRealm.KEY, key["id"]), "business_id": shop.business.id}
+    of_key["changes"] = {"status": {"before": "INITIATED", "after": "SUCCESS"}}
+    async with api.services.store.begin() as tx:
+        await tx.audit.add(an_entry(1, Action.PAYMENT_SIMULATE, reference, **of_key))
     text = unescape((await browser.open(f"{base_of(shop)}/payments/{reference}")).text)
     found = re.search(r'datetime="([^"]+)">([^<]+)</time>', text)
     assert found is not None

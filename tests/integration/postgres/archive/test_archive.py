@@ -127,7 +127,7 @@ async def test_an_archived_payment_reads_as_before(site: InboundWorld, archived:
     assert (await payment_timeline(site.store, site.clock, still_open.reference)).archived_at is None
     async with site.store.begin() as tx:
         wanted = PaymentFilter(payment.business_id, status=Status.SUCCESS)
-        assert await tx.payment_search.page(wanted, site.clock.now(), None, 9) == ([payment], False)
+        assert await tx.payment_search.page(wanted, site.clock.now(), None, 9) == ([payment], None)
     assert (await site.services.verification.verify(payment.reference)).status is Status.SUCCESS
     with pytest.raises(Refusal) as refused:
         await site.process(payment)

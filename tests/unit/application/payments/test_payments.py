@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, a_business, a_choice, an_endpoint
+from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, a_business, a_choice, an_actor, an_endpoint
 from payagg_testing.clocks import START, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -13,7 +13,7 @@ from payagg.application.ports.outside import Unavailable
 from payagg.application.retry import TRIES
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
-from payagg.domain.audit import Action
+from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
@@ -219,6 +219,11 @@ async def test_simulate_moves_an_open_payment_once(shop: MemoryShop, outcome: st
     assert (entry.object_id, entry.business_id) == (reference, SHOP)
     assert entry.changes == {"status": {"before": "INITIATED", "after": status}}
     assert await shop.events(reference) == [f"payment.{status.lower()}"]
+    other, key = await shop.initiated(), an_actor(ActorRealm.KEY, "key_1")
+    assert (await shop.payments.simulate(other, outcome, SHOP, by=key)).status.value == status
+    [transition] = await shop.store.transaction.payments.transitions(other)
+    assert (transition.actor, transition.reason) == ("key:key_1", SIMULATED)
+    assert await entries(shop.store, action=Action.PAYMENT_SIMULATE.value) == [entry], "a key's are many"
     shop.clock.move(HOUR)
     for ended in (reference, late):
         again = shop.payments.simulate(ended, "SUCCESS", SHOP, by=AN_ADMIN)

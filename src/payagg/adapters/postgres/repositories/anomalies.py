@@ -1,6 +1,7 @@
 """Anomalies as rows."""
 
 from collections.abc import Collection
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -9,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, to_column
-from payagg.adapters.postgres.schema.tables import anomalies
+from payagg.adapters.postgres.schema.tables import MAY_END, anomalies
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
@@ -79,6 +80,16 @@ def _page(
     )
 
 
+@cache
+def _forget(limit: int) -> Statement:
+    return Statement(f"""
+DELETE FROM anomalies WHERE id = ANY(ARRAY(
+    SELECT id FROM anomalies WHERE {MAY_END} AND closed_at < CAST(:before AS TIMESTAMPTZ)
+    ORDER BY closed_at LIMIT {limit:d} FOR UPDATE SKIP LOCKED
+)) RETURNING id
+""")  # noqa: S608 - our own words and number
+
+
 class PostgresAnomalies:
     def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
@@ -116,3 +127,6 @@ class PostgresAnomalies:
 
     async def count_open(self) -> dict[AnomalyKind, int]:
         return {AnomalyKind(kind): count for kind, count in await self._connection.rows(COUNT_UNCLOSED)}
+
+    async def forget(self, before: datetime, limit: int) -> int:
+        return len(await self._connection.rows(_forget(limit), before=before))

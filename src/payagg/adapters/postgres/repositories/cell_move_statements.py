@@ -253,6 +253,13 @@ SELECT packed -> 'payment' ->> 'reference', CAST(packed -> 'payment' AS text), C
     CAST(packed -> 'archived' AS text)
 FROM new
 """)
+# What came INITIATED may be past its window: the sweep of expiry must meet it.
+MEET_AGAIN = Statement("""
+UPDATE expiry_progress SET until = first - interval '1 microsecond' FROM (
+    SELECT min(expires_at) AS first FROM payments
+    WHERE reference = ANY(CAST(:references AS text[])) AND status = 'INITIATED'
+) AS arrived WHERE first <= until
+""")
 GROWN = Statement(f"""
 UPDATE payments p SET status = was.status, sequence = was.sequence, settled_at = was.settled_at,
     failure_reason = was.failure_reason

@@ -122,6 +122,7 @@ class PostgresCellMoves:
         if rows:
             references, grown, anomalies, archived = zip(*rows, strict=True)
             self._connection.send(sql.GROWN, payments=_array(grown))
+            self._connection.send(sql.MEET_AGAIN, references=list(references))
             self._connection.send(sql.WORKED_OFF, anomalies=_array(anomalies))
             self._connection.send(sql.PARTS_ARRIVE, archived=_array(archived))
             self._connection.send(sql.ARCHIVED_ARRIVE, archived=_array(archived))

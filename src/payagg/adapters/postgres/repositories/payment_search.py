@@ -12,8 +12,8 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     Integer,
-    ScalarSelect,
     Select,
+    Subquery,
     Text,
     TextClause,
     and_,
@@ -52,6 +52,8 @@ HORIZON = Statement(
 # What a range may bring, as the plan is told: a page and one more to see whether it is the last, by default and
 # at most. Each size is a statement that every connection keeps, so there is none for each page.
 SIZES = (21, 101)
+# Payments that a page looks at for those of a status: no index has it (see schema/tables.py).
+LOOKED_AT = 2_000
 _ORDER = {status: number for number, status in enumerate(Status)}
 _NEWEST_FIRST = (payments.c.created_at.desc(), payments.c.reference.desc())
 # True of every payment: said to be allowed one index of two, and not to be misled into the other.
@@ -67,12 +69,24 @@ class _Shape(NamedTuple):
     has_business: bool
     has_email: bool
     has_environment: bool
-    status: Status | None
+    has_status: bool
     size: int
+
+    @property
+    def each_business(self) -> bool:
+        return self.has_email and not self.has_business
+
+    @property
+    def looks(self) -> int:
+        """How many payments a page looks at; of each business where an address has many."""
+        return LOOKED_AT if self.has_status and not self.each_business else self.size
 
 
 _IS_THEIRS = func.lower(payments.c.customer_email) == func.lower(bindparam("email", type_=Text))
 _IN_ENVIRONMENTS = any_(bindparam("environments", type_=ARRAY(Text)))
+_IS_PAST = (payments.c.status == in_text(Status.INITIATED.value)) & (payments.c.expires_at <= bindparam("now"))
+# As a reader at `now` sees it.
+_SEEN = case((_IS_PAST, in_text(Status.FAILED.value)), else_=payments.c.status)
 OF_REFERENCE = Statement(select(*PAYMENT.columns).where(payments.c.reference == bindparam("reference")))
 OF_KEY = Statement(
     select(*PAYMENT.columns)
@@ -89,34 +103,31 @@ OF_KEY = Statement(
 def _totals(has_business: bool, most: int) -> Statement:
     own = payments.c
     entries = (
-        select(own.created_at, own.status, own.expires_at, own.amount, own.fee, own.net_amount)
+        select(own.created_at, _SEEN.label("seen"), own.amount, own.fee, own.net_amount)
         .where(and_(_OF_BUSINESS, own.business_id == bindparam("business_id")) if has_business else _OF_ALL)
         .where(own.environment == _IN_ENVIRONMENTS)
-        # All of them, so that the times after the status in the index bound what is read.
-        .where(own.status.in_([in_text(status.value) for status in Status]))
         .where(own.created_at >= bindparam("since"), own.created_at < bindparam("until"))
         .limit(in_text(most))
         .subquery("entries")
     )
     entry = entries.c
-    is_past = (entry.status == in_text(Status.INITIATED.value)) & (entry.expires_at <= bindparam("now"))
-    seen = case((is_past, in_text(Status.FAILED.value)), else_=entry.status)
     day = cast(func.timezone(in_text("UTC"), entry.created_at), Date)
     query = select(
-        *(day, seen, func.count(), func.sum(entry.amount)),
+        *(day, entry.seen, func.count(), func.sum(entry.amount)),
         *(func.sum(entry.fee), func.sum(entry.net_amount), func.count(entry.fee)),
     ).group_by(text("1, 2"))
     return Statement(query, reads=True)
 
 
-@cache
-def _page(shape: _Shape) -> Statement:
+def _looked_at(shape: _Shape) -> Subquery:
+    """Places of the newest payments that the search looks at, newest first, merged from one range of an index for each
+    environment: of the index alone, as the planner would sort what it has to read rows for."""
     own = payments.c
     # A literal tells the planner how few rows come.
-    few = in_text(shape.size)
+    few = in_text(shape.looks)
     place = tuple_(bindparam("below_at", type_=own.created_at.type), bindparam("below_reference", type_=Text))
     times = (own.created_at >= bindparam("since"), tuple_(own.created_at, own.reference) < place)
-    each = _businesses_of_email() if shape.has_email and not shape.has_business else None
+    each = _businesses_of_email() if shape.each_business else None
     ranges: list[Select[Any]] = []
     for conditions in _ranges(shape, each):
         ends = select(own.created_at, own.reference).where(*conditions, *times)
@@ -126,7 +137,21 @@ def _page(shape: _Shape) -> Statement:
     places = select(merged.c.created_at, merged.c.reference)
     if each is not None:
         places = places.select_from(each.join(merged, true()))
-    newest = places.order_by(merged.c.created_at.desc(), merged.c.reference.desc())
+    newest = (merged.c.created_at.desc(), merged.c.reference.desc())
+    return places.order_by(*newest).limit(few).subquery("looked_at")
+
+
+@cache
+def _page(shape: _Shape) -> Statement:
+    own = payments.c
+    looked = _looked_at(shape)
+    places = select(looked.c.reference)
+    if shape.has_status:
+        # LIMIT keeps the look-up of a payment a look-up.
+        own_status = select(_SEEN.label("seen")).where(own.reference == looked.c.reference).limit(in_text(1))
+        seen = own_status.lateral("seen")
+        places = places.join(seen, true()).where(seen.c.seen == bindparam("status"))
+    newest = places.order_by(looked.c.created_at.desc(), looked.c.reference.desc())
     page = newest.limit(bindparam("limit", type_=Integer)).subquery("page")
     # Without metadata the text is NULL, and no row is read twice.
     bytes_ = func.coalesce(func.octet_length(cast(own.metadata, Text)), 0)
@@ -138,14 +163,16 @@ def _page(shape: _Shape) -> Statement:
     return Statement(query.order_by(whole.c.created_at.desc(), whole.c.reference.desc()), reads=True)
 
 
-def _opaque_value(word: str) -> ScalarSelect[str]:
-    """A value hidden from the planner: with the status INITIATED in the statement, it would take the index
-    of what is to expire for the right one where its statistics are of a quiet time, and read all of that."""
-    return select(in_text(word)).scalar_subquery()
+@cache
+def _last_look(shape: _Shape) -> Statement:
+    """The place of the last payment that a page by status looks at; none where there are fewer."""
+    looked = _looked_at(shape)
+    newest = (looked.c.created_at.desc(), looked.c.reference.desc())
+    last = select(looked.c.created_at, looked.c.reference).order_by(*newest)
+    return Statement(last.offset(in_text(shape.looks - 1)).limit(in_text(1)))
 
 
 def _ranges(shape: _Shape, each: CTE | None) -> Iterator[Conditions]:
-    """One range of an index for each environment and stored status that a reader may see at `now` as wanted."""
     own = payments.c
     fixed: Conditions = []
     if each is not None:
@@ -156,17 +183,9 @@ def _ranges(shape: _Shape, each: CTE | None) -> Iterator[Conditions]:
         fixed.append(_IS_THEIRS)
     else:
         fixed.append(_OF_BUSINESS if shape.has_business else _OF_ALL)
-    is_past = own.expires_at <= bindparam("now")
     environments: list[ColumnElement[str]] = [in_text(environment.value) for environment in Environment]
     for environment in [bindparam("environment")] if shape.has_environment else environments:
-        for status in Status:
-            conditions = [*fixed, own.environment == environment, own.status == _opaque_value(status.value)]
-            if status is Status.INITIATED and shape.status is Status.FAILED:
-                yield [*conditions, is_past]
-            elif status is Status.INITIATED and shape.status is status:
-                yield [*conditions, ~is_past]
-            elif shape.status in (None, status):
-                yield conditions
+        yield [*fixed, own.environment == environment]
 
 
 def _businesses_of_email() -> CTE:
@@ -184,12 +203,13 @@ class PostgresPaymentSearch:
 
     async def page(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
-    ) -> tuple[list[Payment], bool]:
+    ) -> tuple[list[Payment], PaymentCursor | None]:
         if wanted.reference is None and wanted.idempotency_key is None:
-            return await self._merge_pages(wanted, now, after, limit)
+            return await self._read_page(wanted, now, after, limit)
         found = [payment for payment in await self._looked_up(wanted) if wanted.matches(payment, now)]
         older = [payment for payment in found if after is None or PaymentCursor.of(payment) < after]
-        return sorted(older, key=PaymentCursor.of, reverse=True)[:limit], len(older) > limit
+        shown = sorted(older, key=PaymentCursor.of, reverse=True)[:limit]
+        return shown, PaymentCursor.of(shown[-1]) if len(older) > limit else None
 
     async def totals(self, wanted: PaymentFilter, now: datetime, most: int) -> list[PaymentTotal]:
         rows = await self._connection.rows(
@@ -213,9 +233,9 @@ class PostgresPaymentSearch:
         values = {"business_id": wanted.business_id, "key": wanted.idempotency_key}
         return PAYMENT.all(await self._connection.rows(OF_KEY, environments=_environments(wanted), **values))
 
-    async def _merge_pages(
+    async def _read_page(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
-    ) -> tuple[list[Payment], bool]:
+    ) -> tuple[list[Payment], PaymentCursor | None]:
         # The horizon first, then a newer snapshot: everything older than the horizon is visible in it.
         [(horizon,)] = await self._connection.rows(HORIZON)
         until = horizon if wanted.until is None else min(horizon, wanted.until)
@@ -226,22 +246,28 @@ class PostgresPaymentSearch:
             has_business=wanted.business_id is not None,
             has_email=wanted.email is not None,
             has_environment=wanted.environment is not None,
-            status=wanted.status,
+            has_status=wanted.status is not None,
             size=next((size for size in SIZES if size > limit), limit + 1),
         )
-        rows = await self._connection.rows(
-            _page(shape),
-            business_id=wanted.business_id,
-            email=wanted.email,
-            environment=wanted.environment.value if wanted.environment is not None else None,
-            now=now,
-            since=wanted.since or EARLIEST,
-            below_at=below.created_at,
-            below_reference=below.reference,
-            limit=limit + 1,
-        )
+        values: dict[str, Any] = {
+            "business_id": wanted.business_id,
+            "email": wanted.email,
+            "environment": wanted.environment.value if wanted.environment is not None else None,
+            "now": now,
+            "since": wanted.since or EARLIEST,
+            "below_at": below.created_at,
+            "below_reference": below.reference,
+        }
+        status = wanted.status.value if wanted.status is not None else None
+        rows = await self._connection.rows(_page(shape), **values, status=status, limit=limit + 1)
+        found = PAYMENT.all(row[:-1] for row in rows[:limit])
         # Each row has the number of rows before the page was cut.
-        return PAYMENT.all(row[:-1] for row in rows[:limit]), bool(rows) and rows[0][-1] > min(limit, len(rows))
+        if rows and rows[0][-1] > min(limit, len(rows)):
+            return found, PaymentCursor.of(found[-1])
+        if wanted.status is None:
+            return found, None
+        last = await self._connection.row(_last_look(shape), **values)
+        return found, None if last is None else PaymentCursor(*last)
 
 
 def _whole(total: Decimal | None) -> int | None:

@@ -1,0 +1,98 @@
+"""The sweep of expiry reads from where it has been, and passes no payment by."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from payagg_testing.builders import DAY, HOUR, MINUTE, NOW
+
+from payagg.adapters.postgres.repositories.cell_move_statements import OWNED
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.ports.cells import MovingPayment
+from payagg.domain.payment import Payment
+from tests.support.postgres_world import numbered
+
+END = NOW + HOUR  # of the windows of payments initiated now
+PROGRESS = "SELECT until FROM expiry_progress"
+
+
+@pytest.fixture
+async def store(database_url: str) -> AsyncIterator[PostgresStore]:
+    made = PostgresStore(database_url, pool_size=6, pgbouncer=False)
+    yield made
+    await made.close()
+
+
+async def add(store: PostgresStore, number: int, expires_at: datetime = END) -> Payment:
+    payment, created = await store.add_payment(replace(numbered(number), expires_at=expires_at))
+    assert created
+    return payment
+
+
+async def swept(store: PostgresStore, now: datetime, limit: int = 9) -> list[str]:
+    """Expires what the sweep finds."""
+    async with store.begin() as tx:
+        found = await tx.payment_upkeep.lock_expired(now, limit)
+        for payment in found:
+            failed, transition = payment.expire()
+            assert transition is not None
+            await tx.payments.save(failed, transition)
+    return [payment.reference for payment in found]
+
+
+def progress(database_url: str) -> Any:
+    with psycopg.connect(database_url) as connection:
+        return connection.execute(PROGRESS).fetchone()[0]  # type: ignore[index]
+
+
+async def test_a_sweep_goes_on_behind_the_payments_that_are_over(store: PostgresStore, database_url: str) -> None:
+    first, second, third = [await add(store, n, END + n * MINUTE) for n in range(3)]
+    assert await swept(store, END + 5 * MINUTE, limit=2) == [first.reference, second.reference]
+    assert await swept(store, END + 5 * MINUTE) == [third.reference]
+    assert await swept(store, END + 5 * MINUTE) == []
+    assert progress(database_url) == third.expires_at
+
+
+@pytest.mark.parametrize("ahead", [timedelta(), 365 * DAY])
+async def test_a_payment_of_an_earlier_end_than_the_sweeps_clock_is_met(store: PostgresStore, ahead: timedelta) -> None:
+    """A clock that was ahead has looked at nothing that is initiated after it was set back."""
+    over = await add(store, 1)
+    assert await swept(store, END + ahead) == [over.reference]
+    assert await swept(store, END + ahead) == []
+    later = await add(store, 2, END + timedelta(microseconds=1))
+    assert await swept(store, END + MINUTE) == [later.reference]
+
+
+async def test_a_payment_that_is_locked_is_met_once_it_is_free(store: PostgresStore, database_url: str) -> None:
+    held, free = await add(store, 1), await add(store, 2, END + MINUTE)
+    async with await psycopg.AsyncConnection.connect(database_url) as other:
+        await other.execute("SELECT FROM payments WHERE reference = %s FOR UPDATE", (held.reference,))
+        assert await swept(store, END + HOUR) == [free.reference]
+        assert await swept(store, END + 2 * HOUR) == []
+    assert await swept(store, END + 3 * HOUR) == [held.reference]
+
+
+async def test_a_sweep_does_not_wait_for_another(store: PostgresStore, database_url: str) -> None:
+    over = await add(store, 1)
+    async with await psycopg.AsyncConnection.connect(database_url) as other:
+        await other.execute(PROGRESS + " FOR UPDATE")
+        assert await swept(store, END) == [over.reference]
+
+
+async def test_a_payment_that_comes_from_another_cell_past_its_window_is_met(
+    store: PostgresStore, database_url: str
+) -> None:
+    late, later = await add(store, 1), await add(store, 2, END + MINUTE)
+    parts = ", ".join(f"'{table}', '[]'::jsonb" for table in ("archived", "idempotency_keys", *OWNED))
+    packed = f"SELECT jsonb_build_object('payment', to_jsonb(p), {parts})::text FROM payments p WHERE reference = %s"
+    with psycopg.connect(database_url) as connection:
+        [rows] = connection.execute(packed.encode(), [late.reference]).fetchone() or [""]
+        connection.execute("DELETE FROM payments WHERE reference = %s", [late.reference])
+    assert [await swept(store, END + DAY) for _ in range(2)] == [[later.reference], []]
+    assert progress(database_url) == later.expires_at
+    async with store.begin() as tx:
+        assert await tx.moves.receive([MovingPayment(late.reference, rows)], {}) == 1
+    assert await swept(store, END + DAY) == [late.reference]
