@@ -169,10 +169,13 @@ def _of_payment(payment: OurPayment, lines: Sequence[ProviderLine]) -> list[Matc
     charges = tuple(line for line in lines if line.kind is LineKind.CHARGE)
     returns = [line for line in lines if line.kind is not LineKind.CHARGE]
     matches = [_of_return(payment, line) for line in returns]
-    bucket = _bucket_of_charges(payment, [line for line in charges if line.is_paid])
+    paid = [line for line in charges if line.is_paid]
+    bucket = _bucket_of_charges(payment, paid)
     # The refund itself says more than the charge that it reversed, and both are one fact.
     is_told = bucket is MatchBucket.RETURNED_THERE and any(match.reports for match in matches)
-    reports = () if bucket in NO_FINDING or is_told else tuple(line.report for line in charges if line.report.is_news)
+    # A card that failed says nothing beside one that paid: told first, it would end an open payment.
+    told = [] if bucket in NO_FINDING or is_told else paid or [line for line in charges if line.report.is_news]
+    reports = tuple(line.report for line in told)
     return [Match(bucket, payment, charges, reports), *matches]
 
 

@@ -127,6 +127,16 @@ async def test_a_payment_that_is_paid_there_is_paid_here_with_its_event(shop: Re
     assert findings == []
 
 
+@pytest.mark.rule("description.9")
+async def test_a_card_that_failed_before_the_one_that_paid_ends_no_payment(shop: ReconciledShop) -> None:
+    reference = await shop.sent()
+    shop.lists.tell(a_line(reference, Outcome.FAILED, id="1"), a_line(reference, id="2"))
+    _, findings = await shop.reconcile()
+    assert shown(findings) == [("PAID_THERE", reference, "MOVED")] * 2
+    assert ((await shop.payment(reference)).status, await shop.anomalies()) == (Status.SUCCESS, [])
+    assert await shop.events(reference) == ["payment.pending", "payment.success"]
+
+
 REFUND = a_line("{paid}", Outcome.REVERSED, 100, kind=LineKind.REFUND)
 DISPUTE = a_line("{paid}", Outcome.DISPUTED, kind=LineKind.DISPUTE)
 
