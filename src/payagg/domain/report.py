@@ -325,7 +325,7 @@ def _gone_back(report: ProviderReport, payment: Payment, known: Sequence[Anomaly
     counts only for money not known to have gone back."""
     if "disputeId" in report.details:
         return _judge_dispute(report, payment, known)
-    before = money_back(known, payment.amount)
+    before = money_back(_of_its_charge(report, known), payment.amount)
     if before.is_unnamed or not is_named(report.details):
         if before.kobo >= payment.amount:
             return _UNCHANGED
@@ -338,12 +338,18 @@ def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Ano
     """A dispute's state. Of one that was lost only that counts as gone which a status without an id, read before, does
     not count already."""
     if report.details.get("state") in LOST:
-        others = [fact for fact in known if fact.details.get("disputeId") != report.details.get("disputeId")]
+        own = _of_its_charge(report, known)
+        others = [fact for fact in own if fact.details.get("disputeId") != report.details.get("disputeId")]
         before = money_back(others, payment.amount)
         left = max(0, payment.amount - before.kobo)
         if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
             return _anomaly(report, AnomalyKind.DISPUTE, amount=left)
     return _anomaly(report, AnomalyKind.DISPUTE)
+
+
+def _of_its_charge(report: ProviderReport, known: Sequence[Anomaly]) -> list[Anomaly]:
+    """The facts about the charge that the report is about: what went back of a second one is other money."""
+    return [fact for fact in known if fact.details.get("providerReference") in (None, report.provider_reference)]
 
 
 def _in_flight(report: ProviderReport, attempts: Sequence[Attempt]) -> Verdict:

@@ -151,9 +151,9 @@ class Model:
         return done
 
     def give_back(self, kind: str, number: int, said: Said) -> str:
-        """Money that went back, in whole or in part. Where one of two statements has no id they may be about the same
-        money, and no more goes back than came."""
-        own = [fact for fact in self.facts if fact.kind in OF_PAID]
+        """Money of a charge that went back, whole or in part. Where one of two statements has no id they may be about
+        the same money, and no more goes back than came."""
+        own = [fact for fact in self.facts if fact.kind in OF_PAID and fact.number == number]
         disputes: dict[object, Fact] = {}
         for place, fact in enumerate(own):
             key = fact.said.id or place

@@ -105,6 +105,16 @@ def test_what_went_back_counts_once(report: ProviderReport) -> None:
     assert judged(report, PAID, known=[GIVEN]).details["amount"] == PAID.amount - 50_000
 
 
+@pytest.mark.parametrize("report", [a_report(REVERSED), DISPUTED, a_report(REVERSED, details={"refundId": "1"})])
+def test_what_went_back_of_a_second_charge_hides_nothing_of_the_first(report: ProviderReport) -> None:
+    twice = {"providerReference": SECOND.provider_reference, "amounts": [PAID.amount]}
+    known = [
+        replace(GIVEN, kind=kind, details=twice) for kind in (AnomalyKind.SECOND_CHARGE, AnomalyKind.LATE_REVERSAL)
+    ]
+    verdict = judged(report, PAID, known=known)
+    assert (verdict.effect, verdict.details) == (ReportEffect.ANOMALY, report.evidence())
+
+
 @pytest.mark.rule("description.4")
 def test_a_decline_found_by_asking_is_no_end_while_the_page_may_take_another_card() -> None:
     payment = pending()
