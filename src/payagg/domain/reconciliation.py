@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from enum import Enum
 
 from payagg.domain.adjustment import KIND_FOR, AdjustmentKind, amount_of
-from payagg.domain.anomaly import Anomaly
+from payagg.domain.anomaly import RECONCILIATION, Anomaly
 from payagg.domain.attempt import payment_reference
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import invalid
@@ -38,7 +38,6 @@ class MatchBucket(Enum):
 
 NO_FINDING = (MatchBucket.AGREED, MatchBucket.FOREIGN)
 PAID_OUTCOMES = (Outcome.SUCCEEDED, Outcome.REVERSED)  # the payer's money came in, whatever became of it
-SOURCE = "reconciliation"  # of the changes and anomalies that come of it
 CLOCKS_APART = timedelta(minutes=5)
 PAID_STATUSES = (Status.SUCCESS, Status.REVERSED)
 
@@ -227,7 +226,7 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly]) -> Anomaly | None:
             return fact
     for fact in returned:
         is_since = line.at is not None and fact.at >= line.at - CLOCKS_APART
-        if fact.source != SOURCE and is_since and amount_of(fact.details) == line.amount:
+        if fact.source != RECONCILIATION and is_since and amount_of(fact.details) == line.amount:
             return fact
     return None
 

@@ -324,3 +324,18 @@ async def test_a_refund_whose_event_names_it_otherwise_is_told_once(shop: Reconc
         for _ in range(2):
             await shop.reconcile()
         assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * (number - 6)
+
+
+@pytest.mark.parametrize("amount", [100, 150_000])
+@pytest.mark.parametrize("details", [{"refundId": "132013318360"}, {"eventDigest": "0a"}])
+async def test_a_refunds_event_that_comes_after_its_list_is_told_once(
+    shop: ReconciledShop, amount: int, details: dict[str, str]
+) -> None:
+    reference = await shop.paid()
+    refund = ProviderReport(reference, Outcome.REVERSED, "processed", frozenset({amount}), details={"refundId": "7"})
+    shop.lists.tell(a_line(reference), ProviderLine(LineKind.REFUND, "7", amount, START, refund))
+    await shop.reconcile()
+    (known,) = await shop.anomalies()
+    await shop.services.settlement.report(replace(refund, details=details), "provider_a", LIVE, "event:provider_a")
+    await shop.reconcile()
+    assert await shop.anomalies() == [known]
