@@ -89,7 +89,7 @@ class Webhooks:
             now=now,
         )
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_active()
+            (await lock_own(tx, business_id, by)).ensure_active()
             await _ensure_room(tx, business_id)
             await tx.endpoints.add(endpoint)
             changes = changes_of(None, endpoint, "environment", *_AUDITED)
@@ -109,7 +109,7 @@ class Webhooks:
         if command.url is not None:
             parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one must also be HTTPS, below
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_active()
+            (await lock_own(tx, business_id, by)).ensure_active()
             before = endpoint = await _lock(tx, business_id, endpoint_id)
             if command.url is not None:
                 endpoint = replace(endpoint, url=command.url)
@@ -136,7 +136,7 @@ class Webhooks:
         """The endpoint's last state, deactivated; it is hidden from now on. Raises NOT_FOUND. Removal has a call of its
         own: as a second DELETE, a client's retry would remove what it meant to deactivate."""
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_active()
+            (await lock_own(tx, business_id, by)).ensure_active()
             before = await _lock(tx, business_id, endpoint_id)
             now = self.clock.now()
             await self._remove(tx, by, before, now)
@@ -148,7 +148,7 @@ class Webhooks:
         key = self.entropy.bytes(SECRET_BYTES)
         shown = secret_text(key)
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_active()
+            (await lock_own(tx, business_id, by)).ensure_active()
             endpoint = await _lock(tx, business_id, endpoint_id)
             sealed, now = self.vault.seal(key, secret_context(endpoint_id)), self.clock.now()
             endpoint = endpoint.rotate(sealed, shown[-4:], now, self._previous(endpoint, now))
