@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
@@ -157,9 +157,14 @@ class Webhooks:
         return _created_view(endpoint, shown)
 
     def _keys(self, endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
-        """What signs at `now`, the newest first; raises ValueError where it does not open."""
-        sealed = endpoint.signing_secrets(now)
-        return signing_keys(b"".join(self.vault.open(one, secret_context(endpoint.id)) for one in sealed))
+        """What signs at `now`, the newest first, without replaced ones that do not open; raises ValueError where the
+        newest does not."""
+        newest, *older = endpoint.signing_secrets(now)
+        keys = signing_keys(self.vault.open(newest, secret_context(endpoint.id)))
+        for one in older:
+            with suppress(ValueError):
+                keys += signing_keys(self.vault.open(one, secret_context(endpoint.id)))
+        return keys
 
     def _previous(self, endpoint: WebhookEndpoint, now: datetime) -> bytes | None:
         """All that signs now, sealed: a second rotation must not end the day that the first one gave."""
