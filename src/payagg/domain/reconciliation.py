@@ -220,7 +220,12 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly]) -> Anomaly | None:
     """
     if line.kind is not LineKind.REFUND:
         return None  # a dispute has one id everywhere
-    returned = [fact for fact in known if KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND]
+    own = (None, line.report.provider_reference)  # of its charge: a payment that was paid twice has two
+    returned = [
+        fact
+        for fact in known
+        if KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND and fact.details.get("providerReference") in own
+    ]
     for fact in returned:
         if fact.details.get("refundId") == line.id:
             return fact

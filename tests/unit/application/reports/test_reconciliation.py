@@ -14,6 +14,7 @@ from payagg.adapters.providers.registry import lists_of
 from payagg.application.ports.providers import LinePage
 from payagg.application.reports.reconciliation import STALE
 from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, ProviderLine, ReconciliationFinding, ReconciliationRun
@@ -346,6 +347,26 @@ async def test_a_refund_whose_event_names_it_otherwise_is_told_once(shop: Reconc
         for _ in range(2):
             await shop.reconcile()
         assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * (number - 6)
+
+
+async def test_a_refunds_event_tells_of_the_line_of_its_own_charge(shop: ReconciledShop) -> None:
+    reference = await shop.paid()
+    charges = reference, f"{reference}.2"
+    attempt = (await shop.attempts(reference))[0]
+    async with shop.store.begin() as tx:
+        again = replace(attempt, number=2, provider_reference=charges[1], hand_off=None, state=AttemptState.REFUSED)
+        await tx.attempts.add(again)
+    for outcome, details in ((Outcome.SUCCEEDED, {}), (Outcome.REVERSED, {"refundId": "132013318360"})):
+        event = ProviderReport(charges[1], outcome, "said", frozenset({150_000}), details=details)
+        await shop.services.settlement.report(event, "provider_a", LIVE, "event:provider_a")
+    for number, charge in enumerate(charges, 7):
+        line = a_line(charge, Outcome.REVERSED, kind=LineKind.REFUND, id=str(number))
+        shop.lists.tell(replace(line, report=replace(line.report, details={"refundId": line.id})))
+    await shop.reconcile()
+    async with shop.store.begin() as tx:
+        facts = await tx.anomalies.of_payment(reference)
+    returned = [fact.details["providerReference"] for fact in facts if fact.kind is AnomalyKind.LATE_REVERSAL]
+    assert sorted(returned) == sorted(charges)
 
 
 @pytest.mark.parametrize("amount", [100, 150_000])
