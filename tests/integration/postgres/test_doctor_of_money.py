@@ -97,6 +97,8 @@ BREACHES = [
     (f"UPDATE payments SET created_at = now() + interval '1 hour' WHERE reference = '{BARE}'", AHEAD),
     (f"UPDATE deliveries SET next_attempt_at = now() - interval '25 hours' WHERE reference = '{OPEN}'", OVERDUE),
     (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now(), now() - interval '25 hours')", OVERDUE),
+    (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now() - interval '25 hours', now())", OVERDUE),
+    (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now() - interval '23 hours', now())", None),
     (f"UPDATE payments SET expires_at = now() - interval '25 hours' WHERE reference = '{BARE}'", OVERDUE),
     (f"UPDATE payments SET expires_at = now() - interval '23 hours' WHERE reference = '{BARE}'", None),
     (f"UPDATE attempts SET next_ask_at = now() - interval '25 hours' WHERE reference = '{OPEN}'", OVERDUE),
