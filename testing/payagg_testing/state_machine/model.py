@@ -163,6 +163,8 @@ class Model:
         lost = [fact for fact in disputes.values() if fact.said.state in ("lost", "accepted")]
         gone = sum(fact.kobo for fact in [*lost, *(fact for fact in own if fact.kind != "DISPUTE")])
         is_named, kobo = said.id is not None, said.kobo(self.amount)
+        if said.id is not None and said.id.startswith("#") and gone >= self.amount:
+            return "UNCHANGED"  # an event without an id, sent again
         if not is_named or any(fact.said.id is None for fact in own):
             if gone >= self.amount:
                 return "UNCHANGED"
