@@ -106,9 +106,7 @@ def test_what_went_back_counts_once(report: ProviderReport) -> None:
 
 
 @pytest.mark.parametrize(("back", "effect"), [(PAID.amount, ReportEffect.UNCHANGED), (50_000, ReportEffect.ANOMALY)])
-def test_an_event_of_a_refund_without_an_id_that_is_sent_in_other_bytes_gives_back_nothing_more(
-    back: int, effect: ReportEffect
-) -> None:
+def test_a_refund_without_an_id_sent_again_in_other_bytes_gives_back_no_more(back: int, effect: ReportEffect) -> None:
     known = [replace(GIVEN, details={"amounts": [back], "eventDigest": "0a"})]
     again = a_report(REVERSED, details={"eventDigest": "0b"})
     assert judged(again, PAID, known=known).effect is effect
