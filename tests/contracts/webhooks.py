@@ -416,6 +416,10 @@ class InboxContract:
         assert await db.count_hit("a", turn + 58 * SECOND, limit) is None
         assert await db.count_hit("a", turn + 58 * SECOND, limit) == turn + 59 * SECOND
         assert await db.count_hit("a", turn + 5 * MINUTE, limit) is None
+        # By a clock that was ahead; the marks go when it is right again.
+        assert [await db.count_hit("a", turn + 500 * MINUTE, limit) for _ in range(3)] == [None] * 3
+        assert [await db.count_hit("a", turn + 6 * MINUTE, limit) for _ in range(3)] == [None] * 3
+        assert await db.count_hit("a", turn + 6 * MINUTE, limit) == turn + 7 * MINUTE
         # Hits of one grain are counted together under a large limit.
         large = RateLimit(10 * MARKS_MAX)
         for n in range(20):

@@ -15,7 +15,7 @@ from payagg.application.ports.outside import LogoStore
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
 from payagg.application.schemas.gateways import UpdateBusinessGateway
-from payagg.domain.business import Business
+from payagg.domain.business import Business, Role
 from payagg.domain.gateway import Gateway
 from tests.support.assembly import KEYS, services_over
 
@@ -66,6 +66,7 @@ class GatewayWorld:
             for row in rows:
                 if isinstance(row, Business):
                     await tx.businesses.add(row)
+                    await tx.members.add(row.id, "bo", Role.ADMIN)
                 else:
                     assert await tx.gateways.add(row)
 

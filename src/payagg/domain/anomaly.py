@@ -16,6 +16,7 @@ CLOSE_REASON_MAX = 500  # characters
 NOTE_MAX = 2_000  # characters
 NOTES_MAX = 50
 ASSIGNEE_MAX = 255  # characters, as of a token's `sub`
+RECONCILIATION = "reconciliation"  # the source of what a provider's lists or statements told
 
 
 class AnomalyKind(Enum):

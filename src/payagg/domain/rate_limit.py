@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
+from payagg.domain.values import CLOCK_SLACK
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MARKS_MAX = 1_000  # instants kept of one bucket, whatever its limit
 
@@ -37,6 +39,10 @@ class RateLimit:
         """The oldest mark that still counts."""
         return (now - self.window - EPOCH) // self.grain + 1
 
+    def newest(self, now: datetime) -> int:
+        """The newest mark that counts: a later one was made by a clock that was ahead, and holds nobody up."""
+        return self.mark(now + CLOCK_SLACK)
+
     def end_of(self, mark: int) -> datetime:
         """From when on that mark no longer counts."""
         return EPOCH + mark * self.grain + self.window
@@ -56,6 +62,9 @@ class HitWindow:
         marks, oldest = self._marks, limit.oldest(now)
         while marks and marks[0][0] < oldest:
             self._total -= marks.popleft()[1]
+        newest = limit.newest(now)
+        while marks and marks[-1][0] > newest:
+            self._total -= marks.pop()[1]
         if self._total >= limit.most:
             return limit.end_of(marks[0][0])
         mark = limit.mark(now)
@@ -81,6 +90,8 @@ class TokenBucket:
         """Takes so many tokens, at most `most`; where there are fewer it takes none and says in how many seconds there
         are enough. 0 = taken."""
         left = self.left
+        if self._at > now + CLOCK_SLACK:
+            self._at = now  # it was ahead, and nobody waits until then
         if now > self._at:  # not where the clock was set back
             left += (now - self._at).total_seconds() * limit.rate
             if left > limit.most:

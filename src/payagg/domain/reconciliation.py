@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from enum import Enum
 
 from payagg.domain.adjustment import KIND_FOR, AdjustmentKind, amount_of
-from payagg.domain.anomaly import Anomaly
+from payagg.domain.anomaly import RECONCILIATION, Anomaly
 from payagg.domain.attempt import payment_reference
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import invalid
@@ -38,7 +38,6 @@ class MatchBucket(Enum):
 
 NO_FINDING = (MatchBucket.AGREED, MatchBucket.FOREIGN)
 PAID_OUTCOMES = (Outcome.SUCCEEDED, Outcome.REVERSED)  # the payer's money came in, whatever became of it
-SOURCE = "reconciliation"  # of the changes and anomalies that come of it
 CLOCKS_APART = timedelta(minutes=5)
 PAID_STATUSES = (Status.SUCCESS, Status.REVERSED)
 
@@ -169,10 +168,13 @@ def _of_payment(payment: OurPayment, lines: Sequence[ProviderLine]) -> list[Matc
     charges = tuple(line for line in lines if line.kind is LineKind.CHARGE)
     returns = [line for line in lines if line.kind is not LineKind.CHARGE]
     matches = [_of_return(payment, line) for line in returns]
-    bucket = _bucket_of_charges(payment, [line for line in charges if line.is_paid])
+    paid = [line for line in charges if line.is_paid]
+    bucket = _bucket_of_charges(payment, paid)
     # The refund itself says more than the charge that it reversed, and both are one fact.
     is_told = bucket is MatchBucket.RETURNED_THERE and any(match.reports for match in matches)
-    reports = () if bucket in NO_FINDING or is_told else tuple(line.report for line in charges if line.report.is_news)
+    # A card that failed says nothing beside one that paid: told first, it would end an open payment.
+    told = [] if bucket in NO_FINDING or is_told else paid or [line for line in charges if line.report.is_news]
+    reports = tuple(line.report for line in told)
     return [Match(bucket, payment, charges, reports), *matches]
 
 
@@ -218,13 +220,18 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly]) -> Anomaly | None:
     """
     if line.kind is not LineKind.REFUND:
         return None  # a dispute has one id everywhere
-    returned = [fact for fact in known if KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND]
+    own = (None, line.report.provider_reference)  # of its charge: a payment that was paid twice has two
+    returned = [
+        fact
+        for fact in known
+        if KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND and fact.details.get("providerReference") in own
+    ]
     for fact in returned:
         if fact.details.get("refundId") == line.id:
             return fact
     for fact in returned:
         is_since = line.at is not None and fact.at >= line.at - CLOCKS_APART
-        if fact.source != SOURCE and is_since and amount_of(fact.details) == line.amount:
+        if fact.source != RECONCILIATION and is_since and amount_of(fact.details) == line.amount:
             return fact
     return None
 

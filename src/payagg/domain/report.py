@@ -6,12 +6,12 @@ statement about money is kept as an anomaly.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from payagg.domain.adjustment import LOST, is_named, money_back
-from payagg.domain.anomaly import Anomaly, AnomalyKind
+from payagg.domain.adjustment import KIND_FOR, LOST, AdjustmentKind, amount_of, is_named, money_back
+from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
 from payagg.domain.attempt import NO_FACTS, Attempt, ChargeFacts, HandOffKind, payment_reference
 from payagg.domain.checks import check_member, check_text, with_changes
 from payagg.domain.errors import invalid
@@ -40,6 +40,7 @@ class Outcome(Enum):
     UNPAID = "UNPAID"  # the provider has no payment: evidence, used only to expire or to start anew
 
 
+REPEATED_FOR = timedelta(hours=72)  # how long a provider repeats an event until it is acknowledged
 NO_CHARGE = "not found"  # the word of a report that the provider has no such charge: UNPAID, and nobody was sent there
 
 TRIGGER_FOR = {
@@ -258,6 +259,8 @@ def judge(
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
         return _judge_dispute(report, payment, known)
+    if difference in (None, "amount") and actor != RECONCILIATION and _is_listed(report, payment, known, now):
+        return _UNCHANGED
     if difference == "amount" and report.is_partial_refund(payment):
         return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND)
     if difference is not None:
@@ -325,7 +328,12 @@ def _gone_back(report: ProviderReport, payment: Payment, known: Sequence[Anomaly
     counts only for money not known to have gone back."""
     if "disputeId" in report.details:
         return _judge_dispute(report, payment, known)
-    before = money_back(known, payment.amount)
+    own = _of_its_charge(report, known)
+    before = money_back(own, payment.amount)
+    # An event without an id may be sent again in other bytes. Two transactions may have one reference.
+    came = payment.amount * (1 + sum("providerId" in fact.details for fact in own))
+    if "eventDigest" in report.details and before.kobo >= came:
+        return _UNCHANGED
     if before.is_unnamed or not is_named(report.details):
         if before.kobo >= payment.amount:
             return _UNCHANGED
@@ -338,12 +346,33 @@ def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Ano
     """A dispute's state. Of one that was lost only that counts as gone which a status without an id, read before, does
     not count already."""
     if report.details.get("state") in LOST:
-        others = [fact for fact in known if fact.details.get("disputeId") != report.details.get("disputeId")]
+        own = _of_its_charge(report, known)
+        others = [fact for fact in own if fact.details.get("disputeId") != report.details.get("disputeId")]
         before = money_back(others, payment.amount)
         left = max(0, payment.amount - before.kobo)
         if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
             return _anomaly(report, AnomalyKind.DISPUTE, amount=left)
     return _anomaly(report, AnomalyKind.DISPUTE)
+
+
+def _is_listed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime) -> bool:
+    """Whether a list told of this refund already: an event that comes later names it otherwise, or not at all. Another
+    refund of the same amount is then told from the next list."""
+    if report.outcome is not Outcome.REVERSED or "disputeId" in report.details:
+        return False
+    amount = amount_of(report.evidence(), payment.amount)
+    return any(
+        fact.source == RECONCILIATION
+        and KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND
+        and amount_of(fact.details, payment.amount) == amount
+        and now < fact.at + REPEATED_FOR
+        for fact in _of_its_charge(report, known)
+    )
+
+
+def _of_its_charge(report: ProviderReport, known: Sequence[Anomaly]) -> list[Anomaly]:
+    """The facts about the charge that the report is about: what went back of a second one is other money."""
+    return [fact for fact in known if fact.details.get("providerReference") in (None, report.provider_reference)]
 
 
 def _in_flight(report: ProviderReport, attempts: Sequence[Attempt]) -> Verdict:

@@ -151,9 +151,9 @@ class Model:
         return done
 
     def give_back(self, kind: str, number: int, said: Said) -> str:
-        """Money that went back, in whole or in part. Where one of two statements has no id they may be about the same
-        money, and no more goes back than came."""
-        own = [fact for fact in self.facts if fact.kind in OF_PAID]
+        """Money of a charge that went back, whole or in part. Where one of two statements has no id they may be about
+        the same money, and no more goes back than came."""
+        own = [fact for fact in self.facts if fact.kind in OF_PAID and fact.number == number]
         disputes: dict[object, Fact] = {}
         for place, fact in enumerate(own):
             key = fact.said.id or place
@@ -163,6 +163,8 @@ class Model:
         lost = [fact for fact in disputes.values() if fact.said.state in ("lost", "accepted")]
         gone = sum(fact.kobo for fact in [*lost, *(fact for fact in own if fact.kind != "DISPUTE")])
         is_named, kobo = said.id is not None, said.kobo(self.amount)
+        if said.id is not None and said.id.startswith("#") and gone >= self.amount:
+            return "UNCHANGED"  # an event without an id, sent again
         if not is_named or any(fact.said.id is None for fact in own):
             if gone >= self.amount:
                 return "UNCHANGED"

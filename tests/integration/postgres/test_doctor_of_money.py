@@ -36,6 +36,27 @@ EMPTIED = "of a provider's event nothing is kept 30 days after it was handled"
 APART = "metadata that lies apart from its event exists"
 ARCHIVED = "an archived payment is final, and its whole history is in a part that was read back"
 AMOUNT = "a payment's amount is the one that it was initiated with"
+ENDED, OPEN_END = (
+    "a final payment has exactly one final transition, to its own status",
+    "an open payment has no final transition",
+)
+MOVES = "each transition is a move of the payment machine and starts where the last one ended"
+SAID = "an event says the amount and currency of its payment"
+ONE_HAND_OFF, A_HAND_OFF = "a payment has at most one hand-off", "a PENDING payment has a hand-off"
+SIMULATED, INVENTED = "no test payment ever met a provider", "no LIVE payment ever met the simulator"
+CHARGED = "a payment that was paid names the charge that was paid"
+BELONGS = "an attempt, an event and a delivery belong to a payment of their environment"
+CARRIED, ONCE = "a delivery carries an event that exists", "an event goes to one endpoint at most once"
+KEYED, SETTLED = (
+    "an idempotency key names one payment, which carries it",
+    "a payment is settled when its final transition says",
+)
+AGAIN = """INSERT INTO {table} SELECT (json_populate_record(own, '{changed}')).* FROM {table} own
+    WHERE reference = '{reference}' AND {one}"""
+TWICE_SENT = AGAIN.format(table="attempts", changed='{"number": 2}', reference=OPEN, one="number = 1")
+TWICE_TOLD = AGAIN.format(table="deliveries", changed='{"id": "dlv_x"}', reference=OPEN, one="endpoint_id IS NULL")
+ANOTHER_AMOUNT = """UPDATE events SET body =
+    convert_to(replace(convert_from(body, 'UTF8'), '"amount":150000', '"amount":1500'), 'UTF8')"""
 ANOTHER_GATEWAY = """UPDATE events SET body =
     convert_to(replace(convert_from(body, 'UTF8'), '"gateway":"provider_a"', '"gateway":"provider_b"'), 'UTF8')"""
 SOON = "(now() + interval '3 hours', now() + interval '4 hours')"
@@ -76,6 +97,8 @@ BREACHES = [
     (f"UPDATE payments SET created_at = now() + interval '1 hour' WHERE reference = '{BARE}'", AHEAD),
     (f"UPDATE deliveries SET next_attempt_at = now() - interval '25 hours' WHERE reference = '{OPEN}'", OVERDUE),
     (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now(), now() - interval '25 hours')", OVERDUE),
+    (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now() - interval '25 hours', now())", OVERDUE),
+    (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now() - interval '23 hours', now())", None),
     (f"UPDATE payments SET expires_at = now() - interval '25 hours' WHERE reference = '{BARE}'", OVERDUE),
     (f"UPDATE payments SET expires_at = now() - interval '23 hours' WHERE reference = '{BARE}'", None),
     (f"UPDATE attempts SET next_ask_at = now() - interval '25 hours' WHERE reference = '{OPEN}'", OVERDUE),
@@ -86,6 +109,23 @@ BREACHES = [
     (f"UPDATE events SET metadata_at = 1, metadata_digest = 'x' WHERE reference = '{OPEN}'", APART),
     (f"INSERT INTO archived_payments VALUES ('{BARE}', 1, '', NULL)", ARCHIVED),
     (f"UPDATE payments SET amount = 15000000 WHERE reference = '{BARE}'", AMOUNT),
+    (f"DELETE FROM transitions WHERE to_status = 'SUCCESS' AND reference = '{REFERENCE}'", ENDED),
+    (f"UPDATE transitions SET to_status = 'SUCCESS' WHERE reference = '{OPEN}'", OPEN_END),
+    ("UPDATE transitions SET from_status = 'INITIATED' WHERE to_status = 'SUCCESS'", MOVES),
+    (f"{ANOTHER_AMOUNT} WHERE reference = '{OPEN}'", SAID),
+    (f"DROP INDEX one_hand_off_per_payment; {TWICE_SENT}", ONE_HAND_OFF),
+    (f"DELETE FROM attempts WHERE reference = '{OPEN}'", A_HAND_OFF),
+    (f"UPDATE payments SET (is_test, gateway) = (true, 'sandbox') WHERE reference = '{OPEN}'", SIMULATED),
+    ("UPDATE payments SET environment = 'LIVE'; UPDATE transitions SET reason = 'SIMULATED'", INVENTED),
+    (f"DELETE FROM attempts WHERE reference = '{REFERENCE}'", CHARGED),
+    (f"UPDATE transitions SET reason = '{REFERENCE}.2' WHERE to_status = 'SUCCESS'", CHARGED),
+    ("UPDATE transitions SET reason = 'SIMULATED' WHERE to_status = 'SUCCESS'", None),
+    (f"UPDATE deliveries SET environment = 'LIVE' WHERE reference = '{OPEN}'", BELONGS),
+    (f"DELETE FROM events WHERE reference = '{OPEN}'", CARRIED),
+    (TWICE_TOLD, ONCE),
+    (f"INSERT INTO idempotency_keys VALUES ('biz_1', 'SANDBOX', 'order-1', '{BARE}')", KEYED),
+    (f"UPDATE payments SET idempotency_key = 'order-1' WHERE reference = '{BARE}'", KEYED),
+    (f"UPDATE payments SET settled_at = settled_at + interval '1 second' WHERE reference = '{REFERENCE}'", SETTLED),
 ]
 
 

@@ -29,6 +29,16 @@ def test_a_clock_that_is_set_back_lets_no_more_through() -> None:
     assert window.hit(limit, NOON - SECOND) == NOON + MINUTE
 
 
+@pytest.mark.parametrize("ahead", [timedelta(hours=1), timedelta(days=400)])
+def test_what_was_counted_by_a_clock_that_was_ahead_holds_nobody_up(ahead: timedelta) -> None:
+    limit, window = RateLimit(1), HitWindow()
+    bucket = TokenBucket(limit, NOON + ahead)
+    assert (window.hit(limit, NOON + ahead), bucket.take(limit, NOON + ahead)) == (None, 0.0)
+    assert (window.hit(limit, NOON), bucket.take(limit, NOON)) == (None, 60.0)
+    assert window.hit(limit, NOON + SECOND) == NOON + MINUTE
+    assert bucket.take(limit, NOON + MINUTE) == 0.0
+
+
 @pytest.mark.rule("limits.28")
 @pytest.mark.parametrize("most", [1, 3, MARKS_MAX + 1])
 @given(gaps=st.lists(st.integers(0, 30_000_000), min_size=1, max_size=60))

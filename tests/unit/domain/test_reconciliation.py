@@ -98,6 +98,10 @@ def test_a_payment_that_is_open_here_is_never_failed_by_a_line(payments: list[Ou
     for match in match_all(lines, payments):
         assert match.payment is not None
         assert not (match.payment.status in (Status.INITIATED, Status.PENDING) and match.reports)
+    # Nor before the next one that paid: two tries under one reference are two lines.
+    paid = [a_line(amount=payment.amount, reference=payment.reference, id="2") for payment in payments]
+    for match in match_all([*lines, *paid], payments):
+        assert all(report.outcome is Outcome.SUCCEEDED for report in match.reports)
 
 
 S, F, R, P, I = Status.SUCCESS, Status.FAILED, Status.REVERSED, Status.PENDING, Status.INITIATED  # noqa: E741

@@ -105,6 +105,26 @@ def test_what_went_back_counts_once(report: ProviderReport) -> None:
     assert judged(report, PAID, known=[GIVEN]).details["amount"] == PAID.amount - 50_000
 
 
+@pytest.mark.parametrize(("back", "effect"), [(PAID.amount, ReportEffect.UNCHANGED), (50_000, ReportEffect.ANOMALY)])
+def test_a_refund_without_an_id_sent_again_in_other_bytes_gives_back_no_more(back: int, effect: ReportEffect) -> None:
+    known = [replace(GIVEN, details={"amounts": [back], "eventDigest": "0a"})]
+    again = a_report(REVERSED, details={"eventDigest": "0b"})
+    assert judged(again, PAID, known=known).effect is effect
+    # Two transactions may have one reference, and then twice as much came.
+    twice = replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})
+    assert judged(again, PAID, known=[*known, twice]).effect is ReportEffect.ANOMALY
+
+
+@pytest.mark.parametrize("report", [a_report(REVERSED), DISPUTED, a_report(REVERSED, details={"refundId": "1"})])
+def test_what_went_back_of_a_second_charge_hides_nothing_of_the_first(report: ProviderReport) -> None:
+    twice = {"providerReference": SECOND.provider_reference, "amounts": [PAID.amount]}
+    known = [
+        replace(GIVEN, kind=kind, details=twice) for kind in (AnomalyKind.SECOND_CHARGE, AnomalyKind.LATE_REVERSAL)
+    ]
+    verdict = judged(report, PAID, known=known)
+    assert (verdict.effect, verdict.details) == (ReportEffect.ANOMALY, report.evidence())
+
+
 @pytest.mark.rule("description.4")
 def test_a_decline_found_by_asking_is_no_end_while_the_page_may_take_another_card() -> None:
     payment = pending()

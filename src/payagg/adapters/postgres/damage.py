@@ -50,7 +50,8 @@ DAMAGES = {
     "nothing that the worker does has been due for more than a day": Damage(
         """SELECT reference || ' delivery ' || id FROM deliveries
             WHERE next_attempt_at < now() - interval '1 day' AND coalesce(lease_until, '-infinity') < now()
-        UNION ALL SELECT id || ' provider event' FROM inbox WHERE next_attempt_at < now() - interval '1 day'
+        UNION ALL SELECT id || ' provider event' FROM inbox
+            WHERE next_attempt_at IS NOT NULL AND least(next_attempt_at, received_at) < now() - interval '1 day'
         UNION ALL SELECT reference || ' expiry' FROM payments
             WHERE status = 'INITIATED' AND expires_at < now() - interval '1 day'
         UNION ALL SELECT reference || ' ask' FROM attempts WHERE next_ask_at < now() - interval '1 day'""",

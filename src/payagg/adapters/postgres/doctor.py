@@ -95,6 +95,10 @@ RULES = {
             OR said ->> 'reference' <> p.reference OR said ->> 'environment' <> p.environment""",
     "a payment has at most one hand-off": """
         SELECT reference FROM attempts WHERE state = 'HANDED_OFF' GROUP BY reference HAVING count(*) > 1""",
+    "a payment that was paid names the charge that was paid": """
+        SELECT t.reference FROM transitions t WHERE t.to_status = 'SUCCESS' AND t.reason IS DISTINCT FROM 'SIMULATED'
+        AND NOT EXISTS (SELECT FROM attempts a WHERE a.reference = t.reference
+            AND a.provider_reference = coalesce(t.reason, a.provider_reference))""",
     "a PENDING payment has a hand-off": """
         SELECT p.reference FROM payments p WHERE p.status = 'PENDING' AND NOT EXISTS (
             SELECT FROM attempts a WHERE a.reference = p.reference AND a.state = 'HANDED_OFF')""",

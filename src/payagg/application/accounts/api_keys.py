@@ -38,7 +38,7 @@ class ApiKeys:
     async def generate(self, business_id: str, command: GenerateApiKey, *, by: Actor) -> GeneratedApiKey:
         """Raises BUSINESS_RESTRICTED, KYC_REQUIRED for LIVE before approval, KEY_LIMIT_REACHED at five active keys."""
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_may_use(command.environment)
+            (await lock_own(tx, business_id, by)).ensure_may_use(command.environment)
             if await tx.api_keys.count_active(business_id, command.environment) >= ACTIVE_KEYS_MAX:
                 raise Refusal(ErrorCode.KEY_LIMIT_REACHED)
             now = self.clock.now()

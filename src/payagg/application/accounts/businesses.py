@@ -15,8 +15,17 @@ from payagg.application.schemas.businesses import (
     ManagedBusiness,
     ManagedBusinesses,
 )
-from payagg.domain.audit import Action, Actor, changes_of
-from payagg.domain.business import Business, BusinessStatus, KycStatus, Role, check_subject, ensure_owner_left, move_kyc
+from payagg.domain.audit import Action, Actor, ActorRealm, changes_of
+from payagg.domain.business import (
+    Business,
+    BusinessStatus,
+    KycStatus,
+    Role,
+    check_subject,
+    ensure_manager,
+    ensure_owner_left,
+    move_kyc,
+)
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 
@@ -131,12 +140,15 @@ class Businesses:
         await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes, business_id=after.id)
 
 
-async def lock_own(tx: Transaction, business_id: str) -> Business:
+async def lock_own(tx: Transaction, business_id: str, by: Actor) -> Business:
     """Locks the caller's business, so its settings change one at a time: two new defaults at once would violate the
-    unique index. Raises FORBIDDEN when the membership ended since the caller was authorised."""
+    unique index. Raises FORBIDDEN when the membership ended since the caller was authorised: whoever removes a member
+    holds this lock, and no key or secret is made after that."""
     business = await tx.businesses.lock(business_id)
     if business is None:
         raise Refusal(ErrorCode.FORBIDDEN)
+    if by.realm is ActorRealm.MERCHANT:
+        ensure_manager(await tx.members.role(business_id, by.subject))
     return business
 
 

@@ -35,7 +35,7 @@ class CheckoutSettings:
     ) -> GatewayWithBusinessSettings:
         """Raises NOT_FOUND for a gateway that is not ACTIVE, VALIDATION_ERROR for a change the built-in forbids."""
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_active()
+            (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
             gateway = (await self._active(tx)).get(gateway_id)
             if gateway is None:
@@ -66,7 +66,7 @@ class CheckoutSettings:
         """Atomic; raises VALIDATION_ERROR on `order` for an unknown, inactive or repeated gateway."""
         ids = parse_order([item.gateway_id for item in command.order])
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_active()
+            (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
             active = await self._active(tx)
             if not active.keys() >= set(ids):

@@ -38,7 +38,7 @@ from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment, Status
-from payagg.domain.report import FaultKind, ProviderFault, was_paid
+from payagg.domain.report import PAID_LATE, FaultKind, ProviderFault
 from payagg.domain.simulator import scenario_of
 
 # How often a caller polls for the claimant's end: each poll locks the payment's row for a moment.
@@ -280,7 +280,8 @@ class Checkout:
     async def _is_paid(self, payment: Payment) -> bool:
         async with self.store.begin() as tx:
             known = await tx.anomalies.of_payment(payment.reference)
-        return was_paid(payment, known) and money_back(known, payment.amount).kobo < payment.amount
+        came = payment.amount * sum(fact.kind in PAID_LATE for fact in known)
+        return money_back(known, payment.amount).kobo < came
 
     async def _find(self, reference: str) -> tuple[Payment, Business]:
         found = await self.store.find_checkout(reference)

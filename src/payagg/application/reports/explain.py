@@ -137,7 +137,9 @@ def _anomaly(anomaly: Anomaly) -> list[Line]:
     if anomaly.acknowledged_at is not None:
         lines.append((anomaly.acknowledged_at, f"{name} acknowledged by {anomaly.acknowledged_by}"))
     if anomaly.closed_at is not None:
-        lines.append((anomaly.closed_at, f"{name} closed by {anomaly.closed_by}: {anomaly.close_reason}"))
+        lines.append(
+            (anomaly.closed_at, f"{name} closed by {anomaly.closed_by}: {one_line(anomaly.close_reason or '')}")
+        )
     return lines
 
 

@@ -18,11 +18,11 @@ from payagg.application.ports.store import Store
 from payagg.application.reports.export import lines as csv_lines
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.reconciliations import COLUMNS, cells_of
+from payagg.domain.anomaly import RECONCILIATION
 from payagg.domain.audit import Actor, clock
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.reconciliation import (
     NO_FINDING,
-    SOURCE,
     BucketTotal,
     LineKind,
     Match,
@@ -182,7 +182,7 @@ class ReconciliationRuns:
             first_day=yesterday,
             last_day=yesterday,
             source="list",
-            started_by=clock(SOURCE).name,
+            started_by=clock(RECONCILIATION).name,
             started_at=now,
             claim=claim,
         )
@@ -313,7 +313,7 @@ class ReconciliationRuns:
                     continue
                 facts.append(evidence)
             try:
-                settled = await self.settlement.report(report, run.gateway, run.environment, SOURCE)
+                settled = await self.settlement.report(report, run.gateway, run.environment, RECONCILIATION)
             except Refusal as refusal:  # the payment moved to another cell
                 return refusal.code.name
             effects.append(ReportEffect.UNCHANGED if settled.is_known else settled.effect)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -207,7 +208,7 @@ class Dispatcher:
                 self._note(_postpone(one, now))
                 return
         try:
-            keys = [key for endpoint_id, sealed in one.secrets for key in self._unseal(endpoint_id, sealed)]
+            keys = self._signing_keys(one.secrets)
         except ValueError:
             # Without the encryption key nothing can be signed; an operator can still bring the key back.
             self._note(replace(self._finish(one, UNOPENED, now), uncounted=True))
@@ -220,6 +221,23 @@ class Dispatcher:
     def _note(self, result: DeliveryResult) -> None:
         self._results.append(result)
         self._resulted.set()
+
+    def _signing_keys(self, secrets: Sequence[tuple[str, bytes]]) -> list[bytes]:
+        """The keys of every endpoint whose newest secret opens; a replaced one that does not open is left out. Raises
+        ValueError where there is none."""
+        keys: dict[str, list[bytes]] = {}
+        for endpoint_id, sealed in secrets:
+            try:
+                opened = self._unseal(endpoint_id, sealed)
+            except ValueError:
+                opened = []
+            newer = keys.get(endpoint_id)
+            if newer is None or newer:
+                keys[endpoint_id] = [*(newer or ()), *opened]
+        signing = [key for own in keys.values() for key in own]
+        if not signing:
+            raise ValueError("no secret opens")
+        return signing
 
     def _unseal(self, endpoint_id: str, sealed: bytes) -> list[bytes]:
         keys = self._keys.get((endpoint_id, sealed))

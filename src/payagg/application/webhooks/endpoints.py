@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
@@ -89,7 +89,7 @@ class Webhooks:
             now=now,
         )
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_active()
+            (await lock_own(tx, business_id, by)).ensure_active()
             await _ensure_room(tx, business_id)
             await tx.endpoints.add(endpoint)
             changes = changes_of(None, endpoint, "environment", *_AUDITED)
@@ -109,7 +109,7 @@ class Webhooks:
         if command.url is not None:
             parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one must also be HTTPS, below
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_active()
+            (await lock_own(tx, business_id, by)).ensure_active()
             before = endpoint = await _lock(tx, business_id, endpoint_id)
             if command.url is not None:
                 endpoint = replace(endpoint, url=command.url)
@@ -136,7 +136,7 @@ class Webhooks:
         """The endpoint's last state, deactivated; it is hidden from now on. Raises NOT_FOUND. Removal has a call of its
         own: as a second DELETE, a client's retry would remove what it meant to deactivate."""
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_active()
+            (await lock_own(tx, business_id, by)).ensure_active()
             before = await _lock(tx, business_id, endpoint_id)
             now = self.clock.now()
             await self._remove(tx, by, before, now)
@@ -148,7 +148,7 @@ class Webhooks:
         key = self.entropy.bytes(SECRET_BYTES)
         shown = secret_text(key)
         async with self.store.begin() as tx:
-            (await lock_own(tx, business_id)).ensure_active()
+            (await lock_own(tx, business_id, by)).ensure_active()
             endpoint = await _lock(tx, business_id, endpoint_id)
             sealed, now = self.vault.seal(key, secret_context(endpoint_id)), self.clock.now()
             endpoint = endpoint.rotate(sealed, shown[-4:], now, self._previous(endpoint, now))
@@ -157,9 +157,14 @@ class Webhooks:
         return _created_view(endpoint, shown)
 
     def _keys(self, endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
-        """What signs at `now`, the newest first; raises ValueError where it does not open."""
-        sealed = endpoint.signing_secrets(now)
-        return signing_keys(b"".join(self.vault.open(one, secret_context(endpoint.id)) for one in sealed))
+        """What signs at `now`, the newest first, without replaced ones that do not open; raises ValueError where the
+        newest does not."""
+        newest, *older = endpoint.signing_secrets(now)
+        keys = signing_keys(self.vault.open(newest, secret_context(endpoint.id)))
+        for one in older:
+            with suppress(ValueError):
+                keys += signing_keys(self.vault.open(one, secret_context(endpoint.id)))
+        return keys
 
     def _previous(self, endpoint: WebhookEndpoint, now: datetime) -> bytes | None:
         """All that signs now, sealed: a second rotation must not end the day that the first one gave."""

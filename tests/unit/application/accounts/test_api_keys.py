@@ -3,14 +3,16 @@
 from datetime import timedelta
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, LIVE, SANDBOX, a_business
+from payagg_testing.builders import AN_ADMIN, LIVE, SANDBOX, a_business, an_actor
 from payagg_testing.clocks import START
 
 from payagg.application.accounts.api_keys import ApiKeys, context_of
 from payagg.application.schemas.api_keys import GenerateApiKey
+from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways, UpdateBusinessGateway
+from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.domain.api_key import ACTIVE_KEYS_MAX, SECRET_KEY_NOTE, ApiKeyStatus, hash_secret
-from payagg.domain.audit import Action
-from payagg.domain.business import Business, BusinessStatus, KycStatus
+from payagg.domain.audit import Action, ActorRealm
+from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from tests.support.audit_trail import trail
@@ -104,3 +106,28 @@ async def test_the_twenty_most_recently_revoked_keys_are_listed() -> None:
         await keys.revoke(SHOP, key.id, by=AN_ADMIN)
         made.append(key.id)
     assert [record.id for record in (await keys.groups(SHOP)).sandbox] == made[:1:-1]
+
+
+@pytest.mark.parametrize("role", [None, Role.MEMBER])
+async def test_a_membership_that_ends_before_the_change_makes_none(role: Role | None) -> None:
+    """The owner was admitted to each of these calls, and waits for the lock of those who remove her."""
+    shop, keys = await a_shop()
+    ada = an_actor(ActorRealm.MERCHANT)
+    webhooks, settings = shop.services.webhooks, shop.services.checkout_settings
+    hook = CreateWebhook(url="https://shop.example/hooks", environment=SANDBOX)
+    made = await webhooks.create(SHOP, hook, by=ada)
+    async with shop.store.begin() as tx:
+        await (tx.members.remove(SHOP, "ada") if role is None else tx.members.add(SHOP, "ada", role))
+    before = len(shop.store.state.audit)
+    order = ReorderGateways(order=[OrderedGateway(gateway_id="gw_provider_a", display_order=1)])
+    for change in (
+        keys.generate(SHOP, asked(), by=ada),
+        webhooks.create(SHOP, hook, by=ada),
+        webhooks.change(SHOP, made.id, ChangeWebhook(url="https://other.example"), by=ada),
+        webhooks.rotate_secret(SHOP, made.id, by=ada),
+        webhooks.remove(SHOP, made.id, by=ada),
+        settings.update(SHOP, "gw_provider_a", UpdateBusinessGateway(is_enabled=False), by=ada),
+        settings.reorder(SHOP, order, by=ada),
+    ):
+        assert await refused_with(change) == (ErrorCode.FORBIDDEN, None)
+    assert len(shop.store.state.audit) == before

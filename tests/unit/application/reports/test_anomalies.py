@@ -3,12 +3,13 @@
 from datetime import timedelta
 
 import pytest
-from payagg_testing.builders import NOW, REFERENCE, an_actor
+from payagg_testing.builders import NOW, REFERENCE, a_payment, an_actor
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.application.reports.anomalies import Anomalies, age_of
+from payagg.application.reports.explain import timeline
 from payagg.domain.anomaly import CLOSE_REASON_MAX, NOTE_MAX, Anomaly, AnomalyKind, AnomalyStatus, Severity, severity_of
 from payagg.domain.errors import ErrorCode
 from tests.support.audit_trail import trail
@@ -45,6 +46,15 @@ async def test_an_anomaly_is_acknowledged_by_one_and_closed_with_a_reason(anomal
         ("anomaly.acknowledge", "anm_1", {"status": ("OPEN", "ACKNOWLEDGED")}),
         ("anomaly.close", "anm_1", ending),
     ]
+
+
+async def test_a_reason_with_line_breaks_is_one_line_of_the_timeline(anomalies: Anomalies) -> None:
+    await anomalies.store.add_payment(a_payment())
+    forged = "Done.\n2025-01-31 12:00:00.000Z  transition  9: PENDING -> SUCCESS by provider_a"
+    await anomalies.close("anm_1", forged, by=BEN)
+    lines = await timeline(anomalies.store, REFERENCE)
+    assert [line for line in lines if not line.isprintable()] == []
+    assert "Done." in lines[-1]
 
 
 @pytest.mark.rule("description.11")

@@ -10,9 +10,11 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, HOUR, LIVE
 from payagg_testing.clocks import START
 
+from payagg.adapters.providers.registry import lists_of
 from payagg.application.ports.providers import LinePage
 from payagg.application.reports.reconciliation import STALE
 from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, ProviderLine, ReconciliationFinding, ReconciliationRun
@@ -127,6 +129,16 @@ async def test_a_payment_that_is_paid_there_is_paid_here_with_its_event(shop: Re
     assert findings == []
 
 
+@pytest.mark.rule("description.9")
+async def test_a_card_that_failed_before_the_one_that_paid_ends_no_payment(shop: ReconciledShop) -> None:
+    reference = await shop.sent()
+    shop.lists.tell(a_line(reference, Outcome.FAILED, id="1"), a_line(reference, id="2"))
+    _, findings = await shop.reconcile()
+    assert shown(findings) == [("PAID_THERE", reference, "MOVED")] * 2
+    assert ((await shop.payment(reference)).status, await shop.anomalies()) == (Status.SUCCESS, [])
+    assert await shop.events(reference) == ["payment.pending", "payment.success"]
+
+
 REFUND = a_line("{paid}", Outcome.REVERSED, 100, kind=LineKind.REFUND)
 DISPUTE = a_line("{paid}", Outcome.DISPUTED, kind=LineKind.DISPUTE)
 
@@ -234,6 +246,27 @@ async def test_a_statement_is_reconciled_without_asking_anybody(shop: Reconciled
     assert await shop.anomalies() == []
 
 
+STATEMENTS = {
+    "provider_a": "Id,Reference,Amount,Currency,Status\n{ids[0]},{0},1500,NGN,success\n{ids[1]},{0},1500,NGN,success\n",
+    "provider_b": "Transaction Reference,Merchant Reference,Amount Received,Currency,Status\n"
+    "{ids[0]},{0},1500,NGN,Completed\n{ids[1]},{0},1500,NGN,Completed\n",
+}
+
+
+@pytest.mark.parametrize("gateway", STATEMENTS)
+@pytest.mark.parametrize(("ids", "kinds"), [(("71", "72"), [AnomalyKind.SECOND_CHARGE]), (("71", "71"), [])])
+async def test_two_transactions_of_one_reference_in_a_statement_are_two_charges(
+    shop: ReconciledShop, gateway: str, ids: tuple[str, str], kinds: list[AnomalyKind]
+) -> None:
+    shop.runs = replace(shop.runs, lists=lists_of(allow_loopback=False))
+    reference = await shop.sent(gateway)
+    statement = STATEMENTS[gateway].format(reference, ids=ids).encode()
+    for _ in range(2):
+        _, findings = await shop.reconcile(gateway=gateway, statement=statement)
+        assert {one.bucket.value for one in findings} == {"TWO_THERE"}
+        assert ((await shop.payment(reference)).status, await shop.anomalies()) == (Status.SUCCESS, kinds)
+
+
 async def test_a_run_that_did_not_end_is_seen_and_can_be_run_again(shop: ReconciledShop) -> None:
     shop.lists.tell(a_line(await shop.sent()))
     shop.lists.fault = FaultKind.SERVER_ERROR
@@ -314,3 +347,38 @@ async def test_a_refund_whose_event_names_it_otherwise_is_told_once(shop: Reconc
         for _ in range(2):
             await shop.reconcile()
         assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * (number - 6)
+
+
+async def test_a_refunds_event_tells_of_the_line_of_its_own_charge(shop: ReconciledShop) -> None:
+    reference = await shop.paid()
+    charges = reference, f"{reference}.2"
+    attempt = (await shop.attempts(reference))[0]
+    async with shop.store.begin() as tx:
+        again = replace(attempt, number=2, provider_reference=charges[1], hand_off=None, state=AttemptState.REFUSED)
+        await tx.attempts.add(again)
+    for outcome, details in ((Outcome.SUCCEEDED, {}), (Outcome.REVERSED, {"refundId": "132013318360"})):
+        event = ProviderReport(charges[1], outcome, "said", frozenset({150_000}), details=details)
+        await shop.services.settlement.report(event, "provider_a", LIVE, "event:provider_a")
+    for number, charge in enumerate(charges, 7):
+        line = a_line(charge, Outcome.REVERSED, kind=LineKind.REFUND, id=str(number))
+        shop.lists.tell(replace(line, report=replace(line.report, details={"refundId": line.id})))
+    await shop.reconcile()
+    async with shop.store.begin() as tx:
+        facts = await tx.anomalies.of_payment(reference)
+    returned = [fact.details["providerReference"] for fact in facts if fact.kind is AnomalyKind.LATE_REVERSAL]
+    assert sorted(returned) == sorted(charges)
+
+
+@pytest.mark.parametrize("amount", [100, 150_000])
+@pytest.mark.parametrize("details", [{"refundId": "132013318360"}, {"eventDigest": "0a"}])
+async def test_a_refunds_event_that_comes_after_its_list_is_told_once(
+    shop: ReconciledShop, amount: int, details: dict[str, str]
+) -> None:
+    reference = await shop.paid()
+    refund = ProviderReport(reference, Outcome.REVERSED, "processed", frozenset({amount}), details={"refundId": "7"})
+    shop.lists.tell(a_line(reference), ProviderLine(LineKind.REFUND, "7", amount, START, refund))
+    await shop.reconcile()
+    (known,) = await shop.anomalies()
+    await shop.services.settlement.report(replace(refund, details=details), "provider_a", LIVE, "event:provider_a")
+    await shop.reconcile()
+    assert await shop.anomalies() == [known]

@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -526,6 +526,26 @@ async def test_a_secret_that_we_cannot_open_is_tried_again_and_held_against_nobo
     assert (world.is_blamed(), world.postman.sent) == (False, [])
     world.dispatcher.vault = vault
     world.wait_until_due()
+    await world.dispatcher.run_once()
+    assert world.only.status is DELIVERED
+
+
+async def test_a_secret_made_after_the_key_was_lost_signs_without_the_old_one(world: MemoryOutbox) -> None:
+    world.dispatcher.vault = AesVault((("another", b"a" * 32),))
+    world.webhooks = replace(world.webhooks, vault=world.dispatcher.vault)
+    await world.rotate()
+    assert await world.signers() == world.secrets[:1]
+    await world.rotate()
+    assert await world.signers() == world.secrets[:2]
+
+
+async def test_one_endpoints_closed_secret_keeps_no_others_from_signing(world: MemoryOutbox) -> None:
+    endpoint = world.store.state.endpoints[world.endpoint_id]
+    world.store.state.endpoints[world.endpoint_id] = replace(endpoint, secret=b"gone", events=("payment.failed",))
+    command = CreateWebhook(url="https://shop.example/more", environment=LIVE, events=["payment.failed"])
+    made = await world.webhooks.create("biz_1", command, by=AN_ADMIN)
+    world.secrets = [made.signing_secret]
+    await world.settle(webhook_url="https://shop.example/own")
     await world.dispatcher.run_once()
     assert world.only.status is DELIVERED
 

@@ -41,17 +41,17 @@ WITH counted AS (
     VALUES (:bucket, jsonb_build_object(CAST(:mark AS text), 1), :ends_at)
     ON CONFLICT (bucket) DO UPDATE SET ends_at = greatest(kept.ends_at, excluded.ends_at), hits = (
         SELECT coalesce(jsonb_object_agg(mark, hits), '{}') FROM jsonb_each(kept.hits) AS live (mark, hits)
-        WHERE CAST(mark AS bigint) >= :oldest
+        WHERE CAST(mark AS bigint) BETWEEN :oldest AND :newest
     ) || jsonb_build_object(CAST(:mark AS text), coalesce(CAST(kept.hits ->> :mark AS int), 0) + 1)
     WHERE (
         SELECT coalesce(sum(CAST(hits AS int)), 0) FROM jsonb_each(kept.hits) AS live (mark, hits)
-        WHERE CAST(mark AS bigint) >= :oldest
+        WHERE CAST(mark AS bigint) BETWEEN :oldest AND :newest
     ) < :most
     RETURNING bucket
 )
 SELECT EXISTS (SELECT FROM counted) AS is_counted, (
     SELECT min(CAST(mark AS bigint)) FROM rate_hits, jsonb_object_keys(hits) AS mark
-    WHERE bucket = :bucket AND CAST(mark AS bigint) >= :oldest
+    WHERE bucket = :bucket AND CAST(mark AS bigint) BETWEEN :oldest AND :newest
 ) AS oldest_hit
 """)
 # Skipping what another process is removing.
@@ -85,7 +85,8 @@ async def all_counts(pool: StatementPool) -> dict[tuple[str, ...], int]:
 async def count_hit(notes: BatchedWrites, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
     """A hit counted twice, after a lost answer, errs on the side of the limit."""
     mark = limit.mark(now)
-    values = {"mark": str(mark), "oldest": limit.oldest(now), "most": limit.most, "ends_at": limit.end_of(mark)}
+    counted = {"mark": str(mark), "oldest": limit.oldest(now), "newest": limit.newest(now)}
+    values = {**counted, "most": limit.most, "ends_at": limit.end_of(mark)}
     [(is_counted, oldest_hit)] = await notes.keep(f"hit {bucket}", HIT, bucket=bucket, **values)
     return None if is_counted else limit.end_of(oldest_hit or mark)
 

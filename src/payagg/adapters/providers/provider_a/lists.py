@@ -116,6 +116,7 @@ class PaystackLists:
                 domain=domain,
                 currency=row["currency"],
                 amount=msgspec.Raw(str(amount).encode()),
+                id=row.get("id"),  # by which two charges of one reference are told apart
             )
             return _charge(told, row.get("id") or f"of {row['reference']}", row.get("at"))
 

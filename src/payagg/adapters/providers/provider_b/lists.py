@@ -18,7 +18,7 @@ from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.listing import PAGE, PAGE_BYTES, Pace, line, page_of
 from payagg.adapters.providers.provider_b.client import PayazaEnvelope, fault_of
 from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, is_known
-from payagg.adapters.providers.references import ours, word
+from payagg.adapters.providers.references import identity, ours, word
 from payagg.adapters.providers.transport import decode_body
 from payagg.application.ports.providers import LinePage
 from payagg.domain.adjustment import OPENED
@@ -139,7 +139,8 @@ def _charge(row: Mapping[str, str], amount: int | None, fee: int | None) -> Prov
         amounts=frozenset(proven),
         currency=word(row["currency"]),
         is_known_status=is_known(row["status"]),
-        facts=ChargeFacts(fee=fee, received=amount) if is_paid else NO_FACTS,
+        # By the id, two charges of one reference are told apart.
+        facts=ChargeFacts(identity(row.get("id")), fee=fee, received=amount) if is_paid else NO_FACTS,
     )
     return line(LineKind.CHARGE, row.get("id") or f"of {told}", proven, None, report)
 
