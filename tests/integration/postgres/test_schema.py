@@ -300,11 +300,6 @@ def test_a_second_attempt_cannot_become_a_second_hand_off(rows: Rows) -> None:
         rows.run("UPDATE attempts SET state = 'HANDED_OFF', hand_off_url = 'https://pay.example/2' WHERE number = 2")
 
 
-def test_an_inbound_event_is_one_in_its_environment(rows: Rows) -> None:
-    rows.add("inbox")
-    rows.add("inbox", id="in_2", environment="SANDBOX")
-
-
 @pytest.mark.rule("options.6")
 def test_a_business_has_one_default_gateway_and_it_is_enabled(rows: Rows) -> None:
     rows.add("businesses")
@@ -315,15 +310,6 @@ def test_a_business_has_one_default_gateway_and_it_is_enabled(rows: Rows) -> Non
         rows.add("business_gateways", gateway_id="gw_2")
     with refused("default_is_enabled"):
         rows.run("UPDATE business_gateways SET is_enabled = false")
-
-
-@pytest.mark.rule("gateways.3")
-def test_a_slug_is_free_again_once_its_gateway_is_deleted(rows: Rows) -> None:
-    rows.add("gateways")
-    with refused("gateways_slug"):
-        rows.add("gateways", id="gw_2")
-    rows.run("UPDATE gateways SET status = 'DELETED'")
-    rows.add("gateways", id="gw_2")
 
 
 @pytest.mark.rule("audit.4")
