@@ -16,6 +16,7 @@ from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.migrations import is_current
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.schema.tables import metadata
+from payagg.domain.anomaly import ANOMALY
 from payagg.domain.api_key import API_KEY
 from payagg.domain.business import KYC
 from payagg.domain.gateway import GATEWAY
@@ -51,6 +52,7 @@ ROWS: dict[str, dict[str, Any]] = {
         **{"id": "aud_1", "at": NOW, "realm": "admin", "subject": "ada", "action": "gateway.enable"},
         **{"object_kind": "gateway", "object_id": "gw_1", "changes": "{}"},
     },
+    "anomalies": {"id": "anm_1", "kind": "MISMATCH", "source": "verify", "details": "{}", "at": NOW},
     "inbox": {**HEARD, "id": "in_1", "body": b"{}"},
     "refused_events": {**HEARD, "fault": "WRONG_SECRET", "slot": 49, "path": "/provider_a", "size": 1, "headers": "{}"},
 }
@@ -60,6 +62,7 @@ MACHINES: dict[str, tuple[Machine[Any, Any], str, dict[str, dict[str, Any]]]] = 
     "gateways": (GATEWAY, "status", {"DRAINING": {"drain_ends_at": NOW}}),
     "api_keys": (API_KEY, "status", {}),
     "businesses": (KYC, "kyc_status", {}),
+    "anomalies": (ANOMALY, "status", {"CLOSED": {"closed_at": NOW, "closed_by": "ada", "close_reason": "Done."}}),
 }
 
 
@@ -170,7 +173,7 @@ def test_a_status_moves_only_as_its_machine_says(rows: Rows, table: str) -> None
                     rows.run(update, *changes.values())
 
 
-@pytest.mark.parametrize("table", ["payments", "gateways", "api_keys"])
+@pytest.mark.parametrize("table", ["payments", "gateways", "api_keys", "anomalies"])
 def test_a_new_row_starts_in_the_first_state(rows: Rows, table: str) -> None:
     machine, column, needs = MACHINES[table]
     rows.add("businesses")
