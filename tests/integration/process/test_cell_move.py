@@ -30,7 +30,7 @@ from tests.support.rounds import ROUNDS, scaled
 
 OWN, OTHER = NAMES[:2]
 SHOPPERS = 6
-OLD_PAYMENTS = scaled(1500)
+OLD_PAYMENTS = scaled(600)
 KILLS = scaled(4)
 CARD = "4242424242424242"
 WAIT = 503
