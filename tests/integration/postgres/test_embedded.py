@@ -20,6 +20,7 @@ from payagg.adapters.postgres.embedded.access import SOCKET, SOCKET_PATH_MAX
 from payagg.adapters.postgres.embedded.os_account import SPARE
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
 
+pytestmark = pytest.mark.release
 INSTALLED = programs.find_package()
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
 START_AND_DIE = """

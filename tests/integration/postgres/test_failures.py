@@ -9,7 +9,7 @@ from payagg_testing.builders import a_business, a_key, a_transition
 from payagg_testing.network_faults import Blackhole, DropReply
 
 from payagg.adapters.postgres import pool
-from payagg.adapters.postgres.errors import RuleBroken, meaning
+from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken, Unavailable
@@ -169,9 +169,3 @@ async def test_a_database_that_says_nothing_is_unavailable_in_time_and_used_agai
             assert await store.add_payment(numbered(2)) == (numbered(2), True)
             proxy.impose(Blackhole())
             await store.close()
-
-
-def test_a_full_disk_is_said_in_words() -> None:
-    means = meaning(psycopg.errors.DiskFull("could not extend file"))
-    assert isinstance(means, Unavailable)
-    assert str(means) == "no space is left on its disk"

@@ -39,9 +39,7 @@ def execute(database_url: str, *statements: str) -> None:
 
 
 def test_a_business_is_created_changed_and_given_members(database_url: str, run: Command) -> None:
-    business = partial(run, "business")
-    assert "name" in one_line(business("create", "--name", "a\nb", "--owner", "ada"))
-    made = a_business(run)
+    business, made = partial(run, "business"), a_business(run)
     assert json.loads(business("set", made, "--kyc", "PENDING").stdout)["kyc"] == "PENDING"
     # All of it is refused, or nothing.
     told = business("set", made, "--kyc", "APPROVED", "--status", "SUSPENDED")
@@ -49,10 +47,8 @@ def test_a_business_is_created_changed_and_given_members(database_url: str, run:
     assert stored(database_url, "SELECT id, name, status, kyc_status FROM businesses") == [
         (made, "Ada's", "ACTIVE", "PENDING")
     ]
-    assert "No such business" in one_line(business("member", "biz_no", "--sub", "bo", "--role", "ADMIN"))
     assert "keeps at least one OWNER" in one_line(business("member", made, "--sub", "ada", "--remove"))
-    for role in ("MEMBER", "OWNER"):
-        assert business("member", made, "--sub", "bo", "--role", role).returncode == 0
+    assert business("member", made, "--sub", "bo", "--role", "OWNER").returncode == 0
     gone = business("member", made, "--sub", "ada", "--remove")
     assert json.loads(gone.stdout) == {"id": made, "sub": "ada"}
     assert stored(database_url, "SELECT subject, role FROM members") == [("bo", "OWNER")]
@@ -78,21 +74,13 @@ def test_what_a_command_changes_is_in_the_audit_trail_with_its_account_and_host(
     assert rest.stdout.splitlines() == older
     first = run("audit", "--limit", "1").stdout
     assert first.splitlines() == [newest, f"There is more: --after {page['nextCursor']}"]
-
-    def asked(*filters: str) -> int:
-        done = run("audit", *filters)
-        assert done.returncode == 0, done.stderr
-        return len(done.stdout.splitlines())
-
-    assert asked("--action", "member.set") == asked("--object", "ada") == 1
-    assert asked("--subject", "nobody") == asked("--from", "2999-01-01T00:00:00Z") == 0
-    assert asked("--from", "2020-01-01T00:00:00Z", "--to", "2999-01-01T00:00:00+01:00") == 3
-    for wrong, words in (
-        ("--action", "action: Unknown action"),
-        ("--from", "from: Must be"),
-        ("--after", "after: Must be"),
+    for filters, number in (
+        (("--action", "member.set", "--object", "ada"), 1),
+        (("--subject", "nobody"), 0),
+        (("--from", "2020-01-01T00:00:00Z", "--to", "2999-01-01T00:00:00+01:00"), 3),
     ):
-        assert words in one_line(run("audit", wrong, "x"))
+        assert len(run("audit", *filters).stdout.splitlines()) == number
+    assert "from: Must be" in one_line(run("audit", "--from", "x"))
 
 
 def test_tokens_carry_what_was_asked_for() -> None:
@@ -156,8 +144,6 @@ async def test_a_revoked_token_is_refused_by_every_server_at_once(run: Command, 
     assert run("token", "revoke", **SECRETS).returncode == 2
     both = run("token", "revoke", "--id", "x", "--issued-before", "2020-01-01T00:00:00Z", **SECRETS)
     assert "--issued-before goes with --sub" in one_line(both)
-    future = run("token", "revoke", "--sub", "ada", "--issued-before", "2999-01-01T00:00:00Z", **SECRETS)
-    assert "issued-before: Must not be in the future" in one_line(future)
 
 
 def test_a_token_that_servers_would_refuse_is_not_issued(tmp_path: Path) -> None:
@@ -256,15 +242,11 @@ def test_anomalies_are_listed_and_worked_off(database_url: str, run: Command) ->
     assert ids("acknowledge", "anm_1", "--by", "ada") == ["anm_1"]
     assert ids("assign", "anm_1", "--to", "ben", "--by", "ada") == ["anm_1"]
     assert ids("list", "--assignee", "ben", "--severity", "MONEY_TO_GIVE_BACK") == ["anm_1"]
-    assert ids("list", "--severity", "MONEY_GONE") == []
     noted = run("anomalies", "note", "anm_1", "--text", "Asked.", "--by", "ada")
     assert re.search(r"ACKNOWLEDGED +MONEY_TO_GIVE_BACK +0 m +ben +LATE_SUCCESS PAY-20250101-ABCDEF", noted.stdout)
     assert ids("assign", "anm_1", "--nobody", "--by", "ada") == ["anm_1"]
-    assert ids("list", "--assignee", "ben") == []
     assert ids("close", "anm_1", "--by", "ada", "--reason", "Refunded by hand.") == ["anm_1"]
     assert ids("list", "--status", "CLOSED") == ["anm_1"]
-    again = run("anomalies", "close", "anm_1", "--by", "ada", "--reason", "x")
-    assert "closed already" in one_line(again)
     told = run("doctor")
     assert "anm_2" in told.stdout
     assert "anm_1" not in told.stdout

@@ -19,7 +19,7 @@ from tests.support.machine import absent
 from tests.support.processes import environment, serving, wait_until
 
 LIBRARY = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))), None)
-WINDOW = 20  # seconds from initiation to expiry
+WINDOW = timedelta(hours=1)  # from initiation to expiry
 BELIEVED = timedelta(seconds=10)  # between the database's word and ours, on a loaded machine
 JUMPS = ("-5m", "+1d", "-3d")
 CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
@@ -58,7 +58,7 @@ async def test_a_wrong_clock_of_the_machine_decides_nothing(
     jump, listening = clock
     shop = await a_sandbox_shop(store)
     with (
-        serving(database_url, "--no-worker", PAYAGG_CHECKOUT_TTL=str(WINDOW), **listening) as (_, origin),
+        serving(database_url, "--no-worker", **listening) as (_, origin),
         httpx.Client(base_url=f"{origin}/api/v1", headers=shop.as_sandbox, timeout=30) as client,
         psycopg.connect(database_url, autocommit=True) as database,
     ):
@@ -83,13 +83,14 @@ async def test_a_wrong_clock_of_the_machine_decides_nothing(
             before = now()
             payment = initiated()
             expires_at = datetime.fromisoformat(payment["expiresAt"]).replace(tzinfo=None)
-            assert abs(expires_at - before - timedelta(seconds=WINDOW)) < BELIEVED, offset
+            assert abs(expires_at - before - WINDOW) < BELIEVED, offset
             day = payment["reference"].split("-")[1]
             assert day in {at.strftime("%Y%m%d") for at in (before, now())}, offset
             assert processed(payment) == 200, offset
-        jump("+0")
-        until = datetime.fromisoformat(first["expiresAt"]).replace(tzinfo=None)
-        wait_until(lambda: now() > until + BELIEVED)
+        # Its window ended a while ago; no trigger is to mind that.
+        database.execute("SET session_replication_role = replica")
+        earlier = "UPDATE payments SET created_at = created_at - %s, expires_at = now() - %s WHERE reference = %s"
+        database.execute(earlier, [WINDOW, BELIEVED, first["reference"]])
         for offset in (*JUMPS, "+0"):
             jump(offset)
             assert processed(first) == 410, offset  # an expired payment never comes back

@@ -171,15 +171,6 @@ def test_a_good_service_passes_and_what_is_missing_is_said(capsys: pytest.Captur
     assert "skipped: it needs a provider's account that the harness may play" in told
 
 
-def test_with_a_secret_key_alone_payments_are_tried(capsys: pytest.CaptureFixture[str]) -> None:
-    with served() as one, pytest.raises(SystemExit) as ended:
-        main(["run", "--url", one.url, "--sandbox-key", one.environment()["SANDBOX_KEY_1"], "--histories", "3"])
-    told = capsys.readouterr().out
-    assert ended.value.code == 0, told
-    assert "skipped: it needs a merchant's token" in told
-    assert told.count("  keeps ") == 2
-
-
 PLUGIN_TEST = "def test_our_service_keeps_the_interface(payagg_check):\n    payagg_check()\n"
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "payagg_testing.pytest_plugin", "-p", "no:cacheprovider"]
 

@@ -150,6 +150,7 @@ def does_what_its_tour_says(state: Path, port: int, before: dict[str, str], line
 
 @pytest.mark.rule("access.32")
 @pytest.mark.long
+@pytest.mark.release
 def test_dev_from_its_first_start_over_kept_data_to_a_fresh_one(tmp_path: Path) -> None:
     state, port = tmp_path / "state", free_port()
     with dev(state, port, "--json") as process:

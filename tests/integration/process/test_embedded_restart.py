@@ -13,6 +13,7 @@ from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.support.processes import children, is_ready, serving, wait_until, wait_until_two_answer
 
 
+@pytest.mark.release
 @pytest.mark.error_lines("the embedded Postgres ended; starting it again")
 def test_a_server_whose_embedded_postgres_is_killed_answers_again(tmp_path: Path) -> None:
     state = tmp_path / "state"

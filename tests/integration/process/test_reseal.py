@@ -14,7 +14,6 @@ from tests.support.processes import Command, one_line
 
 OLD, NEW, GONE = (("k1", bytes(range(32))), ("k2", bytes(range(32, 64))), ("k0", bytes(range(64, 96))))
 OFF = GatewayStatus.DISABLED
-BOTH = AesVault((NEW, OLD))
 
 
 def keys(*pairs: tuple[str, bytes]) -> dict[str, str]:
@@ -83,18 +82,3 @@ async def test_everything_moves_under_the_first_key_and_the_old_one_can_go(store
     assert len(trail) == 4
     assert "secrets.reseal k2" in trail[0]
     assert "Everything is under k2" in run("reseal", "--dry-run", **keys(NEW)).stdout
-
-
-async def test_what_no_key_opens_is_named_and_the_rest_is_sealed_anew(store: PostgresStore, run: Command) -> None:
-    await filled(store, 1)
-    async with store.begin() as tx:
-        lost = sealed(SealedKind.GATEWAY_CREDENTIALS, "gw_lost", GONE)
-        await tx.gateways.add(a_gateway("lost", OFF, credentials=lost))
-    done = run("reseal", **keys(NEW, OLD))
-    assert done.returncode == 1
-    first, *_, last = done.stdout.splitlines()
-    assert first == (
-        "gateway credentials: 2 sealed anew; 1 do not open; 1 under k0, which is not in PAYAGG_ENCRYPTION_KEYS;"
-        " 2 under k2"
-    )
-    assert last == "1 are not under k2, the first key."

@@ -89,6 +89,7 @@ def test_a_worker_ends_as_promised(server: EmbeddedPostgres, state: Path) -> Non
             assert process.wait(STOP_SECONDS) == 0
 
 
+@pytest.mark.release
 def test_an_embedded_server_that_is_frozen_ends_with_its_user(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with serving(None, PAYAGG_STATE_DIR=str(state)) as (process, _), frozen(state):

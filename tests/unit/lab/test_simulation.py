@@ -1,4 +1,4 @@
-"""The simulation: nothing breaks in a hundred histories; a seed is one history. lab/defects shows what it notices."""
+"""The simulation: nothing breaks in fifty histories; a seed is one history. lab/defects shows what it notices."""
 
 import os
 import subprocess
@@ -11,9 +11,9 @@ from lab.simulation.run import COVERAGE_GOALS, SearchResult, never, search
 from tests.support.machine import ROOT
 
 SOURCE = ROOT / "src"
-ENOUGH = 100  # `make lab` runs more
+ENOUGH = 50  # `make lab` runs more
 # Seeds of what else comes late. A change may move it to another seed: then the search goes on, as far as to MOST.
-RARE, MOST = (270,), 500
+RARE, MOST = (64, 78, 80, 83, 92, 270), 500
 DIGESTS = """
 from lab.simulation import simulate
 print(*(simulate(seed).digest for seed in range(10)))

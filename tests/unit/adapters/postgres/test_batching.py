@@ -48,19 +48,6 @@ async def test_callers_of_one_moment_share_a_run_and_each_has_its_own_answer(wor
     assert await batch.ask(2) == "2"
 
 
-async def test_a_question_asked_during_a_run_waits_for_the_next(work: Work) -> None:
-    batch = Batch(work, size=10, concurrency=1)
-    work.gate.clear()
-    first = asyncio.create_task(batch.ask(1))
-    await settled()
-    second, third = asyncio.create_task(batch.ask(2)), asyncio.create_task(batch.ask(3))
-    await settled()
-    assert work.runs == [[1]]
-    work.gate.set()
-    assert [await first, await second, await third] == ["1", "2", "3"]
-    assert work.runs == [[1], [2, 3]]
-
-
 async def test_runs_are_bounded_in_size_and_in_number(work: Work) -> None:
     batch = Batch(work, size=3, concurrency=2)
     work.gate.clear()

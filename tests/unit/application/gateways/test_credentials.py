@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from payagg_testing.builders import AN_ADMIN, NOW, an_attempt
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.registry import providers_of
@@ -82,25 +82,6 @@ async def deleted(world: GatewayWorld, gateway_id: str) -> None:
     await world.gateways.disable(gateway_id, by=AN_ADMIN)
     world.clock.move(world.gateways.drain_window)
     await world.gateways.delete(gateway_id, by=AN_ADMIN)
-
-
-async def test_a_deleted_gateway_keeps_its_credentials_while_an_attempt_is_open() -> None:
-    world = GatewayWorld()
-    created = (await world.seeded("acme"))["acme"]
-    await set_credentials(world, created, key="secret")
-    attempt = an_attempt(gateway="acme", next_ask_at=NOW)
-    async with world.store.begin() as tx:
-        await tx.attempts.add(attempt)
-    await world.gateways.disable(created, by=AN_ADMIN)
-    world.clock.move(world.gateways.drain_window)
-    await world.gateways.delete(created, by=AN_ADMIN)
-    assert await world.settling.wipe() == 0
-    assert stored_credentials(world, created) is not None
-    async with world.store.begin() as tx:
-        await tx.attempts.save(replace(attempt, next_ask_at=None), attempt.token)
-    assert await world.settling.wipe() == 1
-    assert stored_credentials(world, created) is None
-    assert await world.settling.wipe() == 0
 
 
 async def signing(world: GatewayWorld, gateway_id: str, environment: Environment) -> list[str]:

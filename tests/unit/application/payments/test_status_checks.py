@@ -1,7 +1,6 @@
 """The reconciler on the memory store: whom it asks when, and what the end of the asking does."""
 
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 import pytest
 from payagg_testing.clocks import START, SeededEntropy
@@ -10,9 +9,7 @@ from payagg.application.payments.status_checks import HOLD, RATE
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import (
     CHECK_AFTER,
-    CHECK_JITTER,
     CHECK_PAID_AFTER,
-    CHECK_SPREAD_MAX,
     LEASE,
     AttemptState,
     Charge,
@@ -63,17 +60,6 @@ async def test_an_open_payment_is_asked_about_on_schedule_and_expires_on_evidenc
     assert payment.settled_at == START + CHECK_AFTER[-1], "and not at an ask before the last"
     [attempt] = await shop.attempts(reference)
     assert (attempt.asks, attempt.last_ask_at) == (len(CHECK_AFTER), shop.clock.now())
-
-
-async def test_asks_are_spread_and_never_early() -> None:
-    shop = await MemoryShop().open()
-    reference = await shop.handed_over()
-    shop.says(Outcome.PENDING)
-    asked = await to_the_end(shop, reference)
-    assert len(asked) == len(CHECK_AFTER)
-    for planned, at in zip(CHECK_AFTER, asked, strict=True):
-        assert planned <= at <= planned + min(planned * CHECK_JITTER, CHECK_SPREAD_MAX)
-    assert all(before < after for before, after in pairwise(asked))
 
 
 async def test_a_success_without_its_event_is_found_and_then_asked_about_seldom(shop: MemoryShop) -> None:

@@ -28,11 +28,6 @@ async def paid_while_ahead(shop: MemoryShop) -> str:
     return reference
 
 
-async def test_verify_asks_although_the_last_ask_is_dated_ahead(shop: MemoryShop) -> None:
-    reference = await paid_while_ahead(shop)
-    assert (await shop.verification.verify(reference)).status is Status.SUCCESS
-
-
 async def test_the_worker_asks_although_the_next_ask_is_dated_ahead(shop: MemoryShop) -> None:
     reference = await paid_while_ahead(shop)
     assert await shop.services.future_instants.pull_back() == 1

@@ -52,8 +52,3 @@ async def test_a_callback_that_takes_long_is_told_even_where_the_system_tells_no
     assert sum(number for key, number in counters.counts.items() if key[:2] == ("loop_lag_seconds", "server")) == 1
     assert counters.counts["loop_lag_seconds_sum", "server"] >= 50_000
     assert not [key for key in counters.counts if key[0].startswith("process_memory_bytes")]
-
-
-def test_this_process_has_memory() -> None:
-    size = server.resident_bytes()
-    assert size is None or MEBIBYTE < size < 2**40

@@ -6,9 +6,6 @@ them with `SET session_replication_role = replica`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from payagg.domain.machine import Machine
 
 # 23514 is check_violation: to a caller a broken trigger rule and a broken CHECK are the same thing.
 REFUSE = """
@@ -52,10 +49,6 @@ class Moves:
     initial: str
     pairs: tuple[tuple[str, str], ...]
     final: tuple[str, ...]
-
-    @classmethod
-    def of(cls, machine: Machine[Any, Any]) -> "Moves":
-        return cls(machine.initial.value, tuple(machine.pairs()), tuple(sorted(s.value for s in machine.final)))
 
 
 def transition_trigger(moves: Moves, table: str, column: str) -> str:

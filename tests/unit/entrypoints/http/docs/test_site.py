@@ -1,4 +1,4 @@
-"""The documentation's site: every page, link, anchor and drawing, as it is served and as it is written to files."""
+"""The documentation's site: every page, link and anchor, as it is served and as it is written to files."""
 
 import ast
 import re
@@ -9,7 +9,6 @@ from html import unescape
 import pytest
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.cli.docs import MACHINES
 from payagg.entrypoints.cli.site import broken_links, render_files
 from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
@@ -71,25 +70,6 @@ def test_the_samples_of_every_operation_are_programs() -> None:
     script = "\n".join(sample["bash"] for sample in shown)
     checked = subprocess.run([bash, "-n"], input=script, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr
-
-
-def test_every_machine_is_drawn_with_every_move(files: dict[str, bytes]) -> None:
-    page = files["states.html"].decode()
-    drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
-    assert len(drawings) == len(MACHINES)
-    for drawing, (machine, _) in zip(drawings, MACHINES.values(), strict=True):
-        texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawing)
-        assert {state.value for state in machine.states} <= set(texts)
-        for (start, trigger), end in machine.moves.items():
-            label = re.search(rf"{start.value} to {end.value} by ([A-Z_ or]+)", drawing)
-            assert label is not None
-            assert trigger.value in label[1]
-
-
-def test_programs_are_a_choice_and_their_answer_stands_open_below() -> None:
-    page = render_page("```bash\na\n```\n```python\nb\n```\n```json\n{}\n```\n", "errors.md", str)
-    assert re.findall(r"<summary>(.+?)</summary>", page) == ["Shell", "Python"]
-    assert page.rindex("<pre") > page.rindex("</details>")
 
 
 def test_the_search_knows_every_page_and_every_operation(files: dict[str, bytes]) -> None:
