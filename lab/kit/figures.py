@@ -33,6 +33,8 @@ WORDS = {
     "requests, each in {most:,}",
     "neutral": "no false alarm at {servers} servers, {statements} statements, routes and codes tried, {requests:,} requests in {seconds} s",
     "mutants": "{killed} of {mutants} killed, the others explained",
+    "overload": "ten times the {capacity:,} orders a second of one process for a minute: {meanwhile} of them carried meanwhile, "
+    "of which {known} told, {afterwards} ten seconds later; another business's reads {slowest} ms at most; none of {acknowledged:,} lost, {grown:+d} MiB",
     "parsers": "{holds} of {all} hold in {inputs:,} inputs",
     "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day, models in 10 times the histories",
     "races orders": "{orders:,} orders of statements of {crowds} pairs and triples hold",

@@ -41,6 +41,12 @@ def left_over(url: str) -> list[str]:
         return [str(what) for (what,) in connection.execute(LEFT)]
 
 
+def stored_in(url: str) -> int:
+    """How many payments there are."""
+    with psycopg.connect(url) as connection:
+        return len(connection.execute("SELECT FROM payments").fetchall())
+
+
 def paid_in(url: str) -> set[str]:
     """The references that the database calls paid."""
     with psycopg.connect(url) as connection:
