@@ -38,7 +38,7 @@ PARTS = (
     Part("failover", "a Patroni cluster may break in nine ways, on each of three routes", "7 min",
          needs=("haproxy", "pgbouncer", "etcd", "patroni")),
     Part("upgrade", "the previous release rolls to this one and back, and bears faults beside it", "15 min",
-         needs=("haproxy",)),
+         needs=("haproxy", "pgbouncer")),
     Part("fuzz", "the API answers as it is described, whatever Schemathesis sends", "6 min"),
     Part("neutral", "the harness finds nothing in honest servers that are not payagg", "8 min"),
     Part("parsers", "what reads strangers' bytes keeps its properties under libFuzzer", "4 min"),
