@@ -45,6 +45,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._buffer = b""
+        self.head = b""  # of the last answer, in lower case
         self._waiting: asyncio.Future[tuple[int, bytes]] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -55,7 +56,7 @@ class Connection(asyncio.Protocol):
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
             return
-        head = self._buffer[:end].lower() + b"\r\n"
+        self.head = head = self._buffer[:end].lower() + b"\r\n"
         at = head.find(b"content-length:")
         whole = end + 4 + (int(head[at + 15 : head.find(b"\r\n", at)]) if at >= 0 else 0)
         if len(self._buffer) >= whole and self._waiting is not None:

@@ -29,6 +29,7 @@ class Part:
 
 PARTS = (
     Part("soak", "frozen or starved, it loses nothing; loaded for long, it does not grow", "40 min"),
+    Part("overload", "under ten times its capacity it carries on, and loses nothing", "3 min"),
     Part("crashes", "at each step of a payment or a move we, Postgres or its connections may die", "6 min"),
     Part("faults", "the network to each neighbour may fail in every way", "7 min"),
     Part("races", "whatever meets in one payment, an order of steps explains it; long searches", "14 min"),
@@ -36,8 +37,8 @@ PARTS = (
          needs=("pgbouncer",)),
     Part("failover", "a Patroni cluster may break in nine ways, on each of three routes", "7 min",
          needs=("haproxy", "pgbouncer", "etcd", "patroni")),
-    Part("upgrade", "the previous release rolls to this one and back without a failed request", "4 min",
-         needs=("haproxy",)),
+    Part("upgrade", "the previous release rolls to this one and back, and bears faults beside it", "15 min",
+         needs=("haproxy", "pgbouncer")),
     Part("fuzz", "the API answers as it is described, whatever Schemathesis sends", "6 min"),
     Part("neutral", "the harness finds nothing in honest servers that are not payagg", "8 min"),
     Part("parsers", "what reads strangers' bytes keeps its properties under libFuzzer", "4 min"),

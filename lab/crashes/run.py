@@ -7,6 +7,7 @@ is due, and the invariants INV1 to INV8 are checked (lab/kit/judgement.py).
 import argparse
 import asyncio
 import hashlib
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -23,6 +24,7 @@ from lab.kit.buyer import Buyer, Purchase
 from lab.kit.figures import RunSummary
 from lab.kit.judgement import left_over, sweep, wrongs
 from lab.kit.places import Databases, databases, long_ago
+from lab.kit.site import Installed
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import PROVIDERS
@@ -105,6 +107,7 @@ class Scene:
     buyer: Buyer
     other: str  # the database of the cell that a move goes to
     target: PostgresStore  # over it
+    previous: Installed | None = None  # of the process that crashes; all others are of this release
     payment: Payment | None = None
     told: str | None = None
     ended: int = 0
@@ -174,8 +177,10 @@ class Scene:
     async def crash(self, words: list[str]) -> None:
         world = self.world
         arguments = [world.url, str(world.folder), world.clock.now().isoformat(), self.label.step, self.kind.name]
+        python, path = self.previous or (sys.executable, os.pathsep.join(sys.path))
         child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "lab.crashes.child", *arguments, self.label.verb, *words),
+            *(python, "-P", "-m", "lab.crashes.child", *arguments, self.label.verb, *words),
+            env=os.environ | {"PYTHONPATH": path},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
         )
@@ -273,7 +278,9 @@ def _services(world: World, settings: Settings = SETTINGS) -> Services:
 
 
 @asynccontextmanager
-async def a_scene(url: str, folder: Path, label: Label, kind: CrashKind, other: str = "") -> AsyncIterator[Scene]:
+async def a_scene(
+    url: str, folder: Path, label: Label, kind: CrashKind, other: str = "", previous: Installed | None = None
+) -> AsyncIterator[Scene]:
     """On an empty database, and for a move an `other` one; `folder` lies beside the server's state."""
     async with world_on(url, folder) as world, a_receiver() as merchant:
         world.fakes.paystack.book.webhooks = WebhookMode.NEVER
@@ -286,16 +293,16 @@ async def a_scene(url: str, folder: Path, label: Label, kind: CrashKind, other: 
         wanted = CreateWebhook(url=merchant.origin, environment=Environment.SANDBOX)
         await world.services.webhooks.create("biz_1", wanted, by=AN_ADMIN)
         target = PostgresStore(other or url, pool_size=3, pgbouncer=False)
-        yield Scene(world, merchant, label, kind, Buyer([], {}, "biz_1"), other, target)
+        yield Scene(world, merchant, label, kind, Buyer([], {}, "biz_1"), other, target, previous)
         await target.close()
 
 
-async def tried(made: Databases, label: Label, kind: CrashKind) -> Scene:
+async def tried(made: Databases, label: Label, kind: CrashKind, previous: Installed | None = None) -> Scene:
     """With what does not hold."""
     with ExitStack() as stack:
         url, folder = stack.enter_context(made.fresh())
         other = stack.enter_context(made.fresh())[0] if label.verb == "move" else ""
-        async with a_scene(url, folder, label, kind, other) as scene:
+        async with a_scene(url, folder, label, kind, other, previous) as scene:
             await scene.crash(await scene.prepare())
             await scene.recover()
             scene.wrong += wrongs(
@@ -304,17 +311,24 @@ async def tried(made: Databases, label: Label, kind: CrashKind) -> Scene:
     return scene
 
 
+def all_tried(tally: RunSummary, only: str, previous: Installed | None = None) -> None:
+    with databases("crashes") as made:
+        for label in LABELS:
+            for kind in CrashKind:
+                # A move is one command of one release.
+                if previous is not None and label.verb == "move":
+                    continue
+                if only in (label.name.lower(), label.verb, kind.name.lower(), ""):
+                    began = time.monotonic()
+                    scene = asyncio.run(tried(made, label, kind, previous))
+                    how = f"{scene.told_of_end}, {time.monotonic() - began:.1f} s"
+                    tally.line(f"{label.name}  {kind.value:<20} {how:<16} {label.at}", scene.wrong)
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab crashes", description=__doc__)
     parser.add_argument("--only", default="", help="a label, a verb or a kind of crash: W3, process, postgres")
     only = parser.parse_args(arguments).only.lower()
     tally = RunSummary("crashes", arguments)
-    with databases("crashes") as made:
-        for label in LABELS:
-            for kind in CrashKind:
-                if only in (label.name.lower(), label.verb, kind.name.lower(), ""):
-                    began = time.monotonic()
-                    scene = asyncio.run(tried(made, label, kind))
-                    how = f"{scene.told_of_end}, {time.monotonic() - began:.1f} s"
-                    tally.line(f"{label.name}  {kind.value:<20} {how:<16} {label.at}", scene.wrong)
+    all_tried(tally, only)
     return tally.end(whole=not only)

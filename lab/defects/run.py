@@ -10,8 +10,12 @@ import argparse
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+from statistics import median
 from typing import Any
 
 from lab.kit.figures import RunSummary
@@ -62,6 +66,7 @@ def _read() -> Iterator[Defect]:
 DEFECTS = tuple(_read())
 
 
+TIMES = 20  # from so many on the figure of the simulation's strength is written
 SECONDS_MAX = 900.0  # an end for a detector that a defect stops, never an expectation
 # A defect that only breaks the program would be caught by anything: a test must see what it does.
 BROKEN = re.compile(r"(NameError|ImportError|ModuleNotFoundError|SyntaxError|AttributeError|UnboundLocalError)\b")
@@ -97,11 +102,32 @@ def tried(copy: Copy, defect: Defect, kinds: Sequence[str], times: int) -> Itera
             copy.write(file, text)
 
 
+def all_tried(
+    chosen: Sequence[Defect], kinds: Sequence[str], times: int, jobs: int
+) -> Iterator[tuple[Defect, list[tuple[str, bool, str]]]]:
+    """As `tried`, so many at once, each in a copy of its own."""
+    copies = SimpleQueue[Copy]()
+
+    def one(defect: Defect) -> list[tuple[str, bool, str]]:
+        copy = copies.get()
+        try:
+            return list(tried(copy, defect, kinds, times))
+        finally:
+            copies.put(copy)
+
+    with ExitStack() as stack:
+        for _ in range(jobs):
+            copies.put(stack.enter_context(a_copy()))
+        with ThreadPoolExecutor(jobs) as pool:
+            yield from zip(chosen, pool.map(one, chosen), strict=True)
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab defects", description=__doc__)
     parser.add_argument("--only", default="", help="part of a defect's name, or of what must notice it")
     parser.add_argument("--detector", action="append", choices=DETECTORS, help="the others are left out")
     parser.add_argument("--times", type=int, default=1, help="the simulation finds each so often: how many it needs")
+    parser.add_argument("--jobs", type=int, default=1, help="defects at once")
     options = parser.parse_args(arguments)
     kinds = options.detector or DETECTORS
     chosen = [
@@ -112,14 +138,18 @@ def main(arguments: Sequence[str]) -> int:
         )
     ]
     tally = RunSummary("defects", arguments)
-    with a_copy() as copy:
-        tests = sorted({test for one in chosen for test in one.detectors.get("test", ())}) if "test" in kinds else []
-        if tests:
+    tests = sorted({test for one in chosen for test in one.detectors.get("test", ())}) if "test" in kinds else []
+    if tests:
+        with a_copy() as copy:
             sound = copy.run(tests, "--tb=short")
             if sound.failures or sound.others or not sound.passed:
                 print(f"{sound.output}\nwithout a defect a test fails")
                 return 1
-        for defect in chosen:
-            for kind, is_caught, words in tried(copy, defect, kinds, options.times):
-                tally.line(f"{kind:10} {defect.name}: {words:.100}", [] if is_caught else ["missed"])
+    needs = list[int]()
+    for defect, found in all_tried(chosen, kinds, options.times, options.jobs):
+        for kind, is_caught, words in found:
+            tally.line(f"{kind:10} {defect.name}: {words:.100}", [] if is_caught else ["missed"])
+            needs += [int(number) for number in re.findall(r" within (\d+)$", words)] if kind == "simulation" else []
+    if options.times >= TIMES and needs and not options.only:
+        return tally.end(whole=True, name="defects histories", median=median(needs), most=max(needs))
     return tally.end(whole=not (options.only or options.detector or options.times > 1))

@@ -22,6 +22,8 @@ WORDS = {
     "coverage": "{share} % of the lines and branches of {modules} modules",
     "crashes": "{holds} of {all} hold",
     "defects": "{holds} of {all} caught",
+    "defects histories": "{holds} of {all} caught by the simulation; 99 of 100 searches find each within {most:,} histories, "
+    "half of them within {median:.0f}",
     "failover": "{holds} of {all} hold; a frozen leader costs {frozen} s, a planned switchover {switchover} s, of which "
     "{ours} s at most are ours",
     "faults": "{holds} of {all} hold",
@@ -33,12 +35,16 @@ WORDS = {
     "requests, each in {most:,}",
     "neutral": "no false alarm at {servers} servers, {statements} statements, routes and codes tried, {requests:,} requests in {seconds} s",
     "mutants": "{killed} of {mutants} killed, the others explained",
+    "overload": "ten times the {capacity:,} orders a second of one process for a minute: {meanwhile} of them carried meanwhile, "
+    "of which {known} told, {afterwards} ten seconds later; another business's reads {slowest} ms at most; none of {acknowledged:,} lost, {grown:+d} MiB",
     "parsers": "{holds} of {all} hold in {inputs:,} inputs",
     "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day, models in 10 times the histories",
     "races orders": "{orders:,} orders of statements of {crowds} pairs and triples hold",
     "simulation": "{broken} of {histories:,} histories broken, {never} goals missed",
     "soak hardships": "{holds} of {all} hold: frozen, without memory, without descriptors",
     "soak steady": "{rate}/s for half an hour: {faults} of {requests:,} failed, memory {growth}, connections {connections}",
+    "upgrade faults": "beside the previous release {holds} of {all} hold: it dies at each step of a payment and this one goes on; "
+    "{refused} of {operations:,} operations refused",
     "upgrade": "none of {paid:,} payments lost, none of {requests:,} requests failed; {tests} older tests pass on the new "
     "schema",
 }

@@ -12,6 +12,7 @@ from lab.kit.buyer import FINAL, Buyer, Purchase
 from payagg.adapters.postgres.doctor import examine
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import Book
+from payagg.entrypoints.dev.fake_providers.book import FakeCharge
 from tests.support.receivers import Receiver
 
 EVERYTHING = """
@@ -39,6 +40,12 @@ def left_over(url: str) -> list[str]:
     """What somebody still holds or is to do."""
     with psycopg.connect(url) as connection:
         return [str(what) for (what,) in connection.execute(LEFT)]
+
+
+def stored_in(url: str) -> int:
+    """How many payments there are."""
+    with psycopg.connect(url) as connection:
+        return len(connection.execute("SELECT FROM payments").fetchall())
 
 
 def paid_in(url: str) -> set[str]:
@@ -74,9 +81,10 @@ def wrongs(
     for received in merchant.received if merchant is not None else ():
         bodies[json.loads(received.body)["data"]["reference"]][received.headers["webhook-id"]].add(received.body)
     wrong += [f"the merchant is told of {one}, which is not ours" for one in bodies.keys() - rows.keys()]
+    charges = {slug: _by_reference(book) for slug, book in (books or {}).items()}
     for buyer in buyers:
         for one in buyer.purchases:
-            row, book = rows.get(one.reference), (books or {}).get(one.slug)
+            row = rows.get(one.reference)
             if row is None:
                 wrong.append(f"INV8: {one.reference} was acknowledged and is gone")
                 continue
@@ -92,17 +100,24 @@ def wrongs(
                 holds[f"INV1: {hand_offs} hand-offs to {one.sent_to}"] = hand_offs == bool(one.sent_to)
                 holds[f"INV2: paid, and {status}"] = status == FINAL
                 holds[f"INV3: {told}"] = told == history
-            if book is not None:
-                holds |= _charged(book, one)
+            if one.slug in charges:
+                holds |= _charged(charges[one.slug][one.reference], one)
             if merchant is not None:
                 holds |= _told(bodies[one.reference], told, is_quiet=is_quiet)
             wrong += [f"{one.reference}, {what}" for what, is_so in holds.items() if not is_so]
     return wrong
 
 
-def _charged(book: Book, one: Purchase) -> dict[str, bool]:
-    charges = [charge for name, charge in book.charges.items() if name.partition(".")[0] == one.reference]
-    paid = book.count_paid(one.reference)
+def _by_reference(book: Book) -> defaultdict[str, list[FakeCharge]]:
+    """The charges of each payment, over all of its attempts' references."""
+    found = defaultdict[str, list[FakeCharge]](list)
+    for charge in book.charges.values():
+        found[charge.reference.partition(".")[0]].append(charge)
+    return found
+
+
+def _charged(charges: Sequence[FakeCharge], one: Purchase) -> dict[str, bool]:
+    paid = sum(charge.paid for charge in charges)
     return {
         "INV1: one reference charged twice": all(charge.opened == 1 for charge in charges),
         f"INV1: paid {paid} times": paid == one.is_paid,

@@ -25,6 +25,8 @@ from tests.support.receivers import Receiver, a_receiver
 LIMITS = ("KEY_RATE", "BUSINESS_RATE", "REFERENCE_RATE", "ADDRESS_RATE", "UNKNOWN_REFERENCE")
 UNLIMITED = {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
 LOOPBACK = (sys.executable, "-m", "lab.kit.loopback_process")
+# A Python, and the PYTHONPATH of the release that it runs with its own laboratory.
+Installed = tuple[str, str]
 
 
 async def opened_shop(url: str) -> Shop:
@@ -37,7 +39,7 @@ async def opened_shop(url: str) -> Shop:
 
 @dataclass
 class Site:
-    """`ports`: by the names of the processes, those of workers unused."""
+    """`ports`: by the names of the processes, those of workers unused. `previous`: what every other process runs."""
 
     url: str
     settings: dict[str, str]
@@ -47,16 +49,22 @@ class Site:
     merchant: Receiver
     clients: list[httpx.AsyncClient]
     processes: Processes
+    previous: Installed | None = None
 
     def start(self) -> None:
         """Whatever does not run; returns when all of it is ready. What dies at its start is started again."""
-        environ = environment(**self.settings)
+
+        def start(name: str) -> None:
+            command = [*LOOPBACK, name.rstrip("0123456789"), str(self.ports[name]), self.url]
+            environ = environment(**self.settings)
+            if self.previous is not None and name[-1] in "13579":
+                command[0], environ["PYTHONPATH"] = self.previous
+            self.processes.start(name, command, environ)
 
         def is_up() -> bool:
-            for name, port in self.ports.items():
+            for name in self.ports:
                 if not self.processes.lives(name):
-                    role = name.rstrip("0123456789")
-                    self.processes.start(name, [*LOOPBACK, role, str(port), self.url], environ)
+                    start(name)
             return all(is_ready(port) for name, port in self.ports.items() if not name.startswith("worker"))
 
         until(is_up, "payagg ready")
@@ -70,7 +78,14 @@ class Site:
 
 @asynccontextmanager
 async def a_site(
-    url: str, folder: Path, roles: Sequence[str] = ("both",), *, direct: str = "", **settings: str
+    url: str,
+    folder: Path,
+    roles: Sequence[str] = ("both",),
+    previous: Installed | None = None,
+    /,
+    *,
+    direct: str = "",
+    **settings: str,
 ) -> AsyncIterator[Site]:
     """A process for each of `roles` of loopback_process.py, started and selling. `direct`: the database past proxies."""
     whole = {
@@ -88,7 +103,9 @@ async def a_site(
         clients = [await stack.enter_async_context(a_client(port)) for port in servers]
         fakes.paystack.book.webhook_urls = {"test": f"{clients[0].base_url}webhooks/provider_a/sandbox"}
         processes = stack.enter_context(Processes(folder))
-        site = Site(url, SECRETS | whole | settings, ports, shop, fakes.paystack, merchant, clients, processes)
+        site = Site(
+            url, SECRETS | whole | settings, ports, shop, fakes.paystack, merchant, clients, processes, previous
+        )
         await asyncio.to_thread(site.start)
         await sell_through_provider_a(clients[0], shop, credentials_a(fakes), merchant.origin)
         yield site

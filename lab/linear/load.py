@@ -58,6 +58,7 @@ class LinearLoad:
     made: int = 0  # operations
     begun: int = 0  # orders
     unknown: Counter[str] = field(default_factory=Counter)
+    _looks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(ORDERS * CLIENTS))
 
     async def orders(self, operations: int, at_once: int = ORDERS) -> list[Order]:
         """Those of about so many operations."""
@@ -160,15 +161,18 @@ class LinearLoad:
 
     async def last_look(self, order: Order, *, verifies: bool) -> None:
         """Once all is quiet what was acknowledged is there, and who has paid is told so, also where nobody `verifies`."""
-        over = time.monotonic() + END
-        while time.monotonic() < over:
-            if order.reference or await self.call(order, "initiate"):
-                verified = await self.call(order, "verify") if verifies else True
-                read = await self.call(order, MERCHANT)
-                if verified and read and not (order.is_paid and read.status == PENDING):
-                    return
-            await asyncio.sleep(VERIFY_EVERY)
-        self.wrong.append(f"{order.key}, {order.reference}: paid and not told so, or never answered")
+        verified = read = None
+        async with self._looks:  # all at once they would be a load of their own, and have no answer
+            over = time.monotonic() + END
+            while time.monotonic() < over:
+                if order.reference or await self.call(order, "initiate"):
+                    verified = await self.call(order, "verify") if verifies else True
+                    read = await self.call(order, MERCHANT)
+                    if verified and read and not (order.is_paid and read.status == PENDING):
+                        return
+                await asyncio.sleep(VERIFY_EVERY)
+        end = "paid and not told so" if verified and read else "without an answer"
+        self.wrong.append(f"{order.key}, {order.reference}: {end} for {END:.0f} s, at last {verified} and {read}")
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from lab.kit.figures import RunSummary
 from lab.kit.judgement import paid_in
 from lab.kit.places import a_folder, a_postgres
 from lab.kit.processes import cut_connections, kill_postgres, until
-from lab.kit.site import UNLIMITED, Site, a_site, opened_shop
+from lab.kit.site import UNLIMITED, Installed, Site, a_site, opened_shop
 from lab.linear.faults import FAULTS, caught
 from lab.linear.load import AFTER_FAULT, END, LinearLoad
 from lab.linear.model import Order
@@ -80,16 +80,16 @@ async def a_round(load: LinearLoad, site: Site, operations: int, strikes: Strike
 
 
 @asynccontextmanager
-async def a_crew(folder: Path, roles: Sequence[str]) -> AsyncIterator[tuple[Site, str]]:
+async def a_crew(folder: Path, roles: Sequence[str], previous: Installed | None) -> AsyncIterator[tuple[Site, str]]:
     """The site and the database's own URL; workers of their own go through PgBouncer, as the servers beside them."""
     with a_postgres(folder) as postgres:
         if "worker" not in roles:
-            async with a_site(postgres.url, folder, roles, **UNLIMITED) as site:
+            async with a_site(postgres.url, folder, roles, previous, **UNLIMITED) as site:
                 yield site, postgres.url
         else:
             async with (
                 a_pgbouncer(postgres.url, folder, SERVER_CONNECTIONS) as url,
-                a_site(url, folder, roles, direct=postgres.url, PAYAGG_PGBOUNCER="1", **UNLIMITED) as site,
+                a_site(url, folder, roles, previous, direct=postgres.url, PAYAGG_PGBOUNCER="1", **UNLIMITED) as site,
             ):
                 yield site, postgres.url
 
@@ -98,11 +98,13 @@ async def all_told(site: Site, paid: set[str]) -> None:
     await asyncio.to_thread(until, lambda: site.merchant.told("payment.success").keys() >= paid, "all are told", END)
 
 
-async def tried(tally: RunSummary, crew: str, operations: int, seed: int) -> Counter[str]:
-    """Counts of what was done and found."""
+async def tried(
+    tally: RunSummary, crew: str, operations: int, seed: int, previous: Installed | None = None
+) -> Counter[str]:
+    """Counts of what was done and found. `previous`: the release of every other process."""
     chance, struck, found = random.Random(seed), Counter[str](), Counter[str]()
     with a_folder("linear") as folder:
-        async with a_crew(folder, CREWS[crew]) as (site, url), AsyncExitStack() as stack:
+        async with a_crew(folder, CREWS[crew], previous) as (site, url), AsyncExitStack() as stack:
             servers = [port for name, port in site.ports.items() if not name.startswith("worker")]
             proxies = [await stack.enter_async_context(FaultProxy("127.0.0.1", port)) for port in servers]
             clients = [await stack.enter_async_context(a_client(one.port, timeout=PATIENCE)) for one in proxies]
@@ -129,7 +131,7 @@ async def tried(tally: RunSummary, crew: str, operations: int, seed: int) -> Cou
                     wrong += site.wrongs(url, buyer)
                 wrong += site.processes.errors() if wrong else []
                 load.wrong = []
-                told = f"{load.made:,} operations, {len(buyer.asked):,} references, {load.unknown.total()} unanswered"
+                told = f"{load.made:,} operations, {len(buyer.asked):,} references, unanswered {dict(load.unknown)}"
                 strokes = ", ".join(f"{number} x {name}" for name, number in struck.items())
                 tally.line(f"{crew}, seed {seed}: {told}; {strokes}", wrong)
             for name in list(site.processes.running):

@@ -27,6 +27,11 @@ class Release:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")}
         return {**kept, "PYTHONPATH": str(self.folder / "src"), **SECRETS, **settings}
 
+    @property
+    def with_laboratory(self) -> tuple[str, str]:
+        """Its Python, and a PYTHONPATH where its own tests and laboratory are, too."""
+        return self.python, os.pathsep.join(str(self.folder / name) for name in ("src", "testing", ""))
+
     def command(self, *words: str) -> list[str]:
         return [self.python, "-m", "payagg", *words]
 

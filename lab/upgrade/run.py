@@ -1,6 +1,7 @@
 """From the previous release to this one and back, under load behind HAProxy: no request may fail.
 
-Then the previous release's tests on this release's schema.
+Then the previous release's tests on this release's schema. Under faults: the previous release dies at each step of a
+payment and this one goes on; and servers and workers of both are killed and cut off beside each other, Postgres too.
 """
 
 import argparse
@@ -12,19 +13,24 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
 from psycopg import sql
 
+from lab.crashes.run import all_tried
 from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
 from lab.kit.figures import RunSummary
 from lab.kit.judgement import wrongs
 from lab.kit.places import a_folder
 from lab.kit.processes import Processes, until, with_addresses
+from lab.linear.run import CREWS
+from lab.linear.run import tried as linear_tried
 from lab.upgrade.release import Release, checked_out, git, previous_commit, this_release
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.support.http_world import bearer
@@ -33,6 +39,7 @@ from tests.support.ports import free_port
 
 CONFIG = ROOT / "deploy" / "haproxy.cfg"
 PATIENCE = 60.0
+OPERATIONS = 40_000  # under faults
 
 
 @dataclass(frozen=True)
@@ -244,12 +251,23 @@ def tested(old: Release, new: Release) -> str:
     return done.stdout.strip().splitlines()[-1].strip("= ").partition(" in ")[0]
 
 
+def under_faults(old: Release, operations: int, arguments: Sequence[str]) -> int:
+    """The exit status. Both run on this release's schema, as during an upgrade."""
+    tally, found = RunSummary("upgrade", arguments), Counter[str]()
+    all_tried(tally, "", old.with_laboratory)
+    for seed, crew in enumerate(CREWS):
+        found += asyncio.run(linear_tried(tally, crew, operations // len(CREWS), seed, old.with_laboratory))
+    counts: dict[str, Any] = {name: found[name] for name in ("operations", "refused")}
+    return tally.end(whole=operations >= OPERATIONS, name="upgrade faults", **counts)
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab upgrade", description=__doc__)
     parser.add_argument(
         "--previous", metavar="REF", help="default: the newest tag, or the last commit with fewer migrations"
     )
-    parser.add_argument("--only", choices=("roll", "tests"), help="one of the two")
+    parser.add_argument("--only", choices=("roll", "tests", "faults"), help="one of the three")
+    parser.add_argument("--operations", type=int, default=OPERATIONS, help="of the load under faults")
     chosen = parser.parse_args(arguments)
     tally = RunSummary("upgrade", arguments)
     paid, requests, counted = 0, 0, ""
@@ -258,12 +276,15 @@ def main(arguments: Sequence[str]) -> int:
         ref = chosen.previous or previous_commit()
         old, new = checked_out(ref, folder), this_release(ref, folder)
         print(f"From {old.name}: {git('log', '-1', '--format=%s', old.folder.name)}; to {new.name}", flush=True)
-        if chosen.only != "tests":
+        if chosen.only in (None, "roll"):
             site = asyncio.run(upgraded_and_back(old, new, tally))
             paid = sum(one.status == "SUCCESS" for buyer in site.buyers for one in buyer.purchases)
             requests = sum(phase.good for phase in site.phases)
-        if chosen.only != "roll":
+        if chosen.only in (None, "tests"):
             counted = tested(old, new)
             tally.line(f"the previous release's tests on this schema: {counted}")
-    tests = int(counted.partition(" passed")[0] or 0)
-    return tally.end(whole=chosen.only is None, paid=paid, requests=requests, tests=tests)
+        tests = int(counted.partition(" passed")[0] or 0)
+        status = tally.end(whole=chosen.only is None, paid=paid, requests=requests, tests=tests) if tally.tried else 0
+        if chosen.only in (None, "faults"):
+            status |= under_faults(old, chosen.operations, arguments)
+    return status

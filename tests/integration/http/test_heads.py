@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import socket
 from ipaddress import ip_network
 from typing import Any
 
@@ -66,6 +67,17 @@ async def test_a_head_has_so_many_fields_and_bytes_and_no_more(api: Api) -> None
     for endless in (b"GET /" + b"x" * HEAD_MAX, LINE + HOST + long_fields):
         status, code, message = await told_at_once(api, endless)
         assert (status, code, str(HEAD_MAX) in message) == (400, "VALIDATION_ERROR", True)
+
+
+async def test_a_client_that_left_before_its_connection_was_taken_costs_nothing(api: Api, shop: Shop) -> None:
+    """A server that had more to do than it could finds thousands of these, and who still waits is behind them."""
+    line, key = b"GET /api/v1/payments/context HTTP/1.1\r\n", b"Authorization: Bearer %s\r\n" % shop.sandbox.encode()
+    counters.counts.clear()
+    with socket.create_connection(("127.0.0.1", int(api.origin.rpartition(":")[2]))) as client:
+        client.sendall(line + HOST + key + b"\r\n")  # the server has no turn before the connection is closed
+    for _ in range(3):
+        assert (await asked(api, HOST, key, line=line))[0] == 200
+    assert sum(number for key, number in counters.counts.items() if key[0] == "requests") == 3
 
 
 async def test_cookies_fit_eight_kilobytes_on_every_path(api: Api) -> None:

@@ -59,6 +59,26 @@ async def test_runs_are_bounded_in_size_and_in_number(work: Work) -> None:
     assert max(map(len, work.runs)) == 3
 
 
+async def test_a_request_that_would_wait_too_long_is_refused_at_once(work: Work) -> None:
+    """Its client would have left by then, and that of everybody behind it."""
+    batch = Batch(work, size=1, concurrency=1, queue_seconds=0.0)
+    deadline.begin_request()
+    assert await batch.ask(1) == "1"  # as long as this took others are expected to take
+    work.gate.clear()
+    running = asyncio.create_task(batch.ask(2))
+    await settled()
+    waiting = asyncio.create_task(batch.ask(3))
+    await settled()
+    with pytest.raises(Unavailable, match="more is asked"):
+        await batch.ask(4)
+    workers = asyncio.create_task(batch.ask(5), context=deadline.shared_context())  # it has no client
+    await settled()
+    work.gate.set()
+    assert [*await asyncio.gather(running, waiting, workers)] == ["2", "3", "5"]
+    assert await batch.ask(6) == "6"
+    assert work.runs == [[1], [2], [3], [5], [6]]
+
+
 async def test_a_caller_that_gives_up_hurts_nobody(work: Work) -> None:
     batch = Batch(work, size=10, concurrency=1)
     work.gate.clear()

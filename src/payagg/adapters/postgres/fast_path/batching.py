@@ -1,6 +1,7 @@
 """Concurrent callers share one run of work."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
@@ -10,6 +11,7 @@ from payagg.application.ports.outside import Unavailable
 
 Q = TypeVar("Q")
 A = TypeVar("A")
+QUEUE_SECONDS = 1.0  # of a client's patience; a request may meet several queues
 
 
 class Batch(Generic[Q, A]):
@@ -18,13 +20,21 @@ class Batch(Generic[Q, A]):
     A lone caller never waits: a run starts at once while fewer than `concurrency` run. A run takes only questions asked
     before it began, so an answer is never older than its question. `work` returns an answer or an exception for each
     question, in order; an exception it raises goes to all. A caller that gives up does not disturb the others' run, and
-    a request gives up at its own deadline.
+    a request gives up at its own deadline. One that would wait for more than `queue_seconds`, as the last run went,
+    is Unavailable at once: else, when more is asked than is answered, every answer comes after its client has left.
     """
 
     def __init__(
-        self, work: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]], *, size: int, concurrency: int
+        self,
+        work: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]],
+        *,
+        size: int,
+        concurrency: int,
+        queue_seconds: float = QUEUE_SECONDS,
     ) -> None:
         self._work = work
+        self._queue_seconds = queue_seconds
+        self._pace = 0.0  # seconds for each question of a full queue
         self._size = size
         self._lanes = concurrency
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
@@ -32,6 +42,8 @@ class Batch(Generic[Q, A]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: Q) -> A:
+        if len(self._waiting) * self._pace > self._queue_seconds and is_request():
+            raise Unavailable("more is asked of the database than it answers in time")
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, answer))
         if self._busy < self._lanes:
@@ -57,7 +69,9 @@ class Batch(Generic[Q, A]):
     async def _run(self) -> None:
         try:
             while taken := self._take():
+                began = time.perf_counter()
                 await self._answer(taken)
+                self._pace = (time.perf_counter() - began) / (self._size * self._lanes)
         finally:
             # Here and not in a callback: a question asked in between would find no free run and wait for ever.
             self._busy -= 1

@@ -3,6 +3,7 @@ on its way."""
 
 import asyncio
 import re
+import socket
 from http import HTTPStatus
 from typing import Any
 
@@ -27,9 +28,17 @@ BAD_REQUEST, HEAD_TOO_LARGE = HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_HEADER_
 HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
 PIPELINED_MAX = 8  # requests that wait for the answer to the one before them
 WHOLE = "payagg.whole"  # in a scope's state once the whole request has come, so that nothing need wait for its body
+TCP_INFO = getattr(socket, "TCP_INFO", None)  # Linux: the connection's state is its first byte,
+CLOSE_WAIT = b"\x08"  # which is this one once the other end has closed
 IDLE_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
 LINGER_SECONDS = 5.0  # for a client that still sends when its answer is complete, so that it gets to read it
 _log = structlog.get_logger("payagg.http")
+
+
+def has_left(connection: socket.socket) -> bool:
+    """Whether the client hung up before its connection was taken. After an overload thousands of these wait, in front
+    of whoever is still there, and each request would be answered to nobody."""
+    return TCP_INFO is not None and connection.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 1) == CLOSE_WAIT
 
 
 class Cycle(RequestResponseCycle):
@@ -73,6 +82,9 @@ class ServerProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         peer = transport.get_extra_info("peername")
         address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
+        if address and has_left(transport.get_extra_info("socket")):
+            transport.abort()
+            return
         if not self.server_state.admit(address):
             self.server_state.refuse(address, self.loop.time())
             transport.abort()
