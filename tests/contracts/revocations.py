@@ -24,11 +24,3 @@ class RevocationContract:
         assert not await db.is_revoked("ada", "bo", NOW - TICK)
         await db.revocations.add(Revocation(RevokedClaim.SUBJECT, "ada", NOW + TICK))
         assert await db.is_revoked(None, "ada", NOW)
-
-    async def test_revocations_of_single_tokens_end_and_those_of_a_subject_stay(self, db: Database) -> None:
-        for number in range(3):
-            await db.revocations.add(Revocation(RevokedClaim.TOKEN, f"t-{number}", NOW + number * TICK))
-        await db.revocations.add(Revocation(RevokedClaim.SUBJECT, "ada", NOW))
-        assert [await db.revocations.forget(NOW + 2 * TICK, 1) for _ in range(3)] == [1, 1, 0]
-        assert [await db.is_revoked(f"t-{number}", "bo", NOW) for number in range(3)] == [False, False, True]
-        assert await db.is_revoked(None, "ada", NOW - TICK)

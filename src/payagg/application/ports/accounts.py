@@ -75,9 +75,6 @@ class RevocationRepository(Protocol):
     async def add(self, revocation: Revocation) -> None:
         """A second one for the same claim and value keeps the later instant."""
 
-    async def forget(self, before: datetime, limit: int) -> int:
-        """Removes revocations of single tokens of before then; how many. Those of a subject stay: one row for each."""
-
 
 @dataclass(frozen=True)
 class KeyHolder:

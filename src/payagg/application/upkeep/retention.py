@@ -27,9 +27,7 @@ INBOX_KEPT = timedelta(days=180)
 KEYS_KEPT = timedelta(days=730)
 # After closing, of SANDBOX alone: what happened to money is kept for good.
 ANOMALIES_KEPT = timedelta(days=365)
-# Longer than any token lives, whatever PAYAGG_TOKEN_LIFETIME_MAX is (90 days at most).
-REVOCATIONS_KEPT = timedelta(days=365)
-ENDING = ("anomalies", "idempotency_keys", "inbox", "token_revocations")  # tables, for the counters of removed rows
+ENDING = ("anomalies", "idempotency_keys", "inbox")  # tables, for the counters of removed rows
 WALK = 1_000  # payments looked at in one step of the search for a payer
 NULL = msgspec.Raw(b"null")
 SHOWN_FIELDS = ("customerEmail", "customerName", "customerPhone", "metadata")  # as an event's `data` calls them
@@ -83,14 +81,6 @@ class Retention:
         async with self.store.begin() as tx:
             forgotten = await tx.anomalies.forget(self.clock.now() - ANOMALIES_KEPT, BATCH)
         count("rows_ended", "anomalies", by=forgotten)
-        return forgotten
-
-    @retry_on_conflict
-    async def forget_revocations(self) -> int:
-        """Removes a batch of revocations of tokens that have ended; 0 when none is left. For the worker."""
-        async with self.store.begin() as tx:
-            forgotten = await tx.revocations.forget(self.clock.now() - REVOCATIONS_KEPT, BATCH)
-        count("rows_ended", "token_revocations", by=forgotten)
         return forgotten
 
     async def clear_payers(self, older_than: timedelta, *, by: Actor) -> int:

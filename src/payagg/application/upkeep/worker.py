@@ -106,7 +106,6 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
         Sweep("inbox rows retention", 3600.0, services.retention.forget_events, until_dry=False),
         Sweep("idempotency keys retention", 3600.0, services.retention.forget_keys),
         Sweep("anomalies retention", 3600.0, services.retention.forget_anomalies),
-        Sweep("token revocations retention", 3600.0, services.retention.forget_revocations),
     ]
 
 

@@ -1,7 +1,6 @@
 """Personal data ends: when it is old, and when a payer asks; and only what can still be paid keeps its payer."""
 
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,13 +9,11 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.provider_events import ProviderEvent
-from payagg.application.upkeep.retention import BATCH, REVOCATIONS_KEPT, WALK, Erasure, Retention
+from payagg.application.upkeep.retention import BATCH, WALK, Erasure, Retention
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status
-from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
-from payagg.entrypoints.settings import SettingsError, read_settings
 from tests.support.refusals import refused_with
 
 EMAIL = "ada@example.com"
@@ -143,7 +140,7 @@ async def test_the_inbox_keeps_bodies_for_thirty_days_and_handled_events_for_hal
 
 
 @pytest.mark.rule("personal-data.8")
-async def test_what_no_longer_decides_anything_ends_after_a_year_and_facts_of_money_do_not(
+async def test_closed_anomalies_of_sandbox_end_after_a_year_and_facts_of_money_do_not(
     world: RetentionWorld,
 ) -> None:
     tx, over = world.store.transaction, NOW - 365 * DAY
@@ -151,20 +148,5 @@ async def test_what_no_longer_decides_anything_ends_after_a_year_and_facts_of_mo
         fact = Anomaly(an_id("anm", number), None, AnomalyKind.MISMATCH, "verify", {}, at, environment=environment)
         await tx.anomalies.add(fact)
         await tx.anomalies.save(fact.close("ada", "Done.", at))
-    for token, at in (("t-1", over), ("t-2", over - DAY)):
-        await tx.revocations.add(Revocation(RevokedClaim.TOKEN, token, at))
     assert [await world.retention.forget_anomalies() for _ in range(2)] == [1, 0]
     assert set(world.store.state.anomalies) == {an_id("anm", 0), an_id("anm", 2)}
-    assert [await world.retention.forget_revocations() for _ in range(2)] == [1, 0]
-    assert [key[1] for key in world.store.state.revocations] == ["t-1"]
-
-
-def test_a_revocation_outlives_every_token_that_a_setting_admits() -> None:
-    def lifetime(longest: timedelta) -> timedelta:
-        return read_settings(
-            {"PAYAGG_TOKEN_LIFETIME_MAX": f"{longest.total_seconds():.0f}"}, dev=True
-        ).token_lifetime_max
-
-    assert lifetime(90 * DAY) == 90 * DAY
-    with pytest.raises(SettingsError):
-        lifetime(REVOCATIONS_KEPT)

@@ -1,7 +1,5 @@
 """Revoked tokens as rows."""
 
-from datetime import datetime
-
 from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
 
@@ -25,11 +23,6 @@ IS_REVOKED = Statement(
     " AND issued_before > CAST(:issued_at AS TIMESTAMPTZ))",
     reads=True,
 )
-FORGET = Statement(
-    "DELETE FROM token_revocations WHERE ctid = ANY(ARRAY(SELECT ctid FROM token_revocations"
-    " WHERE claim = 'jti' AND issued_before < CAST(:before AS TIMESTAMPTZ) LIMIT :limit FOR UPDATE SKIP LOCKED))"
-    " RETURNING value"
-)
 
 
 class PostgresRevocations:
@@ -38,6 +31,3 @@ class PostgresRevocations:
 
     async def add(self, revocation: Revocation) -> None:
         self._connection.send(ADD, **REVOCATION.values(revocation))
-
-    async def forget(self, before: datetime, limit: int) -> int:
-        return len(await self._connection.rows(FORGET, before=before, limit=limit))
