@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--histories", type=int, default=HISTORIES, help=f"per machine ({HISTORIES})")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args(arguments)
-    effort = Effort(chosen.histories, seed=chosen.seed, shrinks=False, kinds=3)
+    effort = Effort(chosen.histories, seed=chosen.seed, shrinks=False, kinds=5)
     tally, requests, seconds, tried = RunSummary("neutral", arguments), 0, 0.0, []
     for name in chosen.server or SERVERS:
         with a_target(SERVERS[name]) as target:

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, initialize, multiple, rule
 
+from payagg.domain.report import Outcome
 from payagg.domain.values import CURRENCY, Environment
+from payagg_testing.conformance.assumptions import FAILURE
 from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.expectation import among, lacks, matches
 from payagg_testing.conformance.replay import ABSENT
@@ -45,7 +47,7 @@ EXTRAS: list[dict[str, Any]] = [
     {"customerEmail": "ada@example.com", "customerName": "Ada Obi", "customerPhone": "+2348012345678"},
     {"callbackUrl": "https://shop.example/thanks?order=1"},
     {"metadata": {f"k{n}": n for n in range(50)}},
-    {"metadata": {"order": 7, "cart": {"items": ["A", None, True]}, "note": "x" * 100}},
+    {"metadata": {"order": 7, "cart": {"items": ["A", None, {"size": [1]}]}, "note": "x" * 100}},
 ]
 # What a payer may not choose.
 OTHERS: list[dict[str, Any]] = [
@@ -74,6 +76,7 @@ class UrlPayment(Model):
     has_arrived: bool = False  # the payer, at the provider
     kobo: int | None = None  # as the provider took them
     taken_in: str = CURRENCY
+    has_failed: bool = False  # at the provider, and was not paid since
     lost: int = 0  # charges that the provider began in an answer that broke off
 
 
@@ -159,13 +162,23 @@ class PaymentsByUrl(ConformanceMachine):
     def verify_payment(self, reference: str, said: Said = SILENCE) -> None:
         """`said` is what the provider will say, should it be asked."""
         model, status, code = self.models[reference], 200, None
+        may_fail = model.status == "PENDING" and said.outcome is Outcome.FAILED
         if model.status == "PENDING" and model.ask(said, self.now)[0] == "MISMATCH":
             status, code = 502, "PAYMENT_AMOUNT_MISMATCH"
             self.tried.add("checkout.11")
-        data = {"status": model.status, **({"callbackUrl": model.callback_url} if model.callback_url else {})}
+        data: dict[str, Any] = {"status": among("PENDING", "FAILED") if may_fail else model.status}
+        data |= {"callbackUrl": model.callback_url} if model.callback_url else {}
         path, data = f"/public/payments/{reference}/verify", data if code is None else {}
-        self.ask("the payer's browser", "verifies", "GET", path, status, code=code, data=data)
+        answer = self.ask("the payer's browser", "verifies", "GET", path, status, code=code, data=data)
+        if may_fail:
+            self.learn_end(model, answer.data["status"])
         self.agrees(reference)
+
+    def learn_end(self, model: UrlPayment, status: str) -> None:
+        """Of a payment whose charge failed: what that makes of it, the interface leaves open."""
+        if status != model.status and FAILURE not in self.differs:
+            self.fail(f'status is "{status}"', assumption=FAILURE)
+        model.status = status
 
     def simulate_outcome(self, reference: str, outcome: str) -> None:
         model = self.models[reference]
@@ -273,6 +286,19 @@ class PaymentConformance(PaymentsByUrl):
         """The payer chooses the simulator. On a LIVE payment it is never an option."""
         self.look_at_options(reference)
         self.choose_gateway(reference, f"chooses the simulator with the card {card}", SIMULATOR, card)
+        self.agrees(reference)
+
+    @rule(reference=PAYMENTS)
+    @tries(needs=PAYER)
+    def process_badly(self, reference: str) -> None:
+        """A gateway that there is not. A hand-off may be given again all the same."""
+        model, path = self.models[reference], f"/public/payments/{reference}/process"
+        is_over = model.status in FINAL or self.now >= model.expires
+        statuses = (400, 409, 410) if is_over else (400,) if model.hand_off is None else (200, 400)
+        what, body = "chooses what there is not", {"gatewaySlug": f"none-{self.nonce}"}
+        answer = self.ask("the payer", what, "POST", path, *statuses, body=body)
+        if answer.status == 400 and answer.code not in ("VALIDATION_ERROR", "GATEWAY_NOT_AVAILABLE"):
+            self.fail(f"the code is {answer.code}")
         self.agrees(reference)
 
     @rule(more=st.sampled_from(OTHERS))

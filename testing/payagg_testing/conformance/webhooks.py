@@ -1,5 +1,6 @@
 """Webhooks: who is told what, signed with whose secret, again until it is taken; and at most five endpoints."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -7,7 +8,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, multiple, rule
 
-from payagg_testing.conformance.assumptions import form_of_events
+from payagg_testing.conformance.assumptions import OWN, form_of_events
 from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.events import Signers, Wanted, wait_for_events
 from payagg_testing.conformance.expectation import lacks, matches
@@ -195,8 +196,11 @@ class WebhookConformance(ConformanceMachine):
     def _pay(self, merchant: int, outcome: str, through_checkout: bool, failures: int) -> None:
         key, amount = self.merchants[merchant].keys["SANDBOX"], 5_000 + len(self.story.steps)
         who, path = f"the server of business {merchant + 1} (SANDBOX)", "/payments/initiate"
-        what = f"initiates a payment of {amount} kobo"
-        answer = self.ask(who, what, "POST", path, 201, bearer=key, body={"amount": amount})
+        body: dict[str, Any] = {"amount": amount}
+        what, own = f"initiates a payment of {amount} kobo", f"/{self.nonce}/own-{amount}"
+        if has_own := self.inbox.url.startswith("https:") and not failures:
+            body["webhookUrl"] = self.inbox.url + own
+        answer = self.ask(who, what, "POST", path, 201, bearer=key, body=body)
         reference = answer.data["reference"]
         self.references.append(reference)
         self.fail_some(failures, merchant, f"payment.{outcome.lower()}")
@@ -206,12 +210,17 @@ class WebhookConformance(ConformanceMachine):
                 "the payer", "chooses the simulator", "POST", f"/public/payments/{reference}/process", 200, body=card
             )
             self.want("payment.pending", reference, amount, merchant)
-        path, body = f"/payments/{reference}/simulate", {"outcome": outcome}
-        self.ask(who, f"simulates {outcome}", "POST", path, 200, bearer=key, body=body)
+        path, chosen = f"/payments/{reference}/simulate", {"outcome": outcome}
+        self.ask(who, f"simulates {outcome}", "POST", path, 200, bearer=key, body=chosen)
         self.want(f"payment.{outcome.lower()}", reference, amount, merchant)
         other, code = "SUCCESS" if outcome != "SUCCESS" else "FAILED", "PAYMENT_ALREADY_FINAL"
         self.ask(who, f"simulates {other}", "POST", path, 409, bearer=key, body={"outcome": other}, code=code)
         self.look_into_the_inbox()
+        signing = [one for one in self.endpoints.values() if one.is_active and one.merchant == merchant]
+        if has_own and any(one.environment == "SANDBOX" for one in signing) and OWN not in self.differs:
+            came = [json.loads(each.body)["data"]["reference"] for each in self.inbox.deliveries_at(own)]
+            if set(came) != {reference}:
+                self.fail(f"at its own address came {len(came)} events", assumption=OWN)
 
     def fail_some(self, failures: int, merchant: int, type: str) -> None:
         """Only where the event will come: how often it is tried before it is given up, the interface leaves open.
