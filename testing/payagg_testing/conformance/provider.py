@@ -17,6 +17,7 @@ from payagg.entrypoints.dev.fake_providers.paystack import FakePaystack, fake_pa
 from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
 
 PREFIX = {"SANDBOX": "sandbox", "LIVE": "live"}
+FORGERIES = ("no signature", "wrong signature", "other bytes")
 MALFORMED = b'{"event": "charge.success", "data": '
 
 
@@ -220,11 +221,13 @@ def event_request(
 ) -> dict[str, Any]:
     """Content and headers of the event about a payment's charge, sent as of `environment`.
 
-    `variant`: None is genuine, and so is "replaced secret" for a day. "malformed" is signed and cannot be read. The
-    others are forged: they tell of a success whatever the charge is, and lack what their names say.
+    `variant`: None is genuine, and so are "again", in other bytes, and for a day "replaced secret". "malformed" is
+    signed and cannot be read. FORGERIES tell of a success whatever the charge is, and lack what their names say.
     """
-    is_forged = variant in ("no signature", "wrong signature", "other bytes")
+    is_forged = variant in FORGERIES
     body = MALFORMED if variant == "malformed" else provider.event(provider.charges(reference)[-1], as_paid=is_forged)
+    if variant == "again":
+        body = json.dumps(json.loads(body), indent=2).encode()
     secrets = provider.replaced if variant == "replaced secret" else provider.secrets
     signature = provider.signature(body, secrets[environment])
     headers = {"Content-Type": "application/json", provider.header: signature}
