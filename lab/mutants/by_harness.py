@@ -33,7 +33,7 @@ MACHINES = ("payments", "settlement", "idempotency", "settlement-b", "businesses
 EFFORT = Effort(histories=10, actions=30, seed=1, shrinks=False)
 FOUND = {0: "breaks the interface", 3: "survives", 4: "differs from payagg"}
 KILLED = 0.9
-SECONDS_MAX = 900.0  # an end for an application that a mutant stops
+SECONDS_MAX = 300.0  # an end for an application that a mutant stops
 
 
 def hunt() -> int:
