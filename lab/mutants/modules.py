@@ -123,6 +123,7 @@ UNSEEN: dict[str, dict[str, str]] = {
         "is_about_it = self.provider_reference == attempt.provider_reference and self.mismatch(payment) is None": _SCHEDULE,
         "is_own = payment.environment is environment and attempt is not None": _OPERATORS,
         'more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"': _BESIDE,
+        "if is_same_charge and not attempt.is_other_transaction(report.facts.provider_id):": _BESIDE,
         "left = max(0, payment.amount - before.kobo)": _BESIDE,
         "if before.is_unnamed and max(report.amounts, default=payment.amount) > left:": _BESIDE,
     },
