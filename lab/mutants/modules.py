@@ -54,6 +54,90 @@ _WAITING = "how often a waiting caller looks is another; the hand-off that it ge
 _CHOICE = "the number is a choice, and the test counts by its name"
 _WORDS = "words for a person; the refusal and its field are tested"
 
+_SCHEDULE = (
+    "when and with what end the worker asks a provider by itself: no request makes it, and the interface is silent"
+)
+_BESIDE = "kept or told beside the status: refunds, fees, disputes, second transactions; the interface shows none of it"
+_OPERATORS = "kept for operators alone"
+_CONFLICT = "only two writers of a database meet there"
+_RANDOM = "a random word of another length, which nobody is shown"
+_BOUND = "a bound that the interface does not name"
+# Of the mutants of what decides about a payment: those that no request can tell by a sentence of the interface.
+UNSEEN: dict[str, dict[str, str]] = {
+    "application/payments/payments.py": {
+        "continue": "a reference that was drawn twice, of two thousand million",
+        "if payment.has_adjustments:": _BESIDE,
+        "if original is None:": _CONFLICT,
+        "return original, False": _CONFLICT,
+    },
+    "application/payments/checkout.py": {
+        "token = self.entropy.hex(16)": _RANDOM,
+        "LONGEST_PAUSE_SECONDS = 1.0": _WAITING,
+        "@retry_on_conflict": _CONFLICT,
+        "renewed = claimed.attempt.take_over(self.entropy.hex(16), self.clock.now())": _RANDOM,
+        "return scenario_of(command.card_number) if slug == SANDBOX_SLUG else None": "no provider's slug comes after the simulator's",
+    },
+    "application/payments/settlement.py": {
+        "if after != before:": _BESIDE,
+        "if known is None:": _BESIDE,
+        "if told.event_sequence is not None:": _BESIDE,
+        "facts = [told if one.id == fact.id else one for one in known]": _BESIDE,
+        "if payment is not None and not paid_before and was_paid(payment, known):": _BESIDE,
+        "if attempts and not (found is not None and found.attempts):": "a report about a payment in the archive, years later",
+        "if not payment.is_expired(self.clock.now()):": "the same answer for a statement more",
+    },
+    "application/payments/verification.py": {
+        "seen = current.as_of(self.clock.now()) if current is not None else None": "a change between two statements of one request",
+    },
+    "application/payments/provider_calls.py": {
+        "duration_ms=int(seconds * 1000),": _OPERATORS,
+        "await self._note(operation, actor, payment, attempt, answer, fault, clock() - started, tells=tells)": _OPERATORS,
+    },
+    "application/payments/provider_events.py": {
+        "FIRST_RETRY = timedelta(seconds=30)": "a pause after a crash",
+        "for other in Environment:": _OPERATORS,
+        "if other is not route.environment and any(": _OPERATORS,
+        "@retry_on_conflict": _CONFLICT,
+        "if report.outcome is Outcome.REVERSED and not is_named(report.details):": _BESIDE,
+    },
+    "application/gateways/payment_options.py": {
+        "if gateway is None:": "the name of the gateway on the hosted page, which is no part of the API",
+    },
+    "domain/payment.py": {
+        "CHECKOUT_TTL = timedelta(hours=1)  # interface, Limits": "a default; the service sets its own hour",
+        "FINGERPRINT_BYTES = 32": _OPERATORS,
+        "SEQUENCE_MAX = 2**15 - 1  # the column is a 16-bit integer": _BOUND,
+        "paid = self.amount if received is None else received": _BESIDE,
+    },
+    "domain/attempt.py": {
+        "timedelta(hours=12),": _SCHEDULE,
+        "if attempt.is_held(now):": _SCHEDULE,
+        "return past > last or self.next_ask_at > last + LONGEST_CHECK": _SCHEDULE,
+        "return since + after + min(after * CHECK_JITTER, CHECK_SPREAD_MAX) * chance if after is not None else None": _SCHEDULE,
+        "return self.provider_id is not None and provider_id is not None and self.provider_id != provider_id": _BESIDE,
+    },
+    "domain/machine.py": {
+        'object.__setattr__(self, "final", frozenset(self.states) - leaving)': "what leads on is a part of the states, so both are the rest",
+    },
+    "domain/report.py": {
+        "is_about_it = self.provider_reference == attempt.provider_reference and self.mismatch(payment) is None": _SCHEDULE,
+        "is_own = payment.environment is environment and attempt is not None": _OPERATORS,
+        'more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"': _BESIDE,
+        "if is_same_charge and not attempt.is_other_transaction(report.facts.provider_id):": _BESIDE,
+        "left = max(0, payment.amount - before.kobo)": _BESIDE,
+        "if before.is_unnamed and max(report.amounts, default=payment.amount) > left:": _BESIDE,
+    },
+    "domain/gateway.py": {
+        "ORDER_MAX = 2**31 - 1  # the column is a 32-bit integer": _BOUND,
+        "SETTLING_MAX = timedelta(hours=72)  # how long a deleted gateway's credentials may serve: the schedule of asking": _SCHEDULE,
+        "if self.status is GatewayStatus.DELETED and is_settled and self.has_credentials:": "the worker asks it of deleted gateways alone",
+        'for instant, field in ((self.created_at, "createdAt"), (self.updated_at, "updatedAt")):': "no request brings an instant",
+    },
+    "domain/simulator.py": {
+        "return now - handed_off_at if handed_off_at and now else timedelta(0)": "a payment that was handed off has the instant",
+    },
+}
+
 EXPLAINED: dict[tuple[str, str], str] = {
     ("application/payments/checkout.py", "pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)"): _WAITING,
     (

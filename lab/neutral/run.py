@@ -44,6 +44,10 @@ SERVERS = {
         (sys.executable, str(HERE / "starlette_server.py")),
         words("paid", "declined", "returned", *(f"506099000000000{digit}" for digit in range(1, 5))),
     ),
+    "django": Server(
+        (sys.executable, str(HERE / "django_server.py")),
+        words("approve", "refuse", "give-back", *(f"60110000000000{digits}" for digits in ("04", "12", "20", "38"))),
+    ),
     "node": Server(
         ("node", str(HERE / "node_server.mjs")),
         words("ok", "ko", "undo", *(digit * 16 for digit in "1234")),
@@ -99,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--histories", type=int, default=HISTORIES, help=f"per machine ({HISTORIES})")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args(arguments)
-    effort = Effort(chosen.histories, seed=chosen.seed, shrinks=False, kinds=3)
+    effort = Effort(chosen.histories, seed=chosen.seed, shrinks=False, kinds=5)
     tally, requests, seconds, tried = RunSummary("neutral", arguments), 0, 0.0, []
     for name in chosen.server or SERVERS:
         with a_target(SERVERS[name]) as target:

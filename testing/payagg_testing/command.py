@@ -183,19 +183,9 @@ def _junit(verdicts: Sequence[MachineVerdict], told: Coverage) -> bytes:
 
 
 def _by_url(chosen: argparse.Namespace) -> ConformanceTarget:
-    return ServiceAccess(
-        chosen.url,
-        chosen.admin_token,
-        chosen.merchant_token,
-        chosen.business,
-        chosen.sandbox_key,
-        chosen.live_key,
-        chosen.builtin_slug,
-        chosen.inbox_port,
-        chosen.inbox_url,
-        chosen.provider,
-        chosen.provider_b,
-    ).open_target()
+    tokens = (chosen.admin_token, chosen.merchant_token, chosen.business, chosen.sandbox_key, chosen.live_key)
+    places = (chosen.builtin_slug, chosen.inbox_port, chosen.inbox_url, chosen.provider, chosen.provider_b)
+    return ServiceAccess(chosen.url, *tokens, *places).open_target()
 
 
 def _tell(verdict: MachineVerdict, scripts: Path | None) -> None:
@@ -212,10 +202,8 @@ def _tell(verdict: MachineVerdict, scripts: Path | None) -> None:
 
 
 def _tell_what_stays(left_behind: Sequence[str]) -> None:
-    shown = [
-        *left_behind[:LEFT_SHOWN],
-        *([f"{len(left_behind) - LEFT_SHOWN} more"] if left_behind[LEFT_SHOWN:] else []),
-    ]
+    more = len(left_behind) - LEFT_SHOWN
+    shown = [*left_behind[:LEFT_SHOWN], *([f"{more} more"] if more > 0 else [])]
     print(f"What stays there: {'; '.join(shown)}.")  # noqa: T201
 
 

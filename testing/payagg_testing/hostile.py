@@ -144,19 +144,6 @@ def texts(most: int, least: int = 0) -> SearchStrategy[Any]:
 
 
 __all__ = [
-    "amounts",
-    "credentials",
-    "emails",
-    "events",
-    "idempotency_keys",
-    "ids",
-    "key_secrets",
-    "metadata",
-    "not_texts",
-    "orders",
-    "references",
-    "slugs",
-    "texts",
-    "unstorable_texts",
-    "urls",
-]
+    "amounts", "credentials", "emails", "events", "idempotency_keys", "ids", "key_secrets", "metadata", "not_texts",
+    "orders", "references", "slugs", "texts", "unstorable_texts", "urls",
+]  # fmt: skip

@@ -95,26 +95,14 @@ class ApiKeyConformance(ConformanceMachine):
 
     def _generate(self, merchant: int, environment: str, name: str) -> None:
         is_full = self.active(merchant, environment) >= LIMIT
-        secret = f"ssk_{INFIX[environment]}_[0-9a-f]+"
-        shape = {
-            "name": name,
-            "environment": environment,
-            "secretKey": matches(secret),
-            "publicKey": matches(f"spk_{INFIX[environment]}_[0-9a-f]+"),
-            "secretKeyNote": matches(".+"),
-        }
-        answer = self.ask_as_owner(
-            merchant,
-            f"generates a {environment} key",
-            "POST",
-            "/api-keys",
-            409 if is_full else 201,
-            body={"environment": environment, "name": name},
-            code="KEY_LIMIT_REACHED" if is_full else None,
-            data=None if is_full else shape,
-        )
+        digits = f"{INFIX[environment]}_[0-9a-f]+"
+        shape = {"name": name, "environment": environment, "secretKeyNote": matches(".+")}
+        shape |= {"secretKey": matches(f"ssk_{digits}"), "publicKey": matches(f"spk_{digits}")}
+        what, body = f"generates a {environment} key", {"environment": environment, "name": name}
         if is_full:
+            self.ask_as_owner(merchant, what, "POST", "/api-keys", 409, body=body, code="KEY_LIMIT_REACHED")
             return
+        answer = self.ask_as_owner(merchant, what, "POST", "/api-keys", 201, body=body, data=shape)
         data = answer.data
         self.story.secrets[data["secretKey"]] = f"<key {len(self.keys) + 1}, {environment} of business {merchant + 1}>"
         key = ModelKey(data["id"], merchant, environment, name, data["secretKey"], data["publicKey"])

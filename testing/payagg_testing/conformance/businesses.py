@@ -14,6 +14,8 @@ from payagg_testing.conformance.target import ENVIRONMENTS
 
 PAYMENTS: Bundle[str] = Bundle("payments")
 ENDPOINTS: Bundle[str] = Bundle("endpoints")
+MERCHANTS = st.integers(0, 1)
+OUTCOMES = st.sampled_from(["SUCCESS", "FAILED"])
 LISTS = ("gateways", "api-keys", "webhooks")
 
 
@@ -44,7 +46,7 @@ class BusinessConformance(ConformanceMachine):
             owner = self.merchants[owned.merchant]
             self.target.service.send(ServiceCall("DELETE", f"{owner.path}/webhooks/{id}?permanently=true", owner.token))
 
-    @rule(target=PAYMENTS, merchant=st.integers(0, 1), environment=st.sampled_from(ENVIRONMENTS), is_test=st.booleans())
+    @rule(target=PAYMENTS, merchant=MERCHANTS, environment=st.sampled_from(ENVIRONMENTS), is_test=st.booleans())
     def pay(self, merchant: int, environment: str, is_test: bool) -> Any:
         owner = self.merchants[merchant]
         environment = "SANDBOX" if is_test else environment
@@ -64,7 +66,7 @@ class BusinessConformance(ConformanceMachine):
     def server(self, merchant: int, environment: str) -> str:
         return f"the server of business {merchant + 1} ({environment})"
 
-    @rule(reference=PAYMENTS, merchant=st.integers(0, 1), environment=st.sampled_from(ENVIRONMENTS))
+    @rule(reference=PAYMENTS, merchant=MERCHANTS, environment=st.sampled_from(ENVIRONMENTS))
     @tries("payments.13")
     def read(self, reference: str, merchant: int, environment: str) -> None:
         """With any of the four keys: one may."""
@@ -79,12 +81,7 @@ class BusinessConformance(ConformanceMachine):
         else:
             self.ask(who, f"{what} what is not its own", "GET", path, 404, bearer=key, code="PAYMENT_NOT_FOUND")
 
-    @rule(
-        reference=PAYMENTS,
-        merchant=st.integers(0, 1),
-        environment=st.sampled_from(ENVIRONMENTS),
-        outcome=st.sampled_from(["SUCCESS", "FAILED"]),
-    )
+    @rule(reference=PAYMENTS, merchant=MERCHANTS, environment=st.sampled_from(ENVIRONMENTS), outcome=OUTCOMES)
     def simulate(self, reference: str, merchant: int, environment: str, outcome: str) -> None:
         owned, key = self.payments[reference], self.merchants[merchant].keys.get(environment)
         if key is None:
@@ -103,7 +100,7 @@ class BusinessConformance(ConformanceMachine):
         self.ask(who, what, "POST", path, status, bearer=key, body={"outcome": outcome}, code=code)
         self.read(reference, owned.merchant, owned.environment)
 
-    @rule(reference=PAYMENTS, merchant=st.integers(0, 1))
+    @rule(reference=PAYMENTS, merchant=MERCHANTS)
     def read_on_the_dashboard(self, reference: str, merchant: int) -> None:
         owned, owner = self.payments[reference], self.merchants[merchant]
         if (merchant == owned.merchant) and not owned.is_test:
@@ -113,7 +110,7 @@ class BusinessConformance(ConformanceMachine):
         data = {"amount": owned.amount, "status": owned.status} if code is None else None
         self.ask(who, "reads a payment", "GET", path, status, bearer=owner.token, code=code, data=data)
 
-    @rule(reference=PAYMENTS, merchant=st.integers(0, 1), outcome=st.sampled_from(["SUCCESS", "FAILED"]))
+    @rule(reference=PAYMENTS, merchant=MERCHANTS, outcome=OUTCOMES)
     def simulate_on_the_dashboard(self, reference: str, merchant: int, outcome: str) -> None:
         """The business's own test payment alone; its manager needs no key for it."""
         owned, owner = self.payments[reference], self.merchants[merchant]
@@ -132,7 +129,7 @@ class BusinessConformance(ConformanceMachine):
         self.ask(who, what, "POST", path, status, bearer=owner.token, body=body, code=code, data=data)
         self.read(reference, owned.merchant, owned.environment)
 
-    @rule(target=ENDPOINTS, merchant=st.integers(0, 1), environment=st.sampled_from(ENVIRONMENTS))
+    @rule(target=ENDPOINTS, merchant=MERCHANTS, environment=st.sampled_from(ENVIRONMENTS))
     def add_endpoint(self, merchant: int, environment: str) -> Any:
         if sum(owned.merchant == merchant for owned in self.endpoints.values()) >= 2:
             return multiple()  # the limit is the webhook machine's
@@ -157,7 +154,7 @@ class BusinessConformance(ConformanceMachine):
         still = {f"[id={id}].isActive": True}
         self.ask_as_owner(owned.merchant, "lists the endpoints", "GET", "/webhooks", 200, data=still)
 
-    @rule(merchant=st.integers(0, 1), what=st.sampled_from(LISTS))
+    @rule(merchant=MERCHANTS, what=st.sampled_from(LISTS))
     @tries("access.3", "access.19", "access.20")
     def knock(self, merchant: int, what: str) -> None:
         """At a business's routes: without a token, with nonsense, with another realm's, with another manager's."""
@@ -172,7 +169,7 @@ class BusinessConformance(ConformanceMachine):
             self.ask(who, f"lists the other's {what}", "GET", path, 403, bearer=stranger.token)
         self.ask_as_owner(merchant, f"lists the {what}", "GET", f"/{what}", 200)
 
-    @rule(merchant=st.integers(0, 1))
+    @rule(merchant=MERCHANTS)
     def knock_at_administration(self, merchant: int) -> None:
         token, path = self.merchants[merchant].token, "/admin/gateways"
         self.ask("a stranger", "lists the gateways", "GET", path, 401)

@@ -250,7 +250,7 @@ class GatewayConformance(ConformanceMachine):
         data |= {f"[id={other}].isDefault": False for other in others}
         self.ask_as_owner(merchant, "lists the options", "GET", "/gateways", 200, data=data)
         if then_off:
-            self.settings(merchant, id, "switches it off", {"isEnabled": False}, {"isDefault": False})
+            self.settings(merchant, id, "switches it off", {"isEnabled": False}, isDefault=False)
             model.opted_out.add(merchant)
             self.agrees(id)
 
@@ -326,10 +326,8 @@ class GatewayConformance(ConformanceMachine):
             self.options(merchant)
             self.tried.add("options.2")
 
-    def settings(
-        self, merchant: int, id: str, what: str, body: dict[str, Any], also: dict[str, Any] | None = None
-    ) -> None:
-        self.ask_as_owner(merchant, what, "PATCH", f"/gateways/{id}", 200, body=body, data={**body, **(also or {})})
+    def settings(self, merchant: int, id: str, what: str, body: dict[str, Any], **also: Any) -> None:
+        self.ask_as_owner(merchant, what, "PATCH", f"/gateways/{id}", 200, body=body, data=body | also)
 
     @tries("gateways.9")
     def agrees(self, id: str) -> None:

@@ -73,20 +73,23 @@ class IdempotencyConformance(PaymentsByUrl):
             data = original | {"status": among(original["status"], self.models[original["reference"]].status)}
             self.ask(who, words, "POST", path, 200, bearer=bearer, body=body, data=data)
 
-    @rule(merchant=MERCHANTS, key=KEYS, amount=AMOUNTS)
+    @rule(merchant=MERCHANTS, key=KEYS, amount=AMOUNTS, is_test=st.booleans())
     @tries("payments.6")
-    def initiate_together(self, merchant: int, key: str, amount: int) -> None:
+    def initiate_together(self, merchant: int, key: str, amount: int, is_test: bool) -> None:
+        """Four servers of a business, or four windows of its dashboard."""
         merchant %= len(self.merchants)
-        slot = merchant, "SANDBOX", f"race-{key}"
+        owner, key = self.merchants[merchant], f"{'test-' * is_test}race-{key}"
+        slot = merchant, "SANDBOX", key
         original = self.originals.get(slot)
-        if not self.may_initiate(merchant, "SANDBOX"):
+        if not self.may_initiate(merchant, "SANDBOX") or (is_test and owner.token is None):
             return
         if original is not None and (self.is_final(original) or self.is_left_open(original)):
             return
-        body = {"amount": amount, "idempotencyKey": f"{self.nonce}-race-{key}"}
-        calls = [ServiceCall("POST", INITIATE, self.merchants[merchant].keys["SANDBOX"], body)] * TOGETHER
+        body = {"amount": amount, "idempotencyKey": f"{self.nonce}-{key}"}
+        path, bearer = (f"{owner.path}/test-payment", owner.token) if is_test else (INITIATE, owner.keys["SANDBOX"])
+        calls = [ServiceCall("POST", path, bearer, body)] * TOGETHER
         statuses = [201 if original is None else 200, *[200] * (TOGETHER - 1)]
-        words = f"{TOGETHER} servers of business {merchant + 1} initiate under the key race-{key}"
+        words = f"business {merchant + 1} initiates {TOGETHER} times at once under the key {key}"
         answers = self.ask_together(words, calls, statuses, "reference")
         if original is None:
             self._began(slot, answers[0].data)

@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, initialize, multiple, rule
+from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
+from payagg.domain.report import Outcome
 from payagg.domain.values import CURRENCY, Environment
+from payagg_testing.conformance.assumptions import CARD, FAILURE
 from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.expectation import among, lacks, matches
 from payagg_testing.conformance.replay import ABSENT
@@ -18,6 +20,8 @@ from payagg_testing.state_machine.system import SILENCE, Said
 REFERENCE = r"[A-Z]{3}-[0-9]{8}-[A-Z0-9]{6}"
 START = datetime(2025, 1, 31, 9, tzinfo=UTC)  # of every history: the service's own time is not looked at
 KNOWN_AT_ONCE = sorted(card for card, (_, _, seconds) in CARDS.items() if not seconds)
+SLOW, KNOWN_AFTER = next((card, timedelta(seconds=known)) for card, (_, _, known) in CARDS.items() if known)
+INSTANT = timedelta(seconds=0.5)
 STATUS_OF = {"PAYMENT_EXPIRED": 410, "PAYMENT_ALREADY_PROCESSED": 409, "GATEWAY_NOT_AVAILABLE": 400}
 PAYMENTS: Bundle[str] = Bundle("payments")
 AMOUNTS = st.sampled_from([100, 101, 99_999, 150_000, 2**31, 2**53 - 1])
@@ -45,7 +49,7 @@ EXTRAS: list[dict[str, Any]] = [
     {"customerEmail": "ada@example.com", "customerName": "Ada Obi", "customerPhone": "+2348012345678"},
     {"callbackUrl": "https://shop.example/thanks?order=1"},
     {"metadata": {f"k{n}": n for n in range(50)}},
-    {"metadata": {"order": 7, "cart": {"items": ["A", None, True]}, "note": "x" * 100}},
+    {"metadata": {"order": 7, "cart": {"items": ["A", None, {"size": [1]}]}, "note": "x" * 100}},
 ]
 # What a payer may not choose.
 OTHERS: list[dict[str, Any]] = [
@@ -74,6 +78,7 @@ class UrlPayment(Model):
     has_arrived: bool = False  # the payer, at the provider
     kobo: int | None = None  # as the provider took them
     taken_in: str = CURRENCY
+    has_failed: bool = False  # at the provider, and was not paid since
     lost: int = 0  # charges that the provider began in an answer that broke off
 
 
@@ -96,38 +101,24 @@ class PaymentsByUrl(ConformanceMachine):
     def key(self, model: UrlPayment) -> str:
         return self.merchants[model.merchant].keys[model.environment.value]
 
+    def ask_as_server(self, model: UrlPayment, what: str, method: str, path: str, *statuses: int, **more: Any) -> Any:
+        return self.ask(self.server(model), what, method, path, *statuses, bearer=self.key(model), **more)
+
     def may_initiate(self, merchant: int, environment: str) -> bool:
         held = self.merchants[merchant].keys
         return environment in held and (environment == "SANDBOX" or self.target.takes_live(self.merchants[merchant]))
 
     def initiate_payment(self, merchant: int, environment: str, body: dict[str, Any]) -> str:
-        expires, callback_url = self.now + HOUR, body.get("callbackUrl")
-        model = UrlPayment(
-            body["amount"],
-            Environment(environment),
-            expires,
-            merchant=merchant,
-            callback_url=callback_url,
-            metadata=body.get("metadata"),
-        )
-        answer = self.ask(
-            self.server(model),
-            f"initiates a payment of {model.amount} kobo",
-            "POST",
-            "/payments/initiate",
-            201,
-            bearer=self.key(model),
-            body=body,
-            data={
-                "reference": matches(REFERENCE),
-                "amount": model.amount,
-                "currency": "NGN",
-                "environment": environment,
-                "status": "INITIATED",
-                "checkoutUrl": matches(r"https?://.+"),
-                "expiresAt": matches(r"\d{4}-\d\d-\d\dT.+"),
-            },
-        )
+        given: dict[str, Any] = {"callback_url": body.get("callbackUrl"), "metadata": body.get("metadata")}
+        model = UrlPayment(body["amount"], Environment(environment), self.now + HOUR, merchant=merchant, **given)
+        data = {"reference": matches(REFERENCE), "amount": model.amount, "currency": "NGN", "environment": environment}
+        data |= {
+            "status": "INITIATED",
+            "checkoutUrl": matches(r"https?://.+"),
+            "expiresAt": matches(r"\d{4}-\d\d-\d\dT.+"),
+        }
+        what = f"initiates a payment of {model.amount} kobo"
+        answer = self.ask_as_server(model, what, "POST", "/payments/initiate", 201, body=body, data=data)
         reference: str = answer.data["reference"]
         self.know(reference, model)
         return reference
@@ -151,7 +142,6 @@ class PaymentsByUrl(ConformanceMachine):
         path = f"/public/payments/{reference}/process"
         answer = self.ask("the payer", what, "POST", path, *statuses, body=body, code=code, data=data)
         self.tried.update(["checkout.7"] if gateway == SIMULATOR and model.environment is Environment.LIVE else [])
-        self.tried.update(["limits.4"] if code == "PAYMENT_EXPIRED" else [])
         if answer.status == 200 and model.hand_off is None:
             model.begin(gateway, None)
             model.hand_over(answer.data["checkoutUrl"], self.now, card)
@@ -159,13 +149,23 @@ class PaymentsByUrl(ConformanceMachine):
     def verify_payment(self, reference: str, said: Said = SILENCE) -> None:
         """`said` is what the provider will say, should it be asked."""
         model, status, code = self.models[reference], 200, None
+        may_fail = model.status == "PENDING" and said.outcome is Outcome.FAILED
         if model.status == "PENDING" and model.ask(said, self.now)[0] == "MISMATCH":
             status, code = 502, "PAYMENT_AMOUNT_MISMATCH"
             self.tried.add("checkout.11")
-        data = {"status": model.status, **({"callbackUrl": model.callback_url} if model.callback_url else {})}
+        data: dict[str, Any] = {"status": among("PENDING", "FAILED") if may_fail else model.status}
+        data |= {"callbackUrl": model.callback_url} if model.callback_url else {}
         path, data = f"/public/payments/{reference}/verify", data if code is None else {}
-        self.ask("the payer's browser", "verifies", "GET", path, status, code=code, data=data)
+        answer = self.ask("the payer's browser", "verifies", "GET", path, status, code=code, data=data)
+        if may_fail:
+            self.learn_end(model, answer.data["status"])
         self.agrees(reference)
+
+    def learn_end(self, model: UrlPayment, status: str) -> None:
+        """Of a payment whose charge failed: what that makes of it, the interface leaves open."""
+        if status != model.status and FAILURE not in self.differs:
+            self.fail(f'status is "{status}"', assumption=FAILURE)
+        model.status = status
 
     def simulate_outcome(self, reference: str, outcome: str) -> None:
         model = self.models[reference]
@@ -176,13 +176,13 @@ class PaymentsByUrl(ConformanceMachine):
             status, code, data = 409, "PAYMENT_ALREADY_FINAL", {}
         else:
             model.move(outcome, self.now, "SIMULATED")
-        path, key, body = f"/payments/{reference}/simulate", self.key(model), {"outcome": outcome}
-        what = f"simulates {outcome}"
-        self.ask(self.server(model), what, "POST", path, status, bearer=key, body=body, code=code, data=data)
+        path, body, what = f"/payments/{reference}/simulate", {"outcome": outcome}, f"simulates {outcome}"
+        self.ask_as_server(model, what, "POST", path, status, body=body, code=code, data=data)
         self.agrees(reference)
 
-    def agrees(self, reference: str) -> None:
-        """The merchant and the payer see what the model says; neither sees more than is theirs."""
+    def agrees(self, reference: str) -> dict[str, Any]:
+        """The merchant and the payer see what the model says; neither sees more than is theirs. What the merchant sees,
+        but for instants."""
         model, path = self.models[reference], f"/payments/{reference}"
         status = matches("INITIATED|FAILED") if model.is_expired(self.now) else model.status
         facts = {"reference": reference, "amount": model.amount, "currency": "NGN", "status": status}
@@ -191,18 +191,15 @@ class PaymentsByUrl(ConformanceMachine):
         own |= {"metadata": among(model.metadata, ABSENT)} if model.metadata else {}
         own |= {"callbackUrl": among(model.callback_url, ABSENT)} if model.callback_url else {}
         hidden = lacks("businessId", "id", "metadata", *CUSTOMER)
-        self.ask(self.server(model), "reads", "GET", path, 200, bearer=self.key(model), data=own)
+        seen = self.ask_as_server(model, "reads", "GET", path, 200, data=own).data
         if self.has_payer:
             self.ask("the payer", "looks at the payment", "GET", f"/public{path}", 200, data=facts | {"": hidden})
+        return {name: value for name, value in seen.items() if not name.endswith("At")}
 
 
 class PaymentConformance(PaymentsByUrl):
     title = "payments"
-    in_passing: ClassVar = {
-        "checkout.7": (PAYER, LIVE),
-        "checkout.8": (PAYER, LIVE),
-        "limits.4": (PAYER, CLOCK),
-    }
+    in_passing: ClassVar = {"checkout.7": (PAYER, LIVE), "checkout.8": (PAYER, LIVE), "limits.4": (PAYER, CLOCK)}
 
     needs = (SANDBOX_KEY,)
 
@@ -227,17 +224,9 @@ class PaymentConformance(PaymentsByUrl):
     @tries("limits.1", "limits.2")
     def initiate_badly(self, bad: tuple[dict[str, Any], str]) -> None:
         body, field = bad
-        self.ask(
-            "the server of business 1 (SANDBOX)",
-            "initiates a payment with a bad body",
-            "POST",
-            "/payments/initiate",
-            400,
-            bearer=self.merchants[0].keys["SANDBOX"],
-            body=body,
-            code="VALIDATION_ERROR",
-            field=field,
-        )
+        who, key, code = "the server of business 1 (SANDBOX)", self.merchants[0].keys["SANDBOX"], "VALIDATION_ERROR"
+        what, path = "initiates a payment with a bad body", "/payments/initiate"
+        self.ask(who, what, "POST", path, 400, bearer=key, body=body, code=code, field=field)
 
     @rule(reference=st.sampled_from(BAD_REFERENCES), public=st.booleans())
     def read_badly(self, reference: str, public: bool) -> None:
@@ -263,8 +252,8 @@ class PaymentConformance(PaymentsByUrl):
     def simulate_badly(self, reference: str, outcome: dict[str, Any]) -> None:
         model = self.models[reference]
         if model.environment is Environment.SANDBOX:
-            path, key, code = f"/payments/{reference}/simulate", self.key(model), "VALIDATION_ERROR"
-            self.ask(self.server(model), "simulates nonsense", "POST", path, 400, bearer=key, body=outcome, code=code)
+            path, code = f"/payments/{reference}/simulate", "VALIDATION_ERROR"
+            self.ask_as_server(model, "simulates nonsense", "POST", path, 400, body=outcome, code=code)
             self.agrees(reference)
 
     @rule(reference=PAYMENTS, card=st.sampled_from(KNOWN_AT_ONCE))
@@ -273,6 +262,33 @@ class PaymentConformance(PaymentsByUrl):
         """The payer chooses the simulator. On a LIVE payment it is never an option."""
         self.look_at_options(reference)
         self.choose_gateway(reference, f"chooses the simulator with the card {card}", SIMULATOR, card)
+        self.agrees(reference)
+
+    @precondition(lambda self: self.has_payer and not self.target.words)
+    @rule()
+    @tries(needs=CLOCK)
+    def wait_for_the_card(self) -> None:
+        """A card whose end is known half a minute later: only by then does a look at it tell."""
+        reference = self.initiate_payment(0, "SANDBOX", {"amount": 5_000})
+        self.choose_gateway(reference, f"chooses the simulator with the card {SLOW}", SIMULATOR, SLOW)
+        path = f"/public/payments/{reference}/verify"
+        for duration, foreseen in ((KNOWN_AFTER - INSTANT, "PENDING"), (2 * INSTANT, "SUCCESS")):
+            self.wait(duration)
+            status = self.ask("the payer's browser", "verifies", "GET", path, 200).data["status"]
+            if status != foreseen and CARD not in self.differs:
+                self.fail(f'status is "{status}"', assumption=CARD)
+
+    @rule(reference=PAYMENTS)
+    @tries(needs=PAYER)
+    def process_badly(self, reference: str) -> None:
+        """A gateway that there is not. A hand-off may be given again all the same."""
+        model, path = self.models[reference], f"/public/payments/{reference}/process"
+        is_over = model.status in FINAL or self.now >= model.expires
+        statuses = (400, 409, 410) if is_over else (400,) if model.hand_off is None else (200, 400)
+        what, body = "chooses what there is not", {"gatewaySlug": f"none-{self.nonce}"}
+        answer = self.ask("the payer", what, "POST", path, *statuses, body=body)
+        if answer.status == 400 and answer.code not in ("VALIDATION_ERROR", "GATEWAY_NOT_AVAILABLE"):
+            self.fail(f"the code is {answer.code}")
         self.agrees(reference)
 
     @rule(more=st.sampled_from(OTHERS))
@@ -303,6 +319,16 @@ class PaymentConformance(PaymentsByUrl):
     def verify(self, reference: str) -> None:
         if not self.models[reference].is_expired(self.now):
             self.verify_payment(reference)
+
+    @precondition(lambda self: self.has_payer)
+    @rule(late=st.sampled_from([-INSTANT, INSTANT]))
+    @tries("limits.4", needs=CLOCK)
+    def choose_at_the_end(self, late: timedelta) -> None:
+        """Of the hour in which the payer may choose."""
+        reference, card = self.initiate_payment(0, "SANDBOX", {"amount": 5_000}), KNOWN_AT_ONCE[0]
+        self.wait(HOUR + late)
+        self.choose_gateway(reference, f"chooses the simulator with the card {card}", SIMULATOR, card)
+        self.agrees(reference)
 
     @rule(duration=st.sampled_from([timedelta(minutes=30), HOUR - timedelta(seconds=5), HOUR]))
     @tries(needs=CLOCK)

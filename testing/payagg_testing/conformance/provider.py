@@ -17,6 +17,7 @@ from payagg.entrypoints.dev.fake_providers.paystack import FakePaystack, fake_pa
 from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
 
 PREFIX = {"SANDBOX": "sandbox", "LIVE": "live"}
+FORGERIES = ("no signature", "wrong signature", "other bytes")
 MALFORMED = b'{"event": "charge.success", "data": '
 
 
@@ -27,6 +28,7 @@ class PlayedProvider:
     """
 
     paid_word: ClassVar[str]  # the status of a charge that was paid
+    failed_word: ClassVar[str]
     starts_by_call: ClassVar[bool]  # whether the service calls it to start a charge
     malformed_status: ClassVar[int]  # of the answer to a signed event that cannot be read
     fake: FakePaystack | FakePayaza
@@ -82,6 +84,9 @@ class PlayedProvider:
         """The payer pays so much, in kobo or the hundredth of another currency."""
         charge.status, charge.amount, charge.currency = self.paid_word, amount, currency
 
+    def decline(self, charge: FakeCharge) -> None:
+        charge.status = self.failed_word
+
     def fail(self, fault: str) -> None:
         """The next call brings this fault, a word of `Fault`."""
         self.book.faults.append(Fault[fault])
@@ -117,7 +122,7 @@ class ProviderAccount(PlayedProvider):
     """provider_a: a call starts each charge, and a redirect takes the payer there. Its secret key also signs, until
     there is a webhook secret of its own."""
 
-    paid_word, malformed_status, starts_by_call = "success", 400, True
+    paid_word, failed_word, malformed_status, starts_by_call = "success", "failed", 400, True
     keys: ClassVar = {"SANDBOX": "sk_test_conformance", "LIVE": "sk_live_conformance"}
 
     def __init__(self, slug: str = "provider_a") -> None:
@@ -138,7 +143,7 @@ class ProviderBAccount(PlayedProvider):
     """provider_b: no call starts a charge. The hand-off carries launch parameters, in its fragment as base64url of
     JSON, and the payer's browser opens the provider's popup with them. Money is naira."""
 
-    paid_word, malformed_status, starts_by_call = "Completed", 200, False
+    paid_word, failed_word, malformed_status, starts_by_call = "Completed", "Failed", 200, False
     keys: ClassVar = {"SANDBOX": "PZ78-PKTEST-CONFORMANCE", "LIVE": "PZ78-PKLIVE-CONFORMANCE"}
 
     fake: FakePayaza
@@ -216,11 +221,13 @@ def event_request(
 ) -> dict[str, Any]:
     """Content and headers of the event about a payment's charge, sent as of `environment`.
 
-    `variant`: None is genuine, and so is "replaced secret" for a day. "malformed" is signed and cannot be read. The
-    others are forged: they tell of a success whatever the charge is, and lack what their names say.
+    `variant`: None is genuine, and so are "again", in other bytes, and for a day "replaced secret". "malformed" is
+    signed and cannot be read. FORGERIES tell of a success whatever the charge is, and lack what their names say.
     """
-    is_forged = variant in ("no signature", "wrong signature", "other bytes")
+    is_forged = variant in FORGERIES
     body = MALFORMED if variant == "malformed" else provider.event(provider.charges(reference)[-1], as_paid=is_forged)
+    if variant == "again":
+        body = json.dumps(json.loads(body), indent=2).encode()
     secrets = provider.replaced if variant == "replaced secret" else provider.secrets
     signature = provider.signature(body, secrets[environment])
     headers = {"Content-Type": "application/json", provider.header: signature}

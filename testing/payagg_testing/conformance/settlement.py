@@ -2,6 +2,7 @@
 status, once, and asking brings the same as being told."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
@@ -9,17 +10,20 @@ from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
 from payagg.domain.report import Outcome
 from payagg.domain.values import CURRENCY, Environment
-from payagg_testing.conformance.assumptions import KEPT
+from payagg_testing.conformance.assumptions import KEPT, UNHEALTHY
+from payagg_testing.conformance.expectation import among
 from payagg_testing.conformance.payments import KNOWN_AT_ONCE, PaymentsByUrl, UrlPayment
-from payagg_testing.conformance.provider import PlayedProvider, arrival_fault, charge_fault, event_request
-from payagg_testing.conformance.service import ServiceCall
+from payagg_testing.conformance.provider import FORGERIES, PlayedProvider, arrival_fault, charge_fault, event_request
+from payagg_testing.conformance.replay import ABSENT, look
+from payagg_testing.conformance.service import ServiceAnswer, ServiceCall
 from payagg_testing.conformance.statements import ADMIN, CLOCK, PAYER, SANDBOX_KEY, Need, tries
 from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
 from payagg_testing.state_machine.gateway_model import OVERLAP, GatewayModel
-from payagg_testing.state_machine.model import HOUR, SIMULATOR
+from payagg_testing.state_machine.model import FINAL, HOUR, SIMULATOR
 from payagg_testing.state_machine.system import SILENCE, Said
 
 PAYMENTS: Bundle[str] = Bundle("payments")
+AMOUNTS = st.sampled_from([5_000, 150_000, 10**11])
 TOGETHER = 3
 CHECK_PAUSE = timedelta(seconds=2.1)
 # What a provider's option that cannot be used is refused with, by its status.
@@ -28,13 +32,14 @@ ACCOUNT, ACCOUNT_B = (
     Need("a provider's account that the harness may play", lambda target: target.provider),
     Need("a provider's account that the harness may play", lambda target: target.provider_b),
 )
-FORGERIES = ("no signature", "wrong signature", "other bytes")
+FAULTS_MAX = 5  # in a row, after which payagg shows a provider unavailable
+HEALED = timedelta(minutes=11)  # when it is tried again at the latest
 
 
 def told_of(model: UrlPayment) -> Said:
     """What the provider says of the charge."""
     if model.kobo is None:
-        return SILENCE
+        return Said(Outcome.FAILED) if model.has_failed else SILENCE
     is_whole = (model.kobo, model.taken_in) == (model.amount, CURRENCY)
     return Said(Outcome.SUCCEEDED, "WHOLE" if is_whole else "MORE")
 
@@ -47,12 +52,7 @@ class SettlementConformance(PaymentsByUrl):
     def account(cls, target: ConformanceTarget) -> PlayedProvider | None:
         return target.provider
 
-    needs = (
-        PAYER,
-        ACCOUNT,
-        ADMIN,
-        SANDBOX_KEY,
-    )
+    needs = (PAYER, ACCOUNT, ADMIN, SANDBOX_KEY)
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class SettlementConformance(PaymentsByUrl):
         self.provider = account
         self.story.provider = type(account).__name__
         self.story.known[account.fake.base_url] = "provider.fake.base_url"
-        self.path = ""
+        self.path, self.paths = "", dict[str, str]()  # of the provider's gateway; of each, by slug
         self.gateway = GatewayModel("ACTIVE")
 
     @initialize()
@@ -75,34 +75,32 @@ class SettlementConformance(PaymentsByUrl):
             body = {"slug": self.provider.slug, "name": "Played by the harness"}
             row = self.ask(who, "creates it", "POST", "/admin/gateways", 201, bearer=token, body=body).data
         self.path = f"/admin/gateways/{row['id']}"
+        self.paths = {one["slug"]: f"/admin/gateways/{one['id']}" for one in (row, *listed.data)}
         self.store_account("stores its account")
         if row["status"] != "ACTIVE":
             self.administer("enables it", "enable", "ACTIVE")
 
-    def store_account(self, what: str, without: str | None = None) -> None:
-        """Perhaps without what an environment takes."""
-        for environment, secret in self.provider.secrets.items():
-            self.story.known[secret] = f"provider.secrets[{environment!r}]"
-            self.raw_secrets.add(secret)
-        path, body, bearer = (
-            f"{self.path}/credentials",
-            {"credentials": self.provider.credentials_without(without) if without else self.provider.credentials},
-            self.target.admin_token,
-        )
+    def store_account(self, what: str, without: str | None = None, of: PlayedProvider | None = None) -> None:
+        """Perhaps without what an environment takes, or that of another provider."""
+        provider = of or self.provider
+        self.raw_secrets.update(provider.secrets.values())
+        if provider is self.provider:
+            self.story.known |= {secret: f"provider.secrets[{name!r}]" for name, secret in provider.secrets.items()}
+        path, bearer = f"{self.paths[provider.slug]}/credentials", self.target.admin_token
+        body = {"credentials": provider.credentials_without(without) if without else provider.credentials}
         self.ask("the administrator", what, "PATCH", path, 200, bearer=bearer, body=body)
 
-    @rule(
-        target=PAYMENTS,
-        environment=st.sampled_from(ENVIRONMENTS),
-        amount=st.sampled_from([5_000, 150_000, 10**11]),
-        together=st.booleans(),
-    )
+    def _fresh(self, environment: str, amount: int = 5_000) -> str:
+        """A payment that prefers the provider."""
+        body = {"amount": amount, "customerEmail": "ada@example.com", "gateway": self.provider.slug}
+        return self.initiate_payment(0, environment, body)
+
+    @rule(target=PAYMENTS, environment=st.sampled_from(ENVIRONMENTS), amount=AMOUNTS, together=st.booleans())
     def start(self, environment: str, amount: int, together: bool) -> Any:
         """The payer chooses the provider once, or in several windows at one moment."""
         if environment not in self.merchants[0].keys:
             return multiple()
-        body = {"amount": amount, "customerEmail": "ada@example.com", "gateway": self.provider.slug}
-        reference = self.initiate_payment(0, environment, body)
+        reference = self._fresh(environment, amount)
         if together:
             path, body = f"/public/payments/{reference}/process", {"gatewaySlug": self.provider.slug}
             calls = [ServiceCall("POST", path, body=body)] * TOGETHER
@@ -130,57 +128,109 @@ class SettlementConformance(PaymentsByUrl):
         self.agrees(reference)
 
     @precondition(lambda self: self.provider.starts_by_call)
-    @rule(
-        target=PAYMENTS,
-        environment=st.sampled_from(ENVIRONMENTS),
-        fault=st.sampled_from(["SERVER_ERROR", "RESET"]),
-    )
+    @rule(target=PAYMENTS, environment=st.sampled_from(ENVIRONMENTS), fault=st.sampled_from(["SERVER_ERROR", "RESET"]))
     def start_fails(self, environment: str, fault: str) -> Any:
         """The provider answers with an error, or its answer breaks off. The payer chooses again, and has one charge."""
         if environment not in self.merchants[0].keys:
             return multiple()
-        body = {"amount": 5_000, "customerEmail": "ada@example.com", "gateway": self.provider.slug}
-        reference = self.initiate_payment(0, environment, body)
+        reference = self._start_badly(environment, fault)
+        self.process(reference)
+        return reference
+
+    def _start_badly(self, environment: str, fault: str) -> str:
+        reference = self._fresh(environment)
         model = self.models[reference]
         model.lost = int(fault == "RESET")
         self.provider.fail(fault)
         self.story.add_note(f"the provider's next answer will be {fault}", "provider.fail({})", fault)
-        path, chosen = f"/public/payments/{reference}/process", {"gatewaySlug": self.provider.slug}
-        answer = self.ask("the payer", "chooses the provider", "POST", path, 200, *UNAVAILABLE, body=chosen)
-        if answer.status == 200:
+        if (answer := self._try_provider(reference, 200, *UNAVAILABLE)).status == 200:
             model.begin(self.provider.slug, None)
             model.hand_over(answer.data["checkoutUrl"], self.now, None)
-        elif answer.code not in UNAVAILABLE[answer.status]:
+        return reference
+
+    def _try_provider(self, reference: str, *statuses: int) -> ServiceAnswer:
+        """The answer to a payer who chooses it, where that may be refused."""
+        path, chosen = f"/public/payments/{reference}/process", {"gatewaySlug": self.provider.slug}
+        answer = self.ask("the payer", "chooses the provider", "POST", path, *statuses, body=chosen)
+        if answer.status != 200 and answer.code not in UNAVAILABLE[answer.status]:
             self.fail(f"the code is {answer.code}")
+        return answer
+
+    @precondition(lambda self: self.provider.starts_by_call)
+    @rule(target=PAYMENTS, environment=st.sampled_from(ENVIRONMENTS))
+    @tries("checkout.6", needs=CLOCK)
+    def start_fails_often(self, environment: str) -> Any:
+        """What is unhealthy is shown unavailable, and what is shown so cannot be selected."""
+        if environment not in self.merchants[0].keys:
+            return multiple()
+        for _ in range(FAULTS_MAX):
+            self._start_badly(environment, "SERVER_ERROR")
+        reference = self._fresh(environment)
+        path, option = f"/public/payments/{reference}/gateways", f"gateways[slug={self.provider.slug}].available"
+        for is_sick in (True, False):
+            seen = self.ask("the payer", "looks at the options", "GET", path, 200, data={option: among(True, False)})
+            if (is_shown := look(seen.data, option)) is is_sick and UNHEALTHY not in self.differs:
+                self.fail(f"it is shown {'' if is_shown else 'un'}available", assumption=UNHEALTHY)
+            if is_shown:
+                self.process(reference)
+                return reference
+            self._try_provider(reference, *UNAVAILABLE)
+            if self.provider.charges(reference):
+                self.fail("the provider was asked for a charge")
+            self.wait(HEALED)
+        return multiple()
+
+    @rule(target=PAYMENTS, everywhere=st.booleans())
+    @tries("checkout.6")
+    def lose_the_live_account(self, everywhere: bool) -> Any:
+        """Credentials replace those before in full: without LIVE ones no charge begins there, until they are back.
+        Where no option can take LIVE payments they are refused; SANDBOX ones never are."""
+        if "LIVE" not in self.merchants[0].keys:
+            return multiple()
+        reference, played = self._fresh("LIVE"), (self.target.provider, self.target.provider_b)
+        accounts = [one for one in played if one and one.slug in self.paths] if everywhere else [self.provider]
+        for one in accounts:
+            self.store_account("stores an account without LIVE", "LIVE", one)
+        path, data = f"/public/payments/{reference}/gateways", {f"gateways[slug={self.provider.slug}].available": False}
+        options = self.ask("the payer", "looks at the options", "GET", path, 200, data=data)
+        self._try_provider(reference, *UNAVAILABLE)
+        if True not in look(options.data, "gateways[*].available"):
+            who, key, code = "the server of business 1 (LIVE)", self.merchants[0].keys["LIVE"], "NO_GATEWAY_AVAILABLE"
+            body = {"amount": 5_000}
+            self.ask(who, "initiates another", "POST", "/payments/initiate", 503, bearer=key, body=body, code=code)
+            self.initiate_payment(0, "SANDBOX", body)
+        for one in accounts:
+            self.store_account("stores its whole account", of=one)
         self.process(reference)
         return reference
 
-    @rule(target=PAYMENTS)
-    @tries("checkout.6")
-    def lose_the_live_account(self) -> Any:
-        """Credentials replace those before in full: without LIVE ones no charge begins there, until they are back."""
-        if "LIVE" not in self.merchants[0].keys:
-            return multiple()
-        body = {"amount": 5_000, "customerEmail": "ada@example.com", "gateway": self.provider.slug}
-        reference, chosen = self.initiate_payment(0, "LIVE", body), {"gatewaySlug": self.provider.slug}
-        self.store_account("stores an account without LIVE", "LIVE")
-        path = f"/public/payments/{reference}"
-        data = {f"gateways[slug={self.provider.slug}].available": False}
-        self.ask("the payer", "looks at the options", "GET", f"{path}/gateways", 200, data=data)
-        answer = self.ask("the payer", "chooses the provider", "POST", f"{path}/process", *UNAVAILABLE, body=chosen)
-        if answer.code not in UNAVAILABLE[answer.status]:
-            self.fail(f"the code is {answer.code}")
-        self.store_account("stores its whole account")
-        self.process(reference)
-        return reference
+    @rule(reference=PAYMENTS)
+    def opt_out(self, reference: str) -> None:
+        """A business switches the provider off: no charge of its payments begins there, and what was begun goes on."""
+        if self.merchants[0].token is None:
+            return
+        fresh, slug = self.initiate_payment(0, "SANDBOX", {"amount": 5_000}), self.provider.slug
+        path, owner = f"/public/payments/{fresh}/gateways", f"/gateways/{self.path.rpartition('/')[2]}"
+        self.ask_as_owner(0, "switches the provider off", "PATCH", owner, 200, body={"isEnabled": False})
+        data = {f"gateways[slug={slug}].available": among(False, ABSENT)}
+        self.ask("the payer", "looks at the options", "GET", path, 200, data=data)
+        self.choose_gateway(fresh, "chooses the provider, which is off", slug, is_active=False)
+        if self.provider.charges(fresh):
+            self.fail("the provider was asked for a charge")
+        body, key = {"amount": 5_000, "gateway": slug}, self.merchants[0].keys["SANDBOX"]
+        who, code = "the server of business 1 (SANDBOX)", "GATEWAY_DISABLED"
+        self.ask(who, "asks for it", "POST", "/payments/initiate", 400, bearer=key, body=body, code=code)
+        self._pay(reference, 0)
+        self.event(reference, 1)
+        self.ask_as_owner(0, "switches the provider on", "PATCH", owner, 200, body={"isEnabled": True})
+        self.process(fresh)
 
     @rule(reference=PAYMENTS, environment=st.sampled_from(ENVIRONMENTS))
     def drain(self, reference: str, environment: str) -> None:
         """At a gateway that drains no charge begins; what was begun there goes on, and is told of."""
         if environment not in self.merchants[0].keys:
             return
-        body = {"amount": 5_000, "gateway": self.provider.slug}
-        fresh = self.initiate_payment(0, environment, body)
+        fresh = self._fresh(environment)
         self.administer("disables it", "disable", "DRAINING")
         words = "chooses the provider, whose gateway drains"
         self.choose_gateway(fresh, words, self.provider.slug, is_active=False)
@@ -221,6 +271,20 @@ class SettlementConformance(PaymentsByUrl):
         elif then == "other environment":
             self.event_to_the_other_environment(reference)
 
+    @rule(reference=PAYMENTS, is_asked=st.booleans(), then_pays=st.booleans())
+    def charge_fails(self, reference: str, is_asked: bool, then_pays: bool) -> None:
+        """The provider declines the payer's card; with another one the payer may pay all the same."""
+        model = self.models[reference]
+        if model.kobo is not None or model.hand_off is None:
+            return
+        model.has_failed = True
+        self.story.add_note("the provider declines the card", "provider.decline(provider.charges({})[-1])", reference)
+        self.provider.decline(self.provider.charges(reference)[-1])
+        partial(self.verify if is_asked else self.event, reference)(1)
+        if then_pays:
+            self._pay(reference, 0)
+            self.event(reference, 1)
+
     @rule(reference=PAYMENTS, wrong=st.sampled_from([(-1, CURRENCY), (0, "USD")]), is_asked=st.booleans())
     def payer_pays_again(self, reference: str, wrong: tuple[int, str], is_asked: bool) -> None:
         """What was wrong at first is the right amount in the end."""
@@ -228,12 +292,10 @@ class SettlementConformance(PaymentsByUrl):
         self._pay(reference, *wrong)
         if model.kobo is None or told_of(model).share == "WHOLE":
             return
-        self.event(reference, 1)
+        hears = partial(self.verify if is_asked else self.event, reference)
+        hears(2)
         self._take(reference, model.amount, CURRENCY)
-        if is_asked:
-            self.verify(reference)
-        else:
-            self.event(reference, 1)
+        hears(1)
 
     @rule(reference=PAYMENTS)
     @tries(needs=CLOCK)
@@ -264,13 +326,24 @@ class SettlementConformance(PaymentsByUrl):
     def event(self, reference: str, times: int, by_alias: bool = False) -> None:
         """The provider's signed event, perhaps twice; LIVE ones also at the path without an environment."""
         model = self.models[reference]
-        if model.kobo is None:
+        if model.kobo is None and not model.has_failed:
             return
+        seen: dict[str, Any] | None = None
         for _ in range(times):
-            self.send_event(reference, "reports the charge", None, by_alias=by_alias)
+            self.send_event(reference, "reports the charge", "again" if seen else None, by_alias=by_alias)
+            may_fail = model.status not in FINAL and model.kobo is None
             model.learn(1, told_of(model), None, self.now)
-            self.agrees(reference)
+            if may_fail:
+                self._look_for_end(reference)
+            before, seen = seen, self.agrees(reference)
+            if before not in (None, seen):
+                self.fail("a repeated event changed the payment")
             self.tried.update(["provider-events.6"] if told_of(model).share != "WHOLE" else [])
+
+    def _look_for_end(self, reference: str) -> None:
+        model, data = self.models[reference], {"status": among("PENDING", "FAILED")}
+        seen = self.ask_as_server(model, "reads", "GET", f"/payments/{reference}", 200, data=data)
+        self.learn_end(model, seen.data["status"])
 
     @rule(reference=PAYMENTS)
     @tries("provider-events.2")
@@ -349,14 +422,16 @@ class SettlementConformance(PaymentsByUrl):
         who = "somebody" if variant in FORGERIES else "the provider"
         self.ask(who, what, "POST", f"/webhooks/{self.provider.slug}{segment}", status, code=code, event=event, **sent)
 
-    @rule(reference=PAYMENTS)
-    def verify(self, reference: str) -> None:
+    @rule(reference=PAYMENTS, times=st.sampled_from([1, 2]))
+    def verify(self, reference: str, times: int = 1) -> None:
         """Asking finds what the provider took; another amount than the payment's is an error, and moves nothing. What
-        becomes of a payment that was not paid within its hour, the interface leaves open."""
+        becomes of a payment that was not paid within its hour, the interface leaves open. Who asks again at once hears
+        the same."""
         model = self.models[reference]
         if model.kobo is not None or self.now < model.expires:
             self.pause(CHECK_PAUSE)
-            self.verify_payment(reference, told_of(model))
+            for _ in range(times):
+                self.verify_payment(reference, told_of(model))
 
     @rule(reference=PAYMENTS, outcome=st.sampled_from(["FAILED", "REVERSED"]))
     def simulate(self, reference: str, outcome: str) -> None:

@@ -119,7 +119,6 @@ NEVER = {
     f"GET {BUSINESS}/webhooks/{{endpointId}}/deliveries": NOT_SHOWN,
     "provider-events.5": "what fails inside a service is not caused from outside",
     "limits.9": "the rest of a run would be refused by that limit",
-    "NO_GATEWAY_AVAILABLE": "a run needs a gateway that takes LIVE payments",
 }
 
 

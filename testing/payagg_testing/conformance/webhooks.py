@@ -1,5 +1,6 @@
 """Webhooks: who is told what, signed with whose secret, again until it is taken; and at most five endpoints."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -7,7 +8,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, multiple, rule
 
-from payagg_testing.conformance.assumptions import form_of_events
+from payagg_testing.conformance.assumptions import OWN, form_of_events
 from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.events import Signers, Wanted, wait_for_events
 from payagg_testing.conformance.expectation import lacks, matches
@@ -17,6 +18,9 @@ from payagg_testing.conformance.statements import INBOX, OWNER_WITH_KEY, tries
 ENDPOINTS: Bundle[str] = Bundle("endpoints")
 LIMIT = 5
 TYPES = ("payment.pending", "payment.success", "payment.failed", "payment.reversed")
+ENVIRONMENTS = st.sampled_from(["SANDBOX", "SANDBOX", "LIVE"])
+OUTCOMES, FAILURES = st.sampled_from(["SUCCESS", "FAILED", "REVERSED"]), st.sampled_from([0, 0, 1, 2])
+EVENTS = st.sampled_from([(), (), TYPES[1:2], TYPES[2:]])
 RETRY = timedelta(hours=3)  # longer than any of the first pauses between tries
 OVERLAP = timedelta(hours=24)  # how long a replaced secret signs beside the new one
 NO_ROUTE = (404, 405)
@@ -59,10 +63,7 @@ class WebhookConformance(ConformanceMachine):
     title = "webhooks"
     in_passing: ClassVar = dict.fromkeys(("webhooks.1", "webhooks.4", "webhooks.6"), ())
 
-    needs = (
-        INBOX,
-        OWNER_WITH_KEY,
-    )
+    needs = (INBOX, OWNER_WITH_KEY)
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,12 +91,7 @@ class WebhookConformance(ConformanceMachine):
             self.others[merchant] = sum(row["isActive"] for row in listed.data)
         return self.others[merchant] + sum(m.is_active for m in self.endpoints.values() if m.merchant == merchant)
 
-    @rule(
-        target=ENDPOINTS,
-        pick=st.integers(0, 1),
-        environment=st.sampled_from(["SANDBOX", "SANDBOX", "LIVE"]),
-        events=st.sampled_from([(), (), TYPES[1:2], TYPES[2:]]),
-    )
+    @rule(target=ENDPOINTS, pick=st.integers(0, 1), environment=ENVIRONMENTS, events=EVENTS)
     def add(self, pick: int, environment: str, events: tuple[str, ...]) -> Any:
         return self._add(self.owners[pick % len(self.owners)], environment, events)
 
@@ -108,17 +104,11 @@ class WebhookConformance(ConformanceMachine):
         if events:
             body["events"] = list(events)
         data = {**body, "isActive": True, "signingSecret": matches("whsec_.+"), "id": matches(".+")}
-        answer = self.ask_as_owner(
-            merchant,
-            f"adds a {environment} endpoint at {path.rpartition('/')[2]} for {', '.join(events) or 'all events'}",
-            "POST",
-            "/webhooks",
-            409 if is_full else 201,
-            body=body,
-            data=None if is_full else data,
-        )
+        what = f"adds a {environment} endpoint at {path.rpartition('/')[2]} for {', '.join(events) or 'all events'}"
         if is_full:
+            self.ask_as_owner(merchant, what, "POST", "/webhooks", 409, body=body)
             return multiple()
+        answer = self.ask_as_owner(merchant, what, "POST", "/webhooks", 201, body=body, data=data)
         id, secret = answer.data["id"], answer.data["signingSecret"]
         self.endpoints[id] = ModelEndpoint(merchant, environment, path, [secret], events or TYPES)
         self.endpoints[id].add_secret(0, self.elapsed, self.elapsed)
@@ -182,12 +172,7 @@ class WebhookConformance(ConformanceMachine):
             self.wait(OVERLAP)
             self._pay(model.merchant, outcome, False, 0)
 
-    @rule(
-        pick=st.integers(0, 1),
-        outcome=st.sampled_from(["SUCCESS", "FAILED", "REVERSED"]),
-        through_checkout=st.booleans(),
-        failures=st.sampled_from([0, 0, 1, 2]),
-    )
+    @rule(pick=st.integers(0, 1), outcome=OUTCOMES, through_checkout=st.booleans(), failures=FAILURES)
     def pay(self, pick: int, outcome: str, through_checkout: bool, failures: int) -> None:
         """A payment comes to its end; endpoints may fail a few tries before they take an event."""
         self._pay(self.owners[pick % len(self.owners)], outcome, through_checkout, failures)
@@ -195,23 +180,30 @@ class WebhookConformance(ConformanceMachine):
     def _pay(self, merchant: int, outcome: str, through_checkout: bool, failures: int) -> None:
         key, amount = self.merchants[merchant].keys["SANDBOX"], 5_000 + len(self.story.steps)
         who, path = f"the server of business {merchant + 1} (SANDBOX)", "/payments/initiate"
-        what = f"initiates a payment of {amount} kobo"
-        answer = self.ask(who, what, "POST", path, 201, bearer=key, body={"amount": amount})
+        body: dict[str, Any] = {"amount": amount}
+        what, own = f"initiates a payment of {amount} kobo", f"/{self.nonce}/own-{amount}"
+        if has_own := self.inbox.url.startswith("https:") and not failures:
+            body["webhookUrl"] = self.inbox.url + own
+        answer = self.ask(who, what, "POST", path, 201, bearer=key, body=body)
         reference = answer.data["reference"]
         self.references.append(reference)
         self.fail_some(failures, merchant, f"payment.{outcome.lower()}")
+        path = f"/payments/{reference}"
         if through_checkout and self.has_payer:
             card = {"gatewaySlug": "sandbox", "cardNumber": "4000000000000119"}
-            self.ask(
-                "the payer", "chooses the simulator", "POST", f"/public/payments/{reference}/process", 200, body=card
-            )
+            self.ask("the payer", "chooses the simulator", "POST", f"/public{path}/process", 200, body=card)
             self.want("payment.pending", reference, amount, merchant)
-        path, body = f"/payments/{reference}/simulate", {"outcome": outcome}
-        self.ask(who, f"simulates {outcome}", "POST", path, 200, bearer=key, body=body)
+        path, chosen = f"{path}/simulate", {"outcome": outcome}
+        self.ask(who, f"simulates {outcome}", "POST", path, 200, bearer=key, body=chosen)
         self.want(f"payment.{outcome.lower()}", reference, amount, merchant)
         other, code = "SUCCESS" if outcome != "SUCCESS" else "FAILED", "PAYMENT_ALREADY_FINAL"
         self.ask(who, f"simulates {other}", "POST", path, 409, bearer=key, body={"outcome": other}, code=code)
         self.look_into_the_inbox()
+        signing = [one for one in self.endpoints.values() if one.is_active and one.merchant == merchant]
+        if has_own and any(one.environment == "SANDBOX" for one in signing) and OWN not in self.differs:
+            came = [json.loads(each.body)["data"]["reference"] for each in self.inbox.deliveries_at(own)]
+            if set(came) != {reference}:
+                self.fail(f"at its own address came {len(came)} events", assumption=OWN)
 
     def fail_some(self, failures: int, merchant: int, type: str) -> None:
         """Only where the event will come: how often it is tried before it is given up, the interface leaves open.

@@ -44,11 +44,7 @@ WORDS = st.sampled_from(
         Outcome.DISPUTED,
     ]
 )
-SAID = st.builds(
-    Said,
-    WORDS,
-    st.sampled_from(["WHOLE", "WHOLE", "WHOLE", "HALF", "MORE"]),
-)
+SAID = st.builds(Said, WORDS, st.sampled_from(["WHOLE", "WHOLE", "WHOLE", "HALF", "MORE"]))
 IDS = st.sampled_from([None, "one", "two"])
 STATES = st.sampled_from([None, "opened", "won", "lost", "accepted"])
 PAYMENTS_MAX = 4

@@ -163,11 +163,7 @@ class GatewayRoutes:
         active = [business for business in self.world.businesses.values() if business.is_active]
         owns = [self.world.own(business.id, gateway_id) for business in active]
         rows = [
-            {
-                "businessId": business.id,
-                "businessName": business.name,
-                "isEnabled": own is None or own.is_enabled,
-            }
+            {"businessId": business.id, "businessName": business.name, "isEnabled": own is None or own.is_enabled}
             for business, own in zip(active, owns, strict=True)
         ]
         return 200, Page(rows, {"page": 1, "perPage": size, "total": len(rows)})

@@ -83,6 +83,8 @@ class WebhookRoutes:
             if endpoint.receives(kind, payment.environment):
                 delivery = Delivery.of(event, world.entropy.id("dlv", world.now()), endpoint.id, None)
                 world.deliveries.append((event, delivery))
+        if payment.webhook_url is not None:
+            world.inbox.receive(payment.webhook_url, {}, event.body)
 
     def work(self) -> None:
         """Sends what is due once."""
