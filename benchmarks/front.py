@@ -21,6 +21,7 @@ from payagg_testing.builders import a_gateway, an_attempt, the_built_in
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.payment_search import MemoryPaymentSearch
 from payagg.adapters.memory.store import MemoryTransaction
+from payagg.adapters.system import DatabaseClock
 from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import AttemptState
@@ -36,7 +37,8 @@ from payagg.entrypoints.process.logs import configure_logs
 from tests.support.assembly import SETTINGS, services_over
 
 WARM, REQUESTS = 50, 100
-BUSINESS, SECRET, PROVIDER, PROVIDER_KEY = "biz_bench", "0" * 48, "provider_a", "sk_test_bench"
+BUSINESS, KEY = (f"{prefix}_{0:032x}" for prefix in ("biz", "key"))  # as long as real ones
+SECRET, PROVIDER, PROVIDER_KEY = "0" * 48, "provider_a", "sk_test_bench"
 PLENTY = 1_000_000_000  # no limit is met
 API = "/api/v1"
 HEAD = f"Host: localhost\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\nAuthorization: Bearer ssk_sand_{SECRET}\r\n"
@@ -97,6 +99,10 @@ class Wire(asyncio.Transport):
     def resume_reading(self) -> None: ...
 
 
+async def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Front:
     """A server's protocol with one merchant's key, asked one request after the other."""
 
@@ -104,9 +110,9 @@ class Front:
         names = (name for name in SETTINGS.__dataclass_fields__ if name.endswith(("_limit", "_bytes_a_day")))
         limits: Any = dict.fromkeys(names, PLENTY)
         store, now = FlatStore(), datetime.now(UTC)
-        services = services_over(store, replace(SETTINGS, **limits))
+        services = services_over(store, replace(SETTINGS, **limits), DatabaseClock(_now))
         key, _ = ApiKey.generate(
-            id="key_bench",
+            id=KEY,
             business_id=BUSINESS,
             environment=Environment.SANDBOX,
             name="Bench",
