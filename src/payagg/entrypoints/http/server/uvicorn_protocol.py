@@ -122,7 +122,10 @@ class ServerProtocol(HttpToolsProtocol):
         if len(self.headers) >= FIELDS_MAX:
             self._refuse(f"At most {FIELDS_MAX} header fields are read.", status=HEAD_TOO_LARGE)
         # Space behind a value is none of it (RFC 9110, 5.5); a client that passes it on would refuse to send it.
-        super().on_header(name, value.rstrip(b" \t"))
+        name, value = name.lower(), value.rstrip(b" \t")
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         cycle.__class__ = Cycle
