@@ -69,7 +69,7 @@ class Body:
             return await self._receive()
         if not self.is_begun:
             self._begin()
-        if WHOLE in self._scope["state"]:
+        if WHOLE in self._scope.get("state", ()):
             message = await self._receive()
         else:
             try:

@@ -31,6 +31,20 @@ Body = TypeVar("Body")
 T = TypeVar("T")
 
 
+class LateRequest(AnyRequest):
+    """Litestar prepares twenty caches of a request before anybody asks for one, 2 % of a read: here the first question
+    does it."""
+
+    __slots__ = ()
+
+    def __init__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scope, self.receive, self.send = scope, receive, send
+
+    def __getattr__(self, name: str) -> Any:
+        super().__init__(self.scope, self.receive, self.send)
+        return object.__getattribute__(self, name)
+
+
 class Admit(Protocol[Caller_co]):
     """Lets the caller in and goes on, or refuses. It may go on twice when the first time was refused."""
 
@@ -121,7 +135,7 @@ async def dispatch(app: Litestar, scope: Any, receive: Any, send: Any) -> None:
         return
     scope["app"] = scope["litestar_app"] = app
     scope["route_handler"], scope["path_params"], scope["path_template"] = handler, parameters, template
-    request: AnyRequest = Request(scope, receive, send)
+    request = LateRequest(scope, receive, send)
     try:
         answer = await handler.fn(request)
     except Exception as error:  # noqa: BLE001 - of each kind one of the handlers takes it
