@@ -89,6 +89,10 @@ class Operation:
     upload_max: int = 0  # bytes of that file
     headers: tuple[str, ...] = ()  # of the success response, beyond those on every answer
 
+    def __deepcopy__(self, _: Any) -> "Operation":
+        """Litestar copies each handler twice with all that it carries: a seventh of what the application takes to start."""
+        return self
+
     @property
     def takes_any_query(self) -> bool:
         """Whether other parameters are passed over, which are refused elsewhere. So it is where no
