@@ -5,10 +5,12 @@ description is made from these declarations; operation ids are frozen, as they n
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from litestar import Litestar, Request, Response
+from litestar.datastructures import MultiDict
 from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import Method
@@ -35,10 +37,13 @@ class LateRequest(AnyRequest):
     """Litestar prepares twenty caches of a request before anybody asks for one, 2 % of a read: here the first question
     does it."""
 
-    __slots__ = ()
-
     def __init__(self, scope: Any, receive: Any, send: Any) -> None:
         self.scope, self.receive, self.send = scope, receive, send
+
+    @cached_property
+    def query_params(self) -> MultiDict[Any]:
+        """Litestar makes it anew for each who asks: a list of payments asks ten times."""
+        return super().query_params
 
     def __getattr__(self, name: str) -> Any:
         super().__init__(self.scope, self.receive, self.send)
@@ -90,7 +95,7 @@ class Operation:
     headers: tuple[str, ...] = ()  # of the success response, beyond those on every answer
 
     def __deepcopy__(self, _: Any) -> "Operation":
-        """Litestar copies each handler twice with all that it carries: a seventh of what the application takes to start."""
+        """Litestar copies each handler twice with all that it carries, a seventh of the time that it takes to start."""
         return self
 
     @property
