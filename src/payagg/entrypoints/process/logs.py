@@ -19,6 +19,7 @@ from payagg.entrypoints.process.log_writer import LogWriter
 
 # What the line of a request holds of closed sets and of forms of ours, in which nothing needs to be hidden.
 _PLAIN = frozenset({"method", "route", "reference", "realm", "object"})
+_stamped = structlog.processors.TimeStamper(fmt=None)  # in seconds
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 _ID = re.compile(r"(?:key_)?[0-9a-f]{20,64}")  # of ours: too long for a card number
 # Keys, signing secrets and tokens by their form; 13 to 19 digits, spaced or not, may be a card number.
@@ -54,8 +55,10 @@ class RequestLines(LogWriter):
         for name, value in fields.items():
             if type(value) is str and name not in _PLAIN and not _ID.fullmatch(value):
                 fields[name] = _HIDE.sub(HIDDEN, value)
-        # The encoder writes the instant as the other lines have it, and faster than it can be formatted here.
-        self.msg(_json(fields | {"event": "request", "level": "info", "timestamp": datetime.now(UTC)}))
+        event = _stamped(None, "info", fields | {"event": "request", "level": "info"})
+        # The encoder writes an instant as the other lines have it, and faster than it can be formatted here.
+        event["timestamp"] = datetime.fromtimestamp(event["timestamp"], UTC)
+        self.msg(_json(event))
 
 
 def configure_logs(
