@@ -6,6 +6,7 @@ import ctypes
 import json
 import mmap
 import os
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -16,12 +17,16 @@ from itertools import islice
 from typing import Any
 
 import uvloop
-from payagg_testing.builders import a_gateway, an_attempt, the_built_in
+from payagg_testing.builders import a_delivery, a_gateway, an_attempt, the_built_in
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.payment_search import MemoryPaymentSearch
 from payagg.adapters.memory.store import MemoryTransaction
+from payagg.adapters.system import DatabaseClock
+from payagg.adapters.webhooks.http1 import HttpConnection
+from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.webhooks import ClaimedDelivery
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import AttemptState
 from payagg.domain.business import Business, BusinessStatus, KycStatus
@@ -29,15 +34,18 @@ from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentCursor
 from payagg.domain.values import Environment
+from payagg.domain.webhook import secret_context
 from payagg.entrypoints.dev.fake_providers import FakeCharge, FakePaystack
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.server.uvicorn_protocol import ServerProtocol
 from payagg.entrypoints.process.http_server import http_server
 from payagg.entrypoints.process.logs import configure_logs
+from payagg.entrypoints.process.server import settle_memory
 from tests.support.assembly import SETTINGS, services_over
 
 WARM, REQUESTS = 50, 100
-BUSINESS, SECRET, PROVIDER, PROVIDER_KEY = "biz_bench", "0" * 48, "provider_a", "sk_test_bench"
+BUSINESS, KEY = (f"{prefix}_{0:032x}" for prefix in ("biz", "key"))  # as long as real ones
+SECRET, PROVIDER, PROVIDER_KEY = "0" * 48, "provider_a", "sk_test_bench"
 PLENTY = 1_000_000_000  # no limit is met
 API = "/api/v1"
 HEAD = f"Host: localhost\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\nAuthorization: Bearer ssk_sand_{SECRET}\r\n"
@@ -99,6 +107,32 @@ class Wire(asyncio.Transport):
     def resume_reading(self) -> None: ...
 
 
+class Receiver(asyncio.Transport):
+    """A merchant's server that takes every event at once."""
+
+    def __init__(self, connection: HttpConnection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def write(self, _: Any) -> None:
+        self._connection.data_received(b"HTTP/1.1 200 OK\r\nDate: today\r\nContent-Length: 0\r\n\r\n")
+
+    def is_closing(self) -> bool:
+        return False
+
+
+class NearSender(HttpSender):
+    async def _connect(self, *_: Any, **__: Any) -> HttpConnection:
+        self._ends = socket.socketpair()  # of which neither ever has something to read
+        connection = HttpConnection(self._ends[0])
+        connection.connection_made(Receiver(connection))
+        return connection
+
+
+async def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Front:
     """A server's protocol with one merchant's key, asked one request after the other."""
 
@@ -106,9 +140,11 @@ class Front:
         names = (name for name in SETTINGS.__dataclass_fields__ if name.endswith(("_limit", "_bytes_a_day")))
         limits: Any = dict.fromkeys(names, PLENTY)
         store, now = FlatStore(), datetime.now(UTC)
-        services = services_over(store, replace(SETTINGS, **limits))
+        services = services_over(
+            store, replace(SETTINGS, **limits), DatabaseClock(_now), sender=NearSender(allow_loopback=True)
+        )
         key, _ = ApiKey.generate(
-            id="key_bench",
+            id=KEY,
             business_id=BUSINESS,
             environment=Environment.SANDBOX,
             name="Bench",
@@ -121,7 +157,9 @@ class Front:
         provider, credentials = a_gateway(PROVIDER), json.dumps({"sandboxSecretKey": PROVIDER_KEY}).encode()
         provider = replace(provider, credentials=services.payment_options.vault.seal(credentials, provider.id))
         store.state.gateways = {gateway.id: gateway for gateway in (the_built_in(), provider)}
-        self._state = store.state
+        self._state, self._dispatcher = store.state, services.dispatcher
+        secret = services.vault.seal(b"k" * 32, secret_context("whe_1"))
+        self._delivery = ClaimedDelivery(a_delivery(), b"x" * 600, "https://shop.example/hooks", (("whe_1", secret),))
         server = http_server(create_app(services), services.payments.entropy.hex)
         server.config.load()
         self._wire = Wire()
@@ -147,6 +185,13 @@ class Front:
         if not answer.startswith(b"HTTP/1.1 %d " % status):
             raise SystemExit(f"not the answer that is measured: {answer!r}")
         return answer
+
+    async def deliver(self, number: int) -> None:
+        """Signs and sends so many claimed deliveries at once, without the statements that claim and record them."""
+        await asyncio.wait([self._dispatcher._begin(self._delivery) for _ in range(number)])
+        if any(not result.sent.is_accepted for result in self._dispatcher._results):
+            raise SystemExit(f"a delivery was not taken: {self._dispatcher._results[0].sent}")
+        self._dispatcher._results.clear()
 
     async def ask_all(self, requests: Sequence[bytes], status: int) -> list[bytes]:
         return [await self.ask(request, status) for request in requests]
@@ -243,11 +288,16 @@ async def counted(counter: Callgrind | Cpu) -> None:
         ("verify", gets(*(f"{path}/verify" for path in public)), 200),
         ("event", news(theirs), 200),
     )
+    settle_memory()  # a round of the collector would be counted where it happens to fall
     for name, requests, status in steps:
         await front.ask_all(requests[:WARM], status)
         counter.start()
         await front.ask_all(requests[WARM:], status)
         counter.stop(name)
+    await front.deliver(WARM)
+    counter.start()
+    await front.deliver(REQUESTS)
+    counter.stop("delivery")
 
 
 def main(way: str) -> None:

@@ -1,17 +1,17 @@
-"""Files in an object store: a local folder, or s3:// by URL. Each file appears whole or not at all."""
+"""Files in an object store: a local folder, or s3:// by URL. Each file appears whole or not at all. The library is
+loaded at the first call: it takes 4 MiB and few processes need it."""
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
-
-from obstore import delete, get, put
-from obstore.exceptions import BaseError, NotFoundError
-from obstore.store import LocalStore, ObjectStore, from_url
+from typing import TYPE_CHECKING, TypeVar
 
 from payagg.application.ports.outside import Unavailable
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
 
 T = TypeVar("T")
 CALL_SECONDS = 10.0
@@ -34,17 +34,19 @@ class ObjectLogos:
         self._threads = ThreadPoolExecutor(AT_ONCE, "object-store")
 
     async def put(self, path: str, content: bytes) -> None:
-        await self._call_bounded(lambda store: put(store, path, content))
+        await self._call_bounded(lambda store: store.put(path, content))
 
     async def get(self, path: str) -> bytes | None:
-        return await self._call_bounded(lambda store: bytes(get(store, path).bytes()))
+        return await self._call_bounded(lambda store: bytes(store.get(path).bytes()))
 
     async def delete(self, path: str) -> None:
         """A missing file is no error."""
-        await self._call_bounded(lambda store: delete(store, path))
+        await self._call_bounded(lambda store: store.delete(path))
 
-    async def _call_bounded(self, call: Callable[[ObjectStore], T]) -> T | None:
+    async def _call_bounded(self, call: Callable[["ObjectStore"], T]) -> T | None:
         """The call's result, None for a missing file; raises Unavailable for every other error."""
+        from obstore.exceptions import BaseError, NotFoundError
+
         try:
             if self._opened is None:
                 self._opened = _open_store(self._place)
@@ -57,7 +59,9 @@ class ObjectLogos:
             raise self.fault(f"the {self.name} failed: {type(error).__name__}") from None
 
 
-def _open_store(place: str) -> ObjectStore:
+def _open_store(place: str) -> "ObjectStore":
+    from obstore.store import LocalStore, from_url
+
     if "://" in place and not place.startswith("file://"):
         return from_url(place, retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=CALL_SECONDS)})
     folder = Path(place.removeprefix("file://")).absolute()

@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import structlog
 
@@ -30,19 +30,18 @@ class DatabaseClock:
 
     def __init__(self, ask: Callable[[], Awaitable[datetime]]) -> None:
         self._ask = ask
-        self._origin = datetime.now(UTC)
-        self._mark = time.monotonic()
+        self._offset = time.time() - time.monotonic()  # seconds, as the clocks below: to half a microsecond
         self._is_apart = False
 
     def now(self) -> datetime:
-        return self._origin + timedelta(seconds=time.monotonic() - self._mark)
+        return datetime.fromtimestamp(time.monotonic() + self._offset, UTC)
 
     async def synchronise(self) -> None:
         """Sets the database's time; half the round trip is the best estimate of the answer's age."""
         before = time.monotonic()
         answer = await self._ask()
         after = time.monotonic()
-        self._origin, self._mark = answer, (before + after) / 2
+        self._offset = answer.timestamp() - (before + after) / 2
         self._compare((datetime.now(UTC) - self.now()).total_seconds())
 
     def _compare(self, ahead: float) -> None:

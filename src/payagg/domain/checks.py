@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from payagg.domain.errors import invalid
 
@@ -81,6 +81,14 @@ def restore(cls: type[T], fields: Mapping[str, Any]) -> T:
     item = object.__new__(cls)
     item.__dict__.update(fields)
     return item
+
+
+def make(cls: type[T], **fields: Any) -> T:
+    """`cls(**fields)`, checked whole, where every field is given: the `__init__` of a frozen dataclass calls a function
+    for each field, 3 % of an initiation."""
+    item: Any = restore(cls, fields)
+    item.__post_init__()
+    return cast(T, item)
 
 
 def with_changes(item: T, **changes: Any) -> T:

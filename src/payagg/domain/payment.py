@@ -19,6 +19,7 @@ from payagg.domain.checks import (
     check_member,
     check_text,
     is_storable,
+    make,
     with_changes,
 )
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -309,7 +310,8 @@ class Payment:
             expires_at = now + ttl
         except (TypeError, OverflowError):
             raise invalid("expiresAt", "Must be a date and time with a zone.") from None
-        return cls(
+        return make(
+            cls,
             reference=reference,
             business_id=business_id,
             environment=environment,
@@ -332,6 +334,9 @@ class Payment:
             expires_at=expires_at,
             settled_at=None,
             is_test=is_test,
+            fee=None,
+            net_amount=None,
+            has_adjustments=False,
             api_key_id=api_key_id,
         )
 

@@ -1,6 +1,6 @@
 """A payment's rules of time, replay and identity, at the very instants where they change."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from payagg_testing.builders import HOUR, NOW, TICK, a_payment, an_expired_payme
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import PAYMENT, Payment, Status, Trigger, parse_metadata
+from payagg.domain.values import Environment
 from tests.support.refusals import refusal_of
 
 OPEN = (Status.INITIATED, Status.PENDING)
@@ -47,6 +48,14 @@ def test_the_sweep_writes_exactly_what_readers_saw_before_it() -> None:
     assert (transition.from_status, transition.to_status) == (Status.INITIATED, Status.FAILED)
     assert (transition.trigger, transition.reference) == (Trigger.EXPIRE, payment.reference)
     assert (transition.actor, transition.reason, transition.at) == ("clock", "EXPIRED", NOW + HOUR)
+
+
+def test_a_new_payment_has_every_field_of_its_class() -> None:
+    """Its row is written from what it holds, without the class's defaults."""
+    payment = Payment.initiate(
+        reference="PAY-20250101-ABCDEF", business_id="biz_1", environment=Environment.SANDBOX, amount=100, now=NOW
+    )
+    assert vars(payment) == vars(replace(payment))
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, *FINAL])

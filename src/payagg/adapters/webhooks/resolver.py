@@ -1,4 +1,5 @@
-"""Resolves a merchant's host name. Every look-up ends in bounded time and leaves no thread or socket."""
+"""Resolves a merchant's host name. Every look-up ends in bounded time and leaves no thread or socket. The library is
+loaded at the first one: it takes 3 MiB, and a server without worker seldom looks a name up."""
 
 import asyncio
 import ipaddress
@@ -6,15 +7,12 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from dns.asyncresolver import Resolver as DnsResolver
-from dns.exception import DNSException
-from dns.nameserver import Do53Nameserver
-from dns.rdatatype import AAAA, RdataType
-from dns.rdatatype import A as A_
-from dns.resolver import LRUCache
+if TYPE_CHECKING:
+    from dns.asyncresolver import Resolver as DnsResolver
 
 T = TypeVar("T")
 Address = tuple[socket.AddressFamily, str]
@@ -23,7 +21,7 @@ NameServers = tuple[tuple[str, int], ...]  # address and port
 LOOKUP_SECONDS = 4.0  # shorter than a connection's, so that there is time left to dial
 QUESTION_SECONDS = 2.0  # until it is asked again, or of the next name server
 KEPT_MAX = 10_000  # cached answers, each for its TTL
-FAMILIES: dict[RdataType, socket.AddressFamily] = {AAAA: socket.AF_INET6, A_: socket.AF_INET}
+FAMILIES = {"AAAA": socket.AF_INET6, "A": socket.AF_INET}  # by the type of the record
 
 
 class Resolver:
@@ -38,7 +36,6 @@ class Resolver:
         hosts: Path = Path("/etc/hosts"),
     ) -> None:
         self._name_servers = name_servers
-        self._answers = LRUCache(KEPT_MAX)
         self._dns = _ReloadedFile(configuration, self._configure)
         self._hosts = _ReloadedFile(hosts, _read_hosts)
 
@@ -54,7 +51,16 @@ class Resolver:
             raise socket.gaierror(socket.EAI_NONAME, "no address was found")
         return found
 
-    def _configure(self, path: Path) -> DnsResolver:
+    @cached_property
+    def _answers(self) -> Any:
+        from dns.resolver import LRUCache
+
+        return LRUCache(KEPT_MAX)
+
+    def _configure(self, path: Path) -> "DnsResolver":
+        from dns.asyncresolver import Resolver as DnsResolver
+        from dns.nameserver import Do53Nameserver
+
         resolver = DnsResolver(configure=False)
         if self._name_servers:
             resolver.nameservers = [Do53Nameserver(address, port) for address, port in self._name_servers]
@@ -65,7 +71,9 @@ class Resolver:
         return resolver
 
 
-async def _ask(resolver: DnsResolver, name: str, kind: RdataType) -> list[Address]:
+async def _ask(resolver: "DnsResolver", name: str, kind: str) -> list[Address]:
+    from dns.exception import DNSException
+
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
             answer = await resolver.resolve(name, kind, raise_on_no_answer=False)

@@ -115,16 +115,22 @@ class Access:
         holder.business.ensure_may_use(Environment.SANDBOX)
         return holder
 
-    async def with_key(self, presented: PresentedKey, work: Callable[[KeyHolder], Awaitable[T]]) -> T:
-        """The result of `work` with the key. The key may be cached: accepted within the last minute, and perhaps
-        revoked since. `work` passes it to the store, which does nothing for a stale key. A key just read can also
-        become stale: it may be revoked, or move to another cell, before the store is called.
+    def recall(self, presented: PresentedKey, now: datetime) -> KeyHolder | None:
+        """The key where it was accepted within the last minute; it may have been revoked since."""
+        cached = self.cached.get(presented.secret_hash)
+        return None if cached is None or cached.key.is_use_stale(now) else cached
+
+    async def with_key(
+        self, presented: PresentedKey, cached: KeyHolder | None, work: Callable[[KeyHolder], Awaitable[T]]
+    ) -> T:
+        """The result of `work` with the key, `cached` as `recall` has it. `work` passes it to the store, which does
+        nothing for a stale key. A key just read can also become stale: it may be revoked, or move to another cell,
+        before the store is called.
 
         A refusal on a cached key is not final: the key is read, the refusals of that read come first, and `work` runs
         again.
         """
-        cached = self.cached.get(presented.secret_hash)
-        if cached is not None and not cached.key.is_use_stale(self.clock.now()):
+        if cached is not None:
             try:
                 return await work(cached)
             except (Refusal, KeyStateChanged):

@@ -155,7 +155,7 @@ class Payments:
         if payment.has_adjustments:
             async with self.store.begin() as tx:
                 facts = await tx.anomalies.of_payment(reference)
-        return PaymentDetail.of(payment.as_of(self.clock.now()), facts)
+        return PaymentDetail.of(payment, facts)
 
     @retry_on_conflict
     async def simulate(self, reference: str, outcome: str, business_id: str, *, by: Actor) -> PaymentDetail:

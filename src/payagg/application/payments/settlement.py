@@ -288,14 +288,15 @@ class Settlement:
 
     async def store_expiry(self, payment: Payment) -> Payment:
         """The payment for a reader. One whose window has closed is stored as FAILED before anybody reads it: it would
-        open again if the database's clock was ahead and is set back. While the database takes no writes, the payment
-        is returned as stored, and the sweep does it."""
-        if not payment.is_expired(self.clock.now()):
+        open again if the database's clock was ahead and is set back. While the database takes no writes, the sweep
+        does it."""
+        now = self.clock.now()
+        if not payment.is_expired(now):
             return payment
         try:
-            return await self.expire(payment.reference) or payment
+            return await self.expire(payment.reference) or payment.as_of(now)
         except Unavailable:
-            return payment
+            return payment.as_of(now)
 
     @retry_on_conflict
     async def expire(self, reference: str) -> Payment | None:

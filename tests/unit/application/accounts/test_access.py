@@ -59,8 +59,12 @@ class AccessWorld:
             raise fault
         return holder.key.id
 
+    @property
+    def recalled(self) -> KeyHolder | None:
+        return self.access.recall(self.secret, self.clock.now())
+
     async def with_key(self) -> str:
-        return await self.access.with_key(self.secret, self.work)
+        return await self.access.with_key(self.secret, self.recalled, self.work)
 
     async def revoke(self) -> None:
         await self.store.transaction.api_keys.save(self.key.revoke(START))
@@ -112,7 +116,10 @@ async def test_a_key_that_changed_before_its_use_is_read_again(world: AccessWorl
         await world.revoke()
         raise KeyStateChanged
 
-    assert await refusal(world.access.with_key(world.secret, revoked_meanwhile)) is ErrorCode.INVALID_API_KEY
+    assert (
+        await refusal(world.access.with_key(world.secret, world.recalled, revoked_meanwhile))
+        is ErrorCode.INVALID_API_KEY
+    )
     assert world.worked == [False]
 
 
@@ -233,7 +240,7 @@ async def test_each_realm_takes_its_own_tokens(world: AccessWorld) -> None:
 
 async def test_a_key_that_is_none_of_ours_is_refused(world: AccessWorld) -> None:
     for presented in (parse_secret(f"ssk_sand_{'1' * 48}"), world.secret._replace(environment=Environment.LIVE)):
-        assert await refusal(world.access.with_key(presented, world.work)) is ErrorCode.INVALID_API_KEY
+        assert await refusal(world.access.with_key(presented, None, world.work)) is ErrorCode.INVALID_API_KEY
 
 
 @pytest.mark.parametrize("others", [REMEMBERED_MAX - 1, REMEMBERED_MAX])

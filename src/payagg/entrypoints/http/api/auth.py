@@ -56,22 +56,22 @@ def credential(request: AnyRequest) -> Credential:
     return signed_in or bearer(request)
 
 
-def secret(request: AnyRequest, use_cases: Services) -> PresentedKey:
-    """The presented secret key, counted against its limit whether valid or not: by its digest, before any
-    statement. When this process has its business cached, it counts against the business's limit too: only a key
-    valid within the last minute, so a revoked key takes nothing from the others. Raises UNAUTHORIZED,
-    INVALID_API_KEY or RATE_LIMITED."""
+def secret(request: AnyRequest, use_cases: Services) -> tuple[PresentedKey, KeyHolder | None]:
+    """The presented secret key, counted against its limit whether valid or not: by its digest, before any statement;
+    and its holder, where this process has it cached. Then it counts against the business's limit too: only a key valid
+    within the last minute, so a revoked key takes nothing from the others. Raises UNAUTHORIZED, INVALID_API_KEY or
+    RATE_LIMITED."""
     presented, own, now = parse_secret(bearer(request)), limits(request), use_cases.clock.now()
     environment, digest = presented
     own.keys.hit(request, digest, now)
-    known = use_cases.access.cached.get(digest)
+    known = use_cases.access.recall(presented, now)
     owner: str | bytes = digest
-    if known is not None and not known.key.is_use_stale(now):
+    if known is not None:
         owner = f"{known.business.id} {environment is Environment.LIVE}"
         own.businesses.hit(request, owner, now)
     if request.scope["method"] == "POST":
         own.bytes_a_day[environment].spend(owner, declared_bytes(request), now, TOO_MANY_BYTES)
-    return presented
+    return presented, known
 
 
 def declared_bytes(request: AnyRequest) -> int:
@@ -142,7 +142,7 @@ async def _as_manager(
 
 
 async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    presented = secret(request, use_cases)
+    presented, _ = secret(request, use_cases)
     try:
         return await proceed(await use_cases.access.secret_key(presented))
     except Refusal as refusal:
@@ -151,16 +151,16 @@ async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callabl
 
 
 async def _cached_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    presented = secret(request, use_cases)
+    presented, cached = secret(request, use_cases)
     try:
-        return await use_cases.access.with_key(presented, proceed)
+        return await use_cases.access.with_key(presented, cached, proceed)
     except Refusal as refusal:
         await _look_for_key(use_cases, presented, refusal)
         raise
 
 
 async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    presented = secret(request, use_cases)
+    presented, _ = secret(request, use_cases)
     try:
         return await proceed(await use_cases.access.sandbox_key(presented))
     except Refusal as refusal:

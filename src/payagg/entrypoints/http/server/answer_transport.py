@@ -1,4 +1,4 @@
-"""What leaves on one connection: head and body together, and no more of it kept than its client reads."""
+"""What leaves on one connection, and no more of it kept than its client reads."""
 
 import asyncio
 import fcntl
@@ -12,16 +12,11 @@ FEW_BYTES = 4 * 1024  # that the kernel may still hold of a closed connection
 
 
 class AnswerTransport:
-    """A transport that keeps a response's head until its body comes, at most to the end of the loop's turn: together
-    they are one packet and one call. `hang_up` decides how a connection is closed."""
+    """A transport that knows what its client has not read. `hang_up` decides how a connection is closed."""
 
-    def __init__(
-        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, hang_up: Callable[[], None]
-    ) -> None:
+    def __init__(self, transport: asyncio.Transport, hang_up: Callable[[], None]) -> None:
         self._transport = transport
-        self._loop = loop
         self._hang_up = hang_up
-        self._parts: list[bytes] = []
         self._written = 0
         self._mark: tuple[float, int, int] | None = None  # when, what was read by then, what there was to read
         self.is_half_closed = False
@@ -30,16 +25,12 @@ class AnswerTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        if self.is_half_closed:
-            return
-        self._parts.append(data)
-        if len(self._parts) > 1:
-            self._flush()
-        else:
-            self._loop.call_soon(self._flush)
+        if self.is_closing():
+            return  # nobody gets it; where asyncio's own drops it, uvloop's raises
+        self._written += len(data)
+        self._transport.write(data)
 
     def close(self) -> None:
-        self._flush()
         self._hang_up()
 
     def is_closing(self) -> bool:
@@ -91,11 +82,3 @@ class AnswerTransport:
                 return True
         self._mark = now, read, self._written
         return False
-
-    def _flush(self) -> None:
-        if self._parts:
-            data, self._parts = b"".join(self._parts), []
-            if self._transport.is_closing():
-                return  # nobody gets it; where asyncio's own drops it, uvloop's raises
-            self._written += len(data)
-            self._transport.write(data)

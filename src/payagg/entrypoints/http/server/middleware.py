@@ -69,7 +69,7 @@ class Body:
             return await self._receive()
         if not self.is_begun:
             self._begin()
-        if WHOLE in self._scope["state"]:
+        if WHOLE in self._scope.get("state", ()):
             message = await self._receive()
         else:
             try:
@@ -199,7 +199,7 @@ class Edge:
             "method": method,
             "route": route,
             "status": status,
-            "ms": round(seconds * 1000, 1),
+            "ms": int(seconds * 10_000) / 10,
         }
         if not is_whole:
             fields["broken_off"] = True  # by us or by the client, after its status was sent

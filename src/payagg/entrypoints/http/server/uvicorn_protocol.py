@@ -42,8 +42,10 @@ def has_left(connection: socket.socket) -> bool:
 
 
 class Cycle(RequestResponseCycle):
-    """Writes the head of an answer of ours at once: uvicorn's own looks at each header in five ways, 5 % of a read. It
-    writes all else, and refuses a header that holds a line's end."""
+    """Writes an answer of ours at once, head and body in one packet: uvicorn's own looks at each header in five ways,
+    5 % of a read. It writes all else, and refuses a header that holds a line's end."""
+
+    _head = b""  # of an answer of ours whose body is still to come
 
     async def send(self, message: Any) -> None:
         headers = message.get("headers", ())
@@ -54,13 +56,23 @@ class Cycle(RequestResponseCycle):
             and self.keep_alive
             and not (self.response_started or self.flow.write_paused or self.disconnected)
         ):
-            lines = [b": ".join(header) for header in (*self.default_headers, *headers)]
-            head = b"\r\n".join([*lines, b"\r\n"])
-            if head.count(b"\n") == head.count(b"\r") == len(lines) + 1 and b"\0" not in head:
+            lines = [*map(b": ".join, self.default_headers), *map(b": ".join, headers), b"\r\n"]
+            head = b"\r\n".join(lines)
+            if head.count(b"\n") == head.count(b"\r") == len(lines) and b"\0" not in head:
                 self.response_started, self.waiting_for_100_continue = True, False
                 self.chunked_encoding, self.expected_content_length = False, int(headers[1][1])
-                self.transport.write(STATUS_LINE[message["status"]] + head)
+                self._head = STATUS_LINE[message["status"]] + head
                 return
+        if self._head:
+            head, self._head = self._head, b""
+            body = message.get("body", b"")
+            if len(body) == self.expected_content_length and not (message.get("more_body") or self.disconnected):
+                self.response_complete = True
+                self.transport.write(head + body)
+                self.message_event.set()
+                self.on_response()
+                return
+            self.transport.write(head)
         await super().send(message)
 
 
@@ -91,7 +103,7 @@ class ServerProtocol(HttpToolsProtocol):
             return
         self._address = address
         super().connection_made(transport)
-        self.transport = AnswerTransport(transport, self.loop, self._hang_up)
+        self.transport = AnswerTransport(transport, self._hang_up)
         self._close_in(IDLE_SECONDS if self.server_state.is_closing else self.header_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -134,7 +146,10 @@ class ServerProtocol(HttpToolsProtocol):
         if len(self.headers) >= FIELDS_MAX:
             self._refuse(f"At most {FIELDS_MAX} header fields are read.", status=HEAD_TOO_LARGE)
         # Space behind a value is none of it (RFC 9110, 5.5); a client that passes it on would refuse to send it.
-        super().on_header(name, value.rstrip(b" \t"))
+        name, value = name.lower(), value.rstrip(b" \t")
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         cycle.__class__ = Cycle

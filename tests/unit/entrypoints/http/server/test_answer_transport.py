@@ -35,16 +35,8 @@ class QueueOfBytes(asyncio.Transport):
         return Closed()
 
 
-class Immediate:
-    """As much of a loop as the transport asks for."""
-
-    def call_soon(self, call: Any) -> None:
-        call()
-
-
 def transport_of(queue: QueueOfBytes, unread: int) -> AnswerTransport:
-    loop: Any = Immediate()
-    transport = AnswerTransport(queue, loop, lambda: None)
+    transport = AnswerTransport(queue, lambda: None)
     transport.write(b"x" * unread)
     return transport
 

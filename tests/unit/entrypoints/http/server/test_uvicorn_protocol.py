@@ -27,11 +27,20 @@ async def test_an_idle_connection_stays_open_for_a_second_when_the_server_stops(
     timer.cancel()
 
 
-async def head_by(kind: type[RequestResponseCycle], *more: tuple[bytes, bytes], keep_alive: bool = True) -> list[bytes]:
-    """What is written of an answer to which these headers are added."""
+Parts = tuple[bytes, ...]
+
+
+async def written_by(
+    kind: type[RequestResponseCycle],
+    *more: tuple[bytes, bytes],
+    keep_alive: bool = True,
+    method: str = "GET",
+    parts: Parts = (b"ok",),
+) -> list[bytes]:
+    """What is written of an answer to which these headers are added, whose body comes in parts."""
     transport = create_autospec(asyncio.Transport, instance=True)
     cycle = kind(
-        scope={"type": "http", "method": "GET"},  # type: ignore[typeddict-item]
+        scope={"type": "http", "method": method},  # type: ignore[typeddict-item]
         transport=transport,
         flow=FlowControl(transport),
         logger=logging.getLogger(),
@@ -45,18 +54,34 @@ async def head_by(kind: type[RequestResponseCycle], *more: tuple[bytes, bytes], 
     )
     headers = [(b"content-type", b"text/plain"), (b"content-length", b"2"), *more]
     await cycle.send({"type": "http.response.start", "status": 201, "headers": headers})
-    await cycle.send({"type": "http.response.body", "body": b"ok", "more_body": False})
+    for place, part in enumerate(parts, 1):
+        await cycle.send({"type": "http.response.body", "body": part, "more_body": place < len(parts)})
+    assert cycle.response_complete
     return [call.args[0] for call in transport.write.call_args_list]
 
 
 @pytest.mark.parametrize("keep_alive", [True, False])
 @pytest.mark.parametrize("more", [(), ((b"x-request-id", b"a"),), ((b"x-a", b"b"), (b"connection", b"close"))])
-async def test_a_head_is_written_as_uvicorn_writes_it(more: tuple[tuple[bytes, bytes], ...], keep_alive: bool) -> None:
-    own = await head_by(Cycle, *more, keep_alive=keep_alive)
-    assert own == await head_by(RequestResponseCycle, *more, keep_alive=keep_alive)
+@pytest.mark.parametrize(("method", "parts"), [("GET", (b"ok",)), ("GET", (b"o", b"k")), ("HEAD", (b"",))])
+async def test_an_answer_is_written_as_uvicorn_writes_it(
+    method: str, parts: Parts, more: tuple[tuple[bytes, bytes], ...], keep_alive: bool
+) -> None:
+    own = await written_by(Cycle, *more, keep_alive=keep_alive, method=method, parts=parts)
+    theirs = await written_by(RequestResponseCycle, *more, keep_alive=keep_alive, method=method, parts=parts)
+    assert b"".join(own) == b"".join(theirs)
+
+
+async def test_head_and_body_are_one_packet() -> None:
+    assert len(await written_by(Cycle)) == 1
+
+
+@pytest.mark.parametrize("body", [b"o", b"okay"])
+async def test_no_body_is_shorter_or_longer_than_its_head_says(body: bytes) -> None:
+    with pytest.raises(RuntimeError, match="Content-Length"):
+        await written_by(Cycle, parts=(body,))
 
 
 @pytest.mark.parametrize("forged", [(b"x-a", b"b\r\nx-c: d"), (b"x-a", b"b\nx-c: d"), (b"x\r", b"b"), (b"x-a", b"\0")])
 async def test_no_header_holds_the_end_of_a_line(forged: tuple[bytes, bytes]) -> None:
     with pytest.raises(RuntimeError, match="Invalid HTTP header"):
-        await head_by(Cycle, forged)
+        await written_by(Cycle, forged)
