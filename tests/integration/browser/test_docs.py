@@ -57,19 +57,3 @@ def test_the_search_finds_a_code_a_call_and_nothing(page: Page, origin: str) -> 
     page.get_by_text("Nothing found.").wait_for()
     query.press("Escape")
     page.get_by_text("Nothing found.").wait_for(state="detached")
-
-
-def test_a_listing_is_copied(chromium: Browser, origin: str) -> None:
-    with opened(chromium, permissions=["clipboard-read", "clipboard-write"]) as page:
-        page.goto(f"{origin}/docs/quick-start")
-        page.get_by_role("button", name="Copy").first.click()
-        page.get_by_role("button", name="Copied").wait_for()
-        assert page.evaluate("navigator.clipboard.readText()").startswith("demo() {")
-
-
-def test_every_page_reads_without_a_script(chromium: Browser, origin: str) -> None:
-    with opened(chromium, java_script_enabled=False) as page:
-        page.goto(f"{origin}/docs")
-        page.get_by_role("navigation").get_by_role("link", name="Quick start").click()
-        page.get_by_role("heading", name="Quick start").wait_for()
-        assert not page.get_by_label("Search").is_visible()
