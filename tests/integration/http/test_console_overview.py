@@ -65,22 +65,6 @@ async def test_the_overview_shows_counts_money_and_gateways_beside_the_days_befo
     assert text.count("No payments") == 3
 
 
-async def test_gateways_are_of_the_newest_payments_where_there_are_more(api: Api, store: PostgresStore) -> None:
-    shop = await api.open_shop()
-    await ended(store, shop.business.id, "BA", api.services.clock.now() - DAY, 100_000, many=101, gateway=None)
-    text = text_of((await (await Browser(api).sign_in(shop)).open(base_of(shop))).text)
-    assert "Of the newest 100 payments that were paid." in text
-    assert "none chosen 100 ₦100,000.00 100.0 %" in text
-    assert ("before:" in text, "the 14 days before " in text) == (False, False)
-
-
-async def test_an_empty_overview_has_no_tables(api: Api, shop: Shop) -> None:
-    page = (await (await Browser(api).sign_in(shop)).open(base_of(shop))).text
-    assert "No payments in this time." in page
-    assert ("Make a test payment" in page, "<table>" in page, "<figure>" in page) == (True, False, False)
-    assert "Before LIVE takes payments" not in page
-
-
 async def test_an_empty_live_says_what_is_missing_and_leads_there(api: Api) -> None:
     shop = await api.open_shop(keys=(Environment.SANDBOX,))
     await api.add_endpoint(shop, "https://shop.example/sandbox")
