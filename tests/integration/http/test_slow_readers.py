@@ -90,7 +90,7 @@ async def drip(client: socket.socket, size: int, state: OpenConnections) -> None
 
 
 @pytest.mark.rule("access.33")
-@pytest.mark.parametrize(("asked", "read"), [(GET, 24), (GET * 50, 1), (LAST, 1)], ids=["slow", "50", "close"])
+@pytest.mark.parametrize(("asked", "read"), [(GET * 50, 24), (LAST, 1)], ids=["50", "close"])
 async def test_who_hardly_reads_is_given_up_and_nothing_is_held_for_him(asked: bytes, read: int) -> None:
     counts.clear()
     with structlog.testing.capture_logs() as lines:
@@ -126,7 +126,7 @@ async def test_ten_kilobytes_a_second_are_enough() -> None:
         with await connected(address, keeps=16 * 1024) as client:
             client.send(LAST)
             got = b""
-            for _ in range(70):
+            for _ in range(40):
                 got += await loop.sock_recv(client, 1000)
                 await asyncio.sleep(0.1)
             while part := await loop.sock_recv(client, 65536):
@@ -175,20 +175,3 @@ async def test_connections_that_are_idle_already_end_sooner_when_there_are_many(
             assert [await reader.read() for reader, _ in clients] == [b""] * 4
         for _, writer in clients:
             writer.close()
-
-
-async def test_an_answer_has_left_before_its_log_line_is_written() -> None:
-    arrived: list[bytes] = []
-    answered = asyncio.Event()
-
-    def log() -> None:
-        """Where the access log is written. The client is in this process, so nothing has to travel."""
-        answered.set()
-        arrived.append(client.recv(65536, socket.MSG_DONTWAIT))
-
-    async with answering(2, log) as (address, _, _):
-        with socket.create_connection(address) as client:
-            client.sendall(GET)
-            async with asyncio.timeout(30):
-                await answered.wait()
-    assert [answer.endswith(b"\r\n\r\nxx") for answer in arrived] == [True]
