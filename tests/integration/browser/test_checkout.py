@@ -146,21 +146,6 @@ def test_a_gateway_that_is_not_configured_or_unhealthy_says_so_and_cannot_be_cho
     expect(page.locator('input[value="sandbox"]')).to_be_checked()
 
 
-def test_a_hidden_page_asks_nothing_until_it_is_seen(site: Site, page: Page) -> None:
-    url = site.initiate(site.business())
-    page.goto(url)
-    pay_with(page, SILENT_CARD)
-    heading(page, "Waiting for confirmation")
-    page.add_init_script("Object.defineProperty(document, 'hidden', {configurable: true, get: () => !window.isSeen})")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/verify") else None)
-    page.goto(url)
-    heading(page, "Waiting for confirmation")
-    assert asked == []
-    with page.expect_request("**/verify"):
-        page.evaluate("window.isSeen = true; document.dispatchEvent(new Event('visibilitychange'))")
-
-
 def test_the_window_closes_while_the_page_is_open(site: Site, page: Page) -> None:
     site.business()
     page.goto(site.put(ttl=timedelta(seconds=3)))

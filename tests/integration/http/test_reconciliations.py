@@ -77,10 +77,6 @@ async def test_reconciliations_are_listed_read_and_fetched(api: Api, monkeypatch
         f"HERE_ONLY,{REFERENCE},,,,5000,,",
         f"THERE_ONLY,{REFERENCE},{REFERENCE}.2,REFUND,'=7,,5000,ANOMALY",
     ]
-    # The console gives every page of them byte for byte.
+    # So does the console.
     (link,) = re.findall(r'href="([^"]+findings\.csv)" download', (await browser.open(PAGE)).text)
-    of_console = await browser.open(link)
-    assert of_console.content == answer.content
-    for name in ("content-type", "content-disposition"):
-        assert of_console.headers[name] == answer.headers[name]
-    assert (await browser.open(link.replace(FIRST, an_id("rec", 9)))).status_code == 404
+    assert (await browser.open(link)).content == answer.content
