@@ -65,6 +65,16 @@ def pages_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return read
 
 
+async def test_a_head_request_reads_one_page_of_an_export(
+    api: Api, store: PostgresStore, pages_read: list[int], shop: Shop
+) -> None:
+    await fill(store, shop, 3)
+    answer = await (await Browser(api).sign_in(shop)).client.head(f"{base_of(shop)}/payments/export")
+    assert (answer.status_code, answer.content, len(pages_read)) == (200, b"", 1)
+    answer = await api.client.head("/payments/export", headers=shop.as_sandbox)
+    assert (answer.status_code, answer.content, len(pages_read)) == (200, b"", 2)
+
+
 @pytest.mark.rule("reports.7")
 @pytest.mark.parametrize(("where", "parts"), [("console", 1), ("api", 0)], ids=["while he reads", "at once"])
 async def test_an_export_that_nobody_reads_any_more_is_read_no_further(

@@ -15,7 +15,8 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.registry import providers_of
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.domain.errors import Refusal
-from tests.support.gateway_world import GatewayWorld, files_under
+from payagg.domain.gateway import GatewayStatus
+from tests.support.gateway_world import DRAIN, GatewayWorld, files_under
 from tests.support.images import an_image
 
 
@@ -26,6 +27,20 @@ async def outcomes(*calls: Awaitable[Any]) -> Counter[str]:
         if isinstance(result, BaseException) and not isinstance(result, Refusal):
             raise result
     return Counter(result.code.name if isinstance(result, Refusal) else "done" for result in results)
+
+
+async def test_ended_drains_are_made_durable_and_locked_ones_left_for_the_next_round(store: PostgresStore) -> None:
+    world = GatewayWorld(store)
+    ids = await world.seeded("acme", "other")
+    for slug in ("acme", "other"):
+        await world.gateways.disable(ids[slug], by=AN_ADMIN)
+    world.clock.move(DRAIN)
+    async with store.begin() as tx:
+        await tx.gateways.lock(ids["acme"])
+        assert await world.gateways.end_drains() == 1
+    assert (await world.stored(ids["acme"])).status is GatewayStatus.DRAINING
+    assert await world.gateways.end_drains() == 1
+    assert (await world.stored(ids["acme"])).status is GatewayStatus.DISABLED
 
 
 @pytest.mark.rule("options.6")

@@ -11,6 +11,7 @@ import structlog
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.http.server.connections import OpenConnections
+from payagg.entrypoints.http.server.errors import trace_of
 from payagg.entrypoints.http.server.uvicorn_protocol import HEAD_MAX
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, raw
@@ -190,3 +191,15 @@ async def test_connections_that_are_not_admitted_are_a_line_a_second_with_their_
     for now in (10.0, 10.1, 10.2, 11.5):
         connections.refuse("192.0.2.1", now)
     assert [(line["client"], line["refused"]) for line in lines] == [("192.0.2.1", 1), ("192.0.2.1", 3)]
+
+
+def test_a_trace_follows_causes_and_holds_no_message() -> None:
+    try:
+        try:
+            raise ValueError("inner canary")
+        except ValueError as inner:
+            raise RuntimeError("outer canary") from inner
+    except RuntimeError as error:
+        trace = trace_of(error)
+    assert [line for line in trace if not line.startswith(" ")] == ["RuntimeError", "ValueError"]
+    assert "canary" not in "".join(trace)

@@ -84,6 +84,12 @@ async def test_a_line_that_nobody_can_read_is_named_by_its_place_and_the_rest_is
     assert page.unreadable == [f"charge list, page 1, item {number}" for number in (2, 3, 4)]
 
 
+async def test_what_is_not_ours_keeps_its_amount_and_no_reference_of_ours(fakes: FakeServers) -> None:
+    told(fakes, a_charge(1, "order 7"), a_charge(2, REFERENCE + ".x"))
+    (page,) = await read(fakes, "provider_a", LineKind.CHARGE)
+    assert sorted(line.reference for line in page.lines) == ["other:PAY-20250131-7K2M9X", "other:order 7"]
+
+
 async def test_a_refund_and_a_dispute_are_read_as_their_events_would_be(fakes: FakeServers) -> None:
     told(fakes, a_charge(5_000, REFERENCE))
     fakes.paystack.refund(REFERENCE, 50_000, silently=True)

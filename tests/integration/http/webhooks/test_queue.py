@@ -12,7 +12,7 @@ from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult
 from payagg.domain.values import Environment, make_reference
-from payagg.domain.webhook import Delivery, WebhookEndpoint
+from payagg.domain.webhook import Delivery, DeliveryStatus, WebhookEndpoint
 
 LEASE = timedelta(seconds=30)
 OK = DeliveryAttemptResult(200, None, 12)
@@ -132,3 +132,12 @@ async def test_a_webhook_url_is_signed_with_every_active_secret_of_its_environme
     [one] = await claim(outbox)
     assert one.url == "https://own.example/x"
     assert one.secrets == (("whe_1", b"sealed whe_1"), ("whe_2", b"sealed whe_2"), ("whe_2", b"old"))
+
+
+async def test_an_address_of_one_payment_without_any_secret_is_not_sent(outbox: Store) -> None:
+    await with_endpoints(outbox, an_endpoint(is_active=False))
+    delivery = await emit(outbox, 1, None, "https://own.example/x")
+    assert await claim(outbox) == []
+    async with outbox.begin() as tx:
+        _, [stored] = await tx.webhook_events.of_payment(delivery.reference)
+    assert stored.status is DeliveryStatus.FAILED
