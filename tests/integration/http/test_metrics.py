@@ -201,3 +201,22 @@ def test_whatever_is_counted_is_told() -> None:
         for name in re.findall(r"(?<![\w.])observe(?:_bytes)?\(\s*\"(\w+)\"", file.read_text())
     }
     assert observed == set(HISTOGRAMS)
+
+
+async def test_what_can_be_known_beforehand_begins_at_zero(api: Api) -> None:
+    counters.counts.clear()
+    told = await scraped(api)
+    for name, labels in (
+        ("anomalies", (("kind", "LATE_SUCCESS"),)),
+        ("delivery_tries", (("result", "no answer"),)),
+        ("payment_transitions", (("environment", "LIVE"), ("from", "PENDING"), ("to", "SUCCESS"))),
+        ("provider_calls", (("gateway", "provider_a"), ("operation", "fetch_charge"), ("result", "TIMEOUT"))),
+        ("refused_events", (("environment", "LIVE"), ("fault", "WRONG_SECRET"), ("provider", "provider_b"))),
+        ("worker_sweeps", (("sweep", "deliveries"),)),
+        ("worker_sweeps", (("sweep", "expiry"),)),
+        ("connections_refused", ()),
+    ):
+        assert told.get((f"payagg_{name}_total", labels)) == 0, (name, labels)
+    assert told["payagg_deliveries_due", ()] == told["payagg_inbox_due", ()] == 0
+    [build] = [dict(labels) for name, labels in told if name == "payagg_build_info"]
+    assert build["version"] == payagg.__version__

@@ -175,3 +175,20 @@ async def test_connections_that_are_idle_already_end_sooner_when_there_are_many(
             assert [await reader.read() for reader, _ in clients] == [b""] * 4
         for _, writer in clients:
             writer.close()
+
+
+async def test_an_answer_has_left_before_its_log_line_is_written() -> None:
+    arrived: list[bytes] = []
+    answered = asyncio.Event()
+
+    def log() -> None:
+        """Where the access log is written. The client is in this process, so nothing has to travel."""
+        answered.set()
+        arrived.append(client.recv(65536, socket.MSG_DONTWAIT))
+
+    async with answering(2, log) as (address, _, _):
+        with socket.create_connection(address) as client:
+            client.sendall(GET)
+            async with asyncio.timeout(30):
+                await answered.wait()
+    assert [answer.endswith(b"\r\n\r\nxx") for answer in arrived] == [True]
