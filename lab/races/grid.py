@@ -203,7 +203,7 @@ async def a_grid(database_url: str, folder: Path, servers: int = 2) -> AsyncIter
             await tx.endpoints.add(an_endpoint("whe_second"))
         clock = TickingClock()
         stores = [PostgresStore(database_url, pool_size=8, pgbouncer=False) for _ in range(servers)]
-        assembled_servers = [assembled(store, clock, folder) for store in stores]
+        assembled_servers = [assembled(store, clock) for store in stores]
         world.clock, world.services = clock, assembled_servers[0]
         grid = Grid(world, assembled_servers, clock)
         for _ in range(3):  # the first ones open connections

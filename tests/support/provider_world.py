@@ -37,11 +37,9 @@ PATIENCE = 60.0  # seconds
 PLENTY = 100_000  # a rate limit no test meets by accident
 
 
-def assembled(
-    store: Store, clock: ManualClock, folder: Path, *, deadline: float = 15.0, limit: int = PLENTY
-) -> Services:
+def assembled(store: Store, clock: ManualClock, *, deadline: float = 15.0, limit: int = PLENTY) -> Services:
     """One server process; `deadline` bounds its calls of providers."""
-    settings = replace(SETTINGS, state_dir=folder, webhook_rate_limit=limit)
+    settings = replace(SETTINGS, webhook_rate_limit=limit)
     providers = providers_of(allow_loopback=True, deadline=deadline)
     return services_over(store, settings, clock, providers=providers)
 
@@ -114,7 +112,7 @@ class StoreWorld(Generic[S]):
 
     def other_process(self) -> "Services":
         """The use cases of a second server: nothing shared but the database."""
-        return assembled(PostgresStore(self.url, pool_size=10, pgbouncer=False), self.clock, self.folder)
+        return assembled(PostgresStore(self.url, pool_size=10, pgbouncer=False), self.clock)
 
 
 World = StoreWorld[PostgresStore]
@@ -138,7 +136,7 @@ async def world_on(url: str, folder: Path, **settings: Any) -> AsyncIterator[Sto
 async def _world(store: S, url: str, folder: Path, **settings: Any) -> AsyncIterator[StoreWorld[S]]:
     clock = ManualClock()
     async with fakes_running() as fakes:
-        world = StoreWorld(assembled(store, clock, folder, **settings), store, clock, fakes, folder, url)
+        world = StoreWorld(assembled(store, clock, **settings), store, clock, fakes, folder, url)
         vault = AesVault(KEYS)
         async with store.begin() as tx:
             await tx.businesses.add(a_business())

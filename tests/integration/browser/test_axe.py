@@ -1,4 +1,4 @@
-"""Every state of the hosted page before axe-core: dark on a small phone, light on a desk."""
+"""The hosted page before axe-core, in each state that has parts of its own: dark on a small phone, light on a desk."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from payagg.domain.values import Environment
 from tests.integration.browser.test_checkout import SILENT_CARD, SUCCESS_CARD, answering, heading, pay_with
 from tests.support.browser import SMALL_PHONE, judge_on_every_screen, opened
 from tests.support.checkout_site import Site
@@ -38,25 +37,11 @@ def pay(number: str, words: str) -> Callable[[Site, Page], None]:
     return bring
 
 
-def bad_card(site: Site, page: Page) -> None:
-    choose(site, page)
-    page.locator("#card-number").fill("1234")
-    page.get_by_role("button", name="Pay ₦").click()
-    expect(page.locator("#card-hint")).to_contain_text("no test card")
-
-
 def refused(site: Site, page: Page) -> None:
     choose(site, page)
     page.route("**/process", answering(400, "GATEWAY_NOT_AVAILABLE", field="gatewaySlug"))
     pay_with(page, SUCCESS_CARD)
     expect(page.get_by_role("alert")).to_contain_text("cannot take this payment right now")
-
-
-def starting(site: Site, page: Page) -> None:
-    choose(site, page)
-    page.route("**/process", lambda route: None)
-    pay_with(page, SUCCESS_CARD)
-    heading(page, "Starting your payment")
 
 
 def receipt(site: Site, page: Page) -> None:
@@ -77,28 +62,10 @@ def mismatch(site: Site, page: Page) -> None:
     expect(page.get_by_text("Please do not pay again.")).to_be_visible()
 
 
-def offline(site: Site, page: Page) -> None:
-    page.route(choose(site, page), lambda route: route.abort())
-    pay_with(page, SUCCESS_CARD)
-    heading(page, "You seem to be offline")
-
-
-def no_option(site: Site, page: Page) -> None:
-    site.business(name=LONG_NAME)
-    page.goto(site.put(environment=Environment.LIVE, amount=2**53 - 1))
-    expect(page.get_by_role("alert")).to_contain_text("No payment option is available")
-
-
 def expired(site: Site, page: Page) -> None:
     site.business(name=LONG_NAME)
     page.goto(site.put(ttl=timedelta(milliseconds=1)))
     heading(page, "This payment link has expired")
-
-
-def missing(site: Site, page: Page) -> None:
-    page.goto(f"{site.base_url}/checkout/PAY-20250131-ZZZZZZ")
-    expect(page.locator("h1")).to_have_text("We can't find this payment")
-    expect(page.get_by_role("link", name="Try again")).to_have_count(0)
 
 
 def not_loaded(site: Site, page: Page) -> None:
@@ -107,33 +74,19 @@ def not_loaded(site: Site, page: Page) -> None:
     expect(page.get_by_role("link", name="Try again")).to_be_visible()
 
 
-def too_old(site: Site, page: Page) -> None:
-    page.add_init_script("delete window.AbortController")
-    page.goto(site.initiate(site.business(name=LONG_NAME)))
-    expect(page.get_by_text("This browser is too old")).to_be_visible()
-
-
 def answering_with(data: dict[str, str]) -> Callable[..., None]:
     return lambda route: route.fulfill(json={"success": True, "data": data})
 
 
 STATES: dict[str, Callable[[Site, Page], object]] = {
     "choose": choose,
-    "bad card": bad_card,
     "refused": refused,
-    "starting": starting,
     "waiting": pay(SILENT_CARD, "Waiting for confirmation"),
     "declined card": declined_card,
     "receipt": receipt,
-    "declined": pay("4000000000000002", "Payment declined"),
-    "reversed": pay("4000000000000259", "Payment reversed"),
     "mismatch": mismatch,
-    "offline": offline,
-    "no option": no_option,
     "expired": expired,
-    "missing": missing,
     "not loaded": not_loaded,
-    "too old": too_old,
 }
 
 

@@ -11,7 +11,7 @@ from typing import NoReturn, cast
 import httpx
 import pytest
 from litestar.testing import TestClient
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from payagg.application.payments.checkout import Checkout
 from payagg.application.ports.outside import Conflict, Unavailable
@@ -20,8 +20,6 @@ from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.checkout_page.markup import ASSETS, DIGEST
-from payagg.entrypoints.http.checkout_page.words import CARD_WORDS
-from tests.support.browser import opened
 from tests.support.checkout_site import Site, served
 
 pytestmark = pytest.mark.browser
@@ -70,10 +68,6 @@ def test_each_test_card_leads_to_its_result(site: Site, page: Page, number: str)
     assert site.status(url) == status
 
 
-def test_every_test_card_is_listed_with_what_it_does() -> None:
-    assert set(CARD_WORDS) == set(TEST_CARDS.values())
-
-
 def test_amounts_are_exact(site: Site, page: Page) -> None:
     business = site.business()
     for amount, shown in ((100, "₦1.00"), (150_005, "₦1,500.05"), (2**53 - 1, "₦90,071,992,547,409.91")):
@@ -89,18 +83,6 @@ def test_a_sandbox_payment_says_so_and_a_live_one_lists_no_simulator(site: Site,
     expect(page.get_by_role("alert")).to_have_text(re.compile("No payment option is available"))
     expect(page.locator("#test-mode")).to_be_hidden()
     expect(page.locator('input[value="sandbox"]')).to_have_count(0)
-
-
-def test_title_focus_and_the_way_home_follow_the_journey(site: Site, page: Page) -> None:
-    url = site.initiate(site.business(name="Ada's Shop"))
-    page.goto(url)
-    expect(page).to_have_title("Pay · ₦1,500.00 to Ada's Shop")
-    home = f"https://shop.example/thanks?basket=7&reference={url[-19:]}&status="
-    expect(page.get_by_role("link", name="Go back to Ada's Shop")).to_have_attribute("href", f"{home}INITIATED")
-    pay_with(page, SUCCESS_CARD)
-    expect(page).to_have_title("Payment successful · ₦1,500.00 to Ada's Shop")
-    expect(page.get_by_role("heading", name="Payment successful")).to_be_focused()
-    expect(page.get_by_role("link", name="Return to Ada's Shop")).to_have_attribute("href", f"{home}SUCCESS")
 
 
 def test_a_stored_script_address_never_becomes_a_link(site: Site, page: Page) -> None:
@@ -164,21 +146,6 @@ def test_a_gateway_that_is_not_configured_or_unhealthy_says_so_and_cannot_be_cho
     expect(page.locator('input[value="sandbox"]')).to_be_checked()
 
 
-def test_a_hidden_page_asks_nothing_until_it_is_seen(site: Site, page: Page) -> None:
-    url = site.initiate(site.business())
-    page.goto(url)
-    pay_with(page, SILENT_CARD)
-    heading(page, "Waiting for confirmation")
-    page.add_init_script("Object.defineProperty(document, 'hidden', {configurable: true, get: () => !window.isSeen})")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/verify") else None)
-    page.goto(url)
-    heading(page, "Waiting for confirmation")
-    assert asked == []
-    with page.expect_request("**/verify"):
-        page.evaluate("window.isSeen = true; document.dispatchEvent(new Event('visibilitychange'))")
-
-
 def test_the_window_closes_while_the_page_is_open(site: Site, page: Page) -> None:
     site.business()
     page.goto(site.put(ttl=timedelta(seconds=3)))
@@ -190,13 +157,6 @@ def test_a_wrong_clock_of_the_payer_does_not_change_the_countdown(site: Site, pa
     page.add_init_script("const now = Date.now; Date.now = () => now() + 5 * 3600000;")
     page.goto(site.initiate(site.business()))
     expect(page.locator("#countdown")).to_have_text(re.compile(r"^(60:00|59:\d\d)$"))
-
-
-def test_what_a_provider_adds_to_the_address_decides_nothing(site: Site, page: Page) -> None:
-    url = site.initiate(site.business())
-    page.goto(f"{url}?trxref={url[-19:]}&reference={url[-19:]}&status=success")
-    heading(page, "How would you like to pay?")
-    assert page.url == url
 
 
 def test_what_goes_wrong_while_choosing_leaves_the_choice_open(site: Site, page: Page) -> None:
@@ -243,15 +203,6 @@ def test_hostile_names_are_shown_as_text(site: Site, page: Page) -> None:
     expect(page.locator("#business")).to_have_text(XSS[:200])
     expect(page.locator("label.gateway:has([value=provider_a]) .what")).to_have_text(XSS[:100])
     expect(page.locator("main img, main script")).to_have_count(0)
-
-
-def test_dark_is_dark_and_reduced_motion_is_still(site: Site, chromium: Browser) -> None:
-    with opened(chromium, color_scheme="dark", reduced_motion="reduce") as page:
-        page.goto(site.initiate(site.business()))
-        pay_with(page, SILENT_CARD)
-        heading(page, "Waiting for confirmation")
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 19, 17)"
-        assert page.locator(".spinner:visible").evaluate("node => getComputedStyle(node).animationName") == "none"
 
 
 def test_a_forged_launch_link_leads_back_to_the_page(site: Site, page: Page) -> None:

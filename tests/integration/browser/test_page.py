@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from payagg_testing.builders import AN_ADMIN
 from playwright.sync_api import Browser, Page, expect
 
-from payagg.domain.gateway import UnavailableReason
 from payagg.domain.values import Environment
 from tests.integration.browser.test_checkout import CALLBACK_PATTERN, SILENT_CARD, SUCCESS_CARD, heading, pay_with
 from tests.support.browser import opened
@@ -68,37 +66,6 @@ def test_without_scripts_a_waiting_page_asks_again_until_there_is_a_result(site:
     assert '<meta http-equiv="refresh"' not in unscripted.content()
 
 
-def test_the_page_asks_nothing_before_the_payer_chooses(site: Site, page: Page) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
-    page.goto(site.initiate(site.business()))
-    expect(page.locator("#pay")).to_be_enabled()
-    assert asked == []
-
-
-def test_what_a_payer_does_heads_an_option_and_what_cannot_be_chosen_comes_last(site: Site, page: Page) -> None:
-    business = site.business()
-    site.gateway("provider_a", name="Paystack", description="Card, bank transfer or USSD")
-    site.configure(
-        "provider_b",
-        {"sandboxPublicKey": "PZ78-PKTEST-1", "sandboxSigningSecret": "s"},
-        name="Payaza",
-        description="Card or bank transfer.",
-        display_order=5,
-    )
-    url = site.initiate(business)
-    page.goto(url)
-    rows = page.locator("label.gateway")
-    expect(rows.locator(".what")).to_have_text(["Card or bank transfer", "Test card", "Card, bank transfer or USSD"])
-    expect(rows.nth(0)).to_contain_text("Payaza")
-    expect(rows.nth(2)).to_contain_text("Not available for this payment")
-    expect(rows.nth(0).locator("input")).to_be_checked()
-    expect(page.get_by_text("Built-in gateway")).to_have_count(0)
-    listed = site.do(site.services.checkout.options(url[-19:])).gateways
-    builtin = next(option for option in listed if option.slug == "builtin")
-    assert builtin.unavailable_reason is UnavailableReason.NOT_CONFIGURED  # the API goes on listing it
-
-
 def test_the_oldest_browsers_that_work_have_all_that_the_scripts_use(site: Site, chromium: Browser) -> None:
     with opened(chromium) as page:
         page.add_init_script(LACKING)
@@ -119,25 +86,22 @@ def test_an_older_browser_is_told_the_truth(site: Site, chromium: Browser) -> No
         expect(page.locator("#amount")).to_have_text("₦1,500.00")
 
 
-@pytest.mark.parametrize("name", ["checkout.js", "view.js"])
-def test_a_refused_script_leaves_a_way_to_try_again_at_once(site: Site, page: Page, name: str) -> None:
-    page.route(f"**/{name}", lambda route: route.abort())
+def test_a_refused_script_leaves_a_way_to_try_again_at_once(site: Site, page: Page) -> None:
+    page.route("**/view.js", lambda route: route.abort())
     page.goto(site.initiate(site.business()))
     again = page.get_by_role("link", name="Try again")
     expect(again).to_be_visible(timeout=5_000)
     expect(page.locator("#amount")).to_have_text("₦1,500.00")
-    page.unroute(f"**/{name}")
+    page.unroute("**/view.js")
     again.click()
     expect(page.locator("#pay")).to_be_enabled()
     expect(again).to_be_hidden()
 
 
-@pytest.mark.parametrize("is_waiting", [False, True])
-def test_a_script_that_never_comes_leaves_a_way_within_ten_seconds(site: Site, page: Page, is_waiting: bool) -> None:
+def test_a_script_that_never_comes_leaves_a_way_within_ten_seconds(site: Site, page: Page) -> None:
     page.route("**/checkout.js", lambda route: None)  # no answer, ever
     url = site.initiate(site.business())
-    if is_waiting:
-        site.hand_off(url, card=SILENT_CARD)
+    site.hand_off(url, card=SILENT_CARD)
     page.clock.install()
     page.goto(url, wait_until="commit")
     page.locator("main").wait_for()
@@ -164,52 +128,6 @@ def test_after_success_the_payer_reads_a_receipt_and_is_taken_back(site: Site, p
     page.go_back()
     heading(page, "Payment successful")
     expect(page.locator("#stay")).to_be_hidden()  # once is enough
-
-
-def test_a_payer_who_uses_the_receipt_stays(site: Site, page: Page) -> None:
-    business = site.business()
-    page.add_init_script("window.print = () => { document.title = 'printed'; };")
-    page.clock.install(time=0)
-    page.clock.pause_at(1)  # second: the payer has all the time
-    for button in ("Stay on this page", "Print the receipt", "Copy"):
-        page.goto(site.initiate(business))
-        pay_with(page, SUCCESS_CARD)
-        expect(page.locator("#returning")).not_to_be_empty()
-        page.get_by_role("button", name=button).click()
-        expect(page.locator("#stay")).to_be_hidden()
-        expect(page.locator("#returning")).to_be_empty()
-        assert (page.title() == "printed") == button.startswith("Print")
-        page.clock.run_for(10_000)
-        heading(page, "Payment successful")
-
-
-def test_a_failure_and_a_link_opened_later_take_nobody_anywhere(site: Site, page: Page, chromium: Browser) -> None:
-    url = site.initiate(site.business())
-    page.goto(url)
-    pay_with(page, SILENT_CARD)
-    heading(page, "Waiting for confirmation")
-    site.simulate(url, "FAILED")
-    heading(page, "Payment not completed")
-    expect(page.locator("#returning")).to_have_count(0)
-    with opened(chromium) as elsewhere:
-        paid = site.initiate(site.business(id="biz_2"))
-        site.do(site.services.payments.simulate(paid[-19:], "SUCCESS", "biz_2", by=AN_ADMIN))
-        elsewhere.goto(paid)
-        heading(elsewhere, "Payment successful")
-        expect(elsewhere.locator("#stay")).to_be_hidden()
-
-
-def test_a_receipt_prints_what_matters_and_no_buttons(site: Site, page: Page) -> None:
-    url = site.initiate(site.business(name="Ada's Shop"))
-    page.goto(url)
-    pay_with(page, SUCCESS_CARD)
-    heading(page, "Payment successful")
-    page.emulate_media(media="print", color_scheme="dark")
-    for words in ("Ada's Shop", "₦1,500.00", url[-19:], "Lagos time", "Sandbox simulator", "No real money moves"):
-        expect(page.get_by_text(words).first).to_be_visible()
-    expect(page.locator("button:visible, a:visible")).to_have_count(0)
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
 
 
 def test_a_second_tab_and_a_reload_show_the_payment_as_it_stands(site: Site, chromium: Browser) -> None:

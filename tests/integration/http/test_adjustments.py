@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from payagg_testing.builders import AN_ADMIN
 
-from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.reports.explain import timeline
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.payment import Trigger
 from payagg.entrypoints.dev.fake_providers import FakePaystack, WebhookMode
 from payagg.entrypoints.dev.fake_providers.book import Outgoing
-from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
+from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, readers
 from tests.support.provider_rigs import credentials_a, fakes_running
 
 SUPPORT = bearer(admin_token("SUPPORT"))
@@ -114,15 +113,6 @@ def kinds(payment: dict[str, Any]) -> list[tuple[str, int | None, str]]:
     return [(one["kind"], one["amount"], one["state"]) for one in payment["adjustments"]]
 
 
-def readers(shop: Shop) -> list[tuple[str, dict[str, str], dict[str, str]]]:
-    """Where the sandbox payments of a shop are read, by whom, and what has to be said."""
-    return [
-        ("/payments", shop.as_sandbox, {}),
-        (f"{shop.path}/payments", shop.as_owner, SANDBOX),
-        ("/admin/payments", SUPPORT, {**SANDBOX, "businessId": shop.business.id}),
-    ]
-
-
 def month() -> dict[str, str]:
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return {"from": (today - timedelta(days=2)).isoformat(), "to": (today + timedelta(days=2)).isoformat()}
@@ -159,9 +149,7 @@ async def test_summaries_add_up_fees_and_adjustments_by_their_own_day(till: Till
 
 
 @pytest.mark.rule("reports.10", "reports.11", "reports.12")
-async def test_fees_and_what_became_of_the_money_are_told_wherever_a_payment_is_read(
-    till: Till, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_fees_and_what_became_of_the_money_are_told_wherever_a_payment_is_read(till: Till) -> None:
     open_one, silent = await till.handed_over(), await till.paid(fees=0)
     ordinary, reference = await till.paid(), await till.paid()
     await till.refunded(reference, 50_000)
@@ -196,19 +184,6 @@ async def test_fees_and_what_became_of_the_money_are_told_wherever_a_payment_is_
     assert [len(adjustments) for adjustments in own] == [0, 0, 1, 2, 2]
     assert own[-1][1] == ("DISPUTE", disputed, "won")
     assert {event["data"]["fee"] for event in events if event["type"] == "payment.success"} == {FEE, None}
-
-    begun: list[PostgresStore] = []
-    begin = PostgresStore.begin
-
-    def counted(store: PostgresStore) -> Any:
-        begun.append(store)
-        return begin(store)
-
-    monkeypatch.setattr(PostgresStore, "begin", counted)
-    for one, transactions in ((ordinary, 0), (reference, 1)):  # an ordinary payment costs no statement more
-        begun.clear()
-        await till.detail(one)
-        assert len(begun) == transactions
 
 
 @pytest.mark.rule("reports.14", "GET /merchant/businesses/{businessId}/adjustments")

@@ -217,13 +217,9 @@ async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi) -> N
         return {"order": [{"gatewayId": id, "displayOrder": place} for place, id in enumerate(ids)]}
 
     for body, field in (
-        ({}, "order"),
         ({"order": []}, "order"),
         (order(*[first] * 101), "order"),
-        ({"order": [{"gatewayId": first}]}, "order[0].displayOrder"),
         ({"order": [{"gatewayId": first, "displayOrder": 0}, {"displayOrder": 1}]}, "order[1].gatewayId"),
-        (order(first, first), "order"),
-        (order(first, "gw_unknown"), "order"),
         (order(first, "gw_provider_a"), "order"),
     ):
         assert refusal(await api.merchant("POST", "/reorder", json=body)) == (400, "VALIDATION_ERROR", field)

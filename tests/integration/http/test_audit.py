@@ -132,21 +132,11 @@ async def test_every_changing_route_says_who_from_where_what_and_which_request(a
     assert walk.walked == set(CHANGING)
     trail = await entries(api.services.store)
     # What no route does is the clock's and the commands'.
-    clocks = {Action.GATEWAY_END_DRAIN, Action.GATEWAY_WIPE_SECRETS}
-    commands = {
-        *(Action.ARCHIVE_BEGIN_REMOVE, Action.ARCHIVE_REMOVE, Action.BUSINESS_MOVE, Action.PAYMENT_DISCLOSE),
-        *(
-            Action.PAYMENT_ERASE,
-            Action.RESTORE_BEGIN_CATCH_UP,
-            Action.RESTORE_CATCH_UP,
-            Action.RETENTION_CLEAR,
-            Action.SECRETS_RESEAL,
-        ),
-        *(Action.TOKEN_ISSUE, Action.TOKEN_REVOKE),
-    }
-    assert {entry.action for entry in trail} == {action.value for action in Action} - {
-        action.value for action in clocks | commands
-    }
+    others = {Action.GATEWAY_END_DRAIN, Action.GATEWAY_WIPE_SECRETS, Action.ARCHIVE_BEGIN_REMOVE, Action.ARCHIVE_REMOVE}
+    others |= {Action.BUSINESS_MOVE, Action.PAYMENT_DISCLOSE, Action.PAYMENT_ERASE, Action.RESTORE_BEGIN_CATCH_UP}
+    others |= {Action.RESTORE_CATCH_UP, Action.RETENTION_CLEAR, Action.SECRETS_RESEAL, Action.TOKEN_ISSUE}
+    others.add(Action.TOKEN_REVOKE)
+    assert {entry.action for entry in trail} == {action.value for action in set(Action) - others}
     for secret in (SECRET, key["secretKey"], endpoint["signingSecret"], rotated["signingSecret"], "sealed"):
         assert secret not in repr(trail)
 

@@ -39,14 +39,6 @@ async def test_unknown_paths_and_wrong_methods_answer_in_the_envelope(api: Api) 
     assert_refused(await api.client.request("PROPFIND", "/payments/initiate"), 405, "METHOD_NOT_ALLOWED")
 
 
-async def test_a_browser_reads_a_page_at_a_missing_address_outside_the_api(api: Api) -> None:
-    as_browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-    for path in ("/nothing", "/api", "/checkouts", "/healthz/"):
-        page = await api.client.get(api.origin + path, headers=as_browser)
-        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert_refused(await api.client.get("/nothing", headers=as_browser), 404, "NOT_FOUND")
-
-
 @pytest.mark.rule("access.31")
 async def test_every_answer_has_its_headers_and_believes_neither_origin_nor_host(api: Api, shop: Shop) -> None:
     for path in ("/payments/context", "/nothing", "/public/payments/PAY-20250131-AAAAAA"):

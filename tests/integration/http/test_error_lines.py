@@ -1,45 +1,31 @@
-"""That a test fails on an error which its servers log, by whichever of the ways that they log it."""
+"""That an error which a server logs is seen, by whichever of the ways that it logs it, and must be declared."""
 
-import re
-import subprocess
-import sys
-from pathlib import Path
+import logging
 
-from tests.support.machine import ROOT
-from tests.support.processes import environment
+import pytest
+import structlog
 
-UNDECLARED = """
-import logging, pytest, structlog
-from tests.support.error_lines import ERROR_LOG
-
-def test_structlog(): structlog.get_logger().error("canary", n=1)
-def test_captured():
-    with structlog.testing.capture_logs(): structlog.get_logger().exception("canary")
-def test_critical(): structlog.get_logger().critical("canary")
-def test_library(): logging.getLogger("uvicorn.error").error("canary")
-def test_process(): ERROR_LOG.new_file().write_text('{"level":"error","event":"canary"}\\n')
-def test_death(): ERROR_LOG.new_file().write_text("Traceback (most recent call last):\\n")
-
-@pytest.mark.error_lines("canary")
-def test_stale(): pass
-
-@pytest.mark.error_lines("canary")
-def test_declared(): structlog.get_logger().error("canary")
-def test_warning(): structlog.get_logger().warning("canary"), logging.getLogger("uvicorn.error").warning("canary")
-"""
+from tests.support.error_lines import ErrorLog, complaints
 
 
-def test_a_test_fails_on_each_error_that_it_does_not_declare(tmp_path: Path) -> None:
-    (tmp_path / "test_canaries.py").write_text(UNDECLARED)
-    options = ["-q", "-n", "0", "-p", "tests.integration.conftest", "-c", str(ROOT / "pyproject.toml"), "-rA"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, f"--rootdir={tmp_path}", str(tmp_path)],
-        check=False,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment(),
-    )
-    failed = set(re.findall(r"^ERROR \S+::(\w+)", done.stdout, re.MULTILINE))
-    named = ("structlog", "captured", "critical", "library", "process", "death", "stale")
-    assert failed == {f"test_{name}" for name in named}, done.stdout + done.stderr
+# Declared, as the watch around each test sees what the standard library's loggers write.
+@pytest.mark.error_lines("library")
+def test_each_error_that_a_test_does_not_declare_is_complained_of() -> None:
+    log = ErrorLog()
+    with log.watching():
+        structlog.get_logger().error("plain", n=1)
+        structlog.get_logger().critical("critical")
+        with structlog.testing.capture_logs():
+            structlog.get_logger().exception("captured")
+        logging.getLogger("uvicorn.error").error("library")
+        structlog.get_logger().warning("a warning")
+        logging.getLogger("uvicorn.error").warning("a warning")
+        log.new_file().write_text('{"level":"error","event":"process"}\n{"level":"info","event":"a line"}\n')
+        log.new_file().write_text("Traceback (most recent call last):\n")
+    seen = log.taken()
+    death = "Traceback (most recent call last):"
+    assert {line.event for line in seen} == {"plain", "critical", "captured", "library", "process", death}
+    assert len(complaints(seen, [])) == 6
+    assert complaints(seen, [line.event for line in seen]) == []
+    assert complaints([], ["stale"]) == ["declared, but never logged: stale"]
+    assert log.taken() == []

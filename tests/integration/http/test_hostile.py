@@ -15,14 +15,12 @@ import pytest
 from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.api.openapi.operations import Route, routes_of
 from payagg.entrypoints.http.app import api_routes
-from tests.integration.http.hostile_cells import HostileCell, HostileCells
+from tests.integration.http.hostile_cells import HostileCell, hostile_cells
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, refusal
-from tests.support.rounds import ROUNDS, SHORT
 
 ROUTES = {route.id: route for route in routes_of(api_routes())}
 AT_ONCE = 16
-STEP = 3 if ROUNDS == SHORT else 1  # by day each field meets every third value, other ones than its neighbour's
-SEGMENTS = ["%00", "%ff", "%0d%0aX:1", "%27%20OR%201=1--", "x" * 1000, "PAY-20250131-AAAAAA%0a"]
+SEGMENTS = ("%00", "%ff", "x" * 1000, "PAY-20250131-AAAAAA%0a")
 # Anything that stands for a valid request's secrets, or for a hostile one's.
 SECRET_WORDS = ("sk_live_...", "sk_test_...", "4242 4242")
 # Where browsers and providers append parameters of their own.
@@ -102,15 +100,13 @@ def with_inputs(described: dict[str, Any]) -> set[str]:
     }
 
 
-@pytest.mark.long
 @pytest.mark.rule("access.1", "access.29", "VALIDATION_ERROR")
 async def test_one_hostile_value_in_a_valid_call_is_named_or_taken_and_never_our_fault(
     api: Api, shop: Shop, places: dict[str, str]
 ) -> None:
     described = document(api_routes(), api.services.settings)
-    every = list(HostileCells(described))
-    assert {cell.operation for cell in every} == with_inputs(described)
-    cells = every[::STEP]
+    cells = list(hostile_cells(described))
+    assert {cell.operation for cell in cells} == with_inputs(described)
     faults: list[str] = []
     answered: Counter[int] = Counter()
     untouched = f"/payments/{(await api.initiate(shop, amount=777_000))['reference']}"
@@ -174,9 +170,8 @@ async def test_hostile_path_segments_are_refused(api: Api, shop: Shop, places: d
         assert 400 <= answer.status_code < 500, context
         refusal(answer)
 
-    places_of_routes = [(route, name) for route in ROUTES.values() for name in route.parameters]
     await in_parallel(
-        send, [(*place, segment) for n, place in enumerate(places_of_routes) for segment in SEGMENTS[n % STEP :: STEP]]
+        send, [(route, name, one) for route in ROUTES.values() for name in route.parameters for one in SEGMENTS]
     )
 
 

@@ -68,6 +68,8 @@ async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: P
     shop = await api.open_shop()
     for amount in (150_000, 150_001):
         await api.initiate(shop, amount=amount, idempotencyKey="order-1")
+    for body in (b"1", b"2"):
+        assert (await api.client.post("/webhooks/provider_a/live", content=body)).status_code == 400
     report = ProviderReport("PAY-20250131-ZZZZZZ", Outcome.SUCCEEDED, "success", frozenset({100}))
     await api.services.settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
     async with a_receiver() as receiver, a_receiver(answer=lambda _: (410, "")) as gone:
@@ -81,6 +83,7 @@ async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: P
         shown = await api.get("/admin/health", bearer(admin_token("SUPPORT")))
         assert shown["deliveriesOldestDueSeconds"] >= 0.05
         assert shown["unclosedAnomalies"] == [{"kind": "UNKNOWN_REFERENCE", "count": 1}]
+        assert [(one["fault"], one["count"]) for one in shown["refusedEvents"]] == [("NO_CREDENTIALS", 2)]
         (paused,) = shown["pausedProviders"]
         assert (paused["gateway"], paused["environment"], 0 < paused["seconds"] <= 300) == ("provider_a", "LIVE", True)
         assert len(await api.services.store.queue.claim(api.services.clock.now(), 10, 5, 10, timedelta(0))) == 2
@@ -158,25 +161,6 @@ def test_a_duration_falls_into_the_smallest_bucket_that_holds_it() -> None:
     counters.counts.clear()
 
 
-async def test_what_can_be_known_beforehand_begins_at_zero(api: Api) -> None:
-    counters.counts.clear()
-    told = await scraped(api)
-    for name, labels in (
-        ("anomalies", (("kind", "LATE_SUCCESS"),)),
-        ("delivery_tries", (("result", "no answer"),)),
-        ("payment_transitions", (("environment", "LIVE"), ("from", "PENDING"), ("to", "SUCCESS"))),
-        ("provider_calls", (("gateway", "provider_a"), ("operation", "fetch_charge"), ("result", "TIMEOUT"))),
-        ("refused_events", (("environment", "LIVE"), ("fault", "WRONG_SECRET"), ("provider", "provider_b"))),
-        ("worker_sweeps", (("sweep", "deliveries"),)),
-        ("worker_sweeps", (("sweep", "expiry"),)),
-        ("connections_refused", ()),
-    ):
-        assert told.get((f"payagg_{name}_total", labels)) == 0, (name, labels)
-    assert told["payagg_deliveries_due", ()] == told["payagg_inbox_due", ()] == 0
-    [build] = [dict(labels) for name, labels in told if name == "payagg_build_info"]
-    assert build["version"] == payagg.__version__
-
-
 @pytest.mark.rule("access.18")
 async def test_a_token_guards_the_metrics_and_without_one_dev_alone_shows_them(store: PostgresStore) -> None:
     word = "a long word of the operator's"
@@ -217,3 +201,22 @@ def test_whatever_is_counted_is_told() -> None:
         for name in re.findall(r"(?<![\w.])observe(?:_bytes)?\(\s*\"(\w+)\"", file.read_text())
     }
     assert observed == set(HISTOGRAMS)
+
+
+async def test_what_can_be_known_beforehand_begins_at_zero(api: Api) -> None:
+    counters.counts.clear()
+    told = await scraped(api)
+    for name, labels in (
+        ("anomalies", (("kind", "LATE_SUCCESS"),)),
+        ("delivery_tries", (("result", "no answer"),)),
+        ("payment_transitions", (("environment", "LIVE"), ("from", "PENDING"), ("to", "SUCCESS"))),
+        ("provider_calls", (("gateway", "provider_a"), ("operation", "fetch_charge"), ("result", "TIMEOUT"))),
+        ("refused_events", (("environment", "LIVE"), ("fault", "WRONG_SECRET"), ("provider", "provider_b"))),
+        ("worker_sweeps", (("sweep", "deliveries"),)),
+        ("worker_sweeps", (("sweep", "expiry"),)),
+        ("connections_refused", ()),
+    ):
+        assert told.get((f"payagg_{name}_total", labels)) == 0, (name, labels)
+    assert told["payagg_deliveries_due", ()] == told["payagg_inbox_due", ()] == 0
+    [build] = [dict(labels) for name, labels in told if name == "payagg_build_info"]
+    assert build["version"] == payagg.__version__

@@ -1,7 +1,6 @@
 """Lists, summaries and exports of payments over HTTP."""
 
 import csv
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -18,7 +17,7 @@ from payagg.application.ports.outside import Unavailable
 from payagg.domain.payment import Payment
 from payagg.domain.payment_search import SUMMARY_PAYMENTS, PaymentFilter
 from payagg.domain.values import Environment
-from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
+from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, readers
 
 DAY = datetime(2025, 1, 31, tzinfo=UTC)
 MONTH = {"from": "2025-01-01T00:00:00Z", "to": "2025-02-01T00:00:00Z"}
@@ -58,13 +57,6 @@ def rows_of(answer: httpx.Response) -> list[dict[str, str]]:
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     return list(csv.DictReader(StringIO(answer.content.decode(), newline="")))
-
-
-def readers(shop: Shop) -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
-    """Where the sandbox payments of a shop are read, by whom, and what has to be said."""
-    yield "/payments", shop.as_sandbox, {}
-    yield f"{shop.path}/payments", shop.as_owner, {"environment": "SANDBOX"}
-    yield "/admin/payments", AS_ADMIN, {"businessId": shop.business.id, "environment": "SANDBOX"}
 
 
 @pytest.mark.rule("reports.3", "GET /payments", "GET /merchant/businesses/{businessId}/payments", "GET /admin/payments")

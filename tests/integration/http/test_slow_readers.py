@@ -90,7 +90,7 @@ async def drip(client: socket.socket, size: int, state: OpenConnections) -> None
 
 
 @pytest.mark.rule("access.33")
-@pytest.mark.parametrize(("asked", "read"), [(GET, 24), (GET * 50, 1), (LAST, 1)], ids=["slow", "50", "close"])
+@pytest.mark.parametrize(("asked", "read"), [(GET * 50, 24), (LAST, 1)], ids=["50", "close"])
 async def test_who_hardly_reads_is_given_up_and_nothing_is_held_for_him(asked: bytes, read: int) -> None:
     counts.clear()
     with structlog.testing.capture_logs() as lines:
@@ -126,7 +126,7 @@ async def test_ten_kilobytes_a_second_are_enough() -> None:
         with await connected(address, keeps=16 * 1024) as client:
             client.send(LAST)
             got = b""
-            for _ in range(70):
+            for _ in range(40):
                 got += await loop.sock_recv(client, 1000)
                 await asyncio.sleep(0.1)
             while part := await loop.sock_recv(client, 65536):

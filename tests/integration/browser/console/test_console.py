@@ -1,39 +1,38 @@
 """The merchants' console in a real browser: from a key to a paid webhook, and how its pages read."""
 
-import json
 import re
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
-import httpx
 import pytest
 from payagg_testing.conformance.inbox import Inbox
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 from standardwebhooks.webhooks import Webhook
 
-from tests.integration.process.test_dev import dev, first_line
-from tests.support.browser import DESK, SMALL_PHONE, judge_on_every_screen, opened
-from tests.support.ports import free_port
+from payagg.domain.business import Role
+from tests.integration.browser.test_console_admin import go, sign_in
+from tests.support.browser import DESK, SMALL_PHONE, opened
+from tests.support.checkout_site import Site
 
 pytestmark = pytest.mark.browser
 CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    state: Path = tmp_path_factory.mktemp("console") / "state"
-    with dev(state, free_port(), "--json") as process:
-        yield json.loads(first_line(process.stdout))
+@pytest.fixture
+def shop(site: Site) -> Site:
+    """A site with the business of `ada`."""
+
+    async def ada_owns_it() -> None:
+        async with site.services.store.begin() as tx:
+            await tx.members.add("biz_1", "ada", Role.OWNER)
+
+    site.business(name="Ada's Shop")
+    site.do(ada_owns_it())
+    return site
 
 
-def go(page: Page, name: str) -> None:
-    page.get_by_role("navigation", name="Console").get_by_role("link", name=name, exact=True).click()
-
-
-def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Browser, demo: dict[str, str]) -> None:
+def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Browser, shop: Site) -> None:
     with closing(Inbox.serve()) as inbox, opened(chromium, viewport=DESK, **CLIPBOARD) as page:
-        page.goto(demo["consoleUrl"])
+        sign_in(page, shop, "ada", "/console")
         expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
         go(page, "Keys")
@@ -69,11 +68,11 @@ def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Brow
         payer.get_by_role("button", name="Pay ₦2,500.50").click()
         expect(payer.get_by_text("Payment successful").first).to_be_visible()
         payer.close()
+        shop.do(shop.services.dispatcher.run_once())
 
         # The story renews itself: nobody touches the page.
         expect(page.locator(".status")).to_contain_text("success")
-        # Two events, to this endpoint and to the demo's inbox.
-        expect(page.get_by_role("table", name="Deliveries").get_by_text("delivered")).to_have_count(4)
+        expect(page.get_by_role("table", name="Deliveries").get_by_text("delivered")).to_have_count(2)
         expect(page.get_by_role("link", name="Open the checkout page")).to_have_count(0)
 
         # Two deliveries may overtake each other; their numbers tell the order.
@@ -87,6 +86,7 @@ def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Brow
         page.goto(endpoint)
         page.get_by_role("button", name=f"Redeliver payment.success of {reference}").click()
         expect(page.get_by_text("The delivery is on its way again.")).to_be_visible()
+        shop.do(shop.services.dispatcher.run_once())
         expect(page.get_by_role("row", name=re.compile("payment.success"))).to_contain_text("2")
         page.get_by_role("button", name="Deactivate").click()
         expect(page.get_by_text("nothing is sent to it any more")).to_be_visible()
@@ -100,14 +100,16 @@ def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Brow
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
-def test_a_merchant_signs_in_with_a_token_and_sets_up_the_checkout(chromium: Browser, demo: dict[str, str]) -> None:
+def test_a_merchant_signs_in_with_a_token_and_sets_up_the_checkout(chromium: Browser, shop: Site) -> None:
+    shop.configure("provider_a", {"sandboxSecretKey": "sk_test_" + "a" * 40}, name="Paystack")
+    keys = {"sandboxPublicKey": "PZ78-PKTEST-1", "sandboxSigningSecret": "s"}
+    shop.configure("provider_b", keys, name="Payaza", display_order=5)
     with opened(chromium, viewport=SMALL_PHONE) as page:
-        page.goto(demo["docsUrl"].replace("/docs", "/"))
+        page.goto(shop.base_url)
         page.get_by_label("Token").fill("rubbish")
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("alert")).to_contain_text("not valid")
-        page.get_by_label("Token").fill(demo["merchantToken"])
-        page.get_by_role("button", name="Sign in").click()
+        sign_in(page, shop, "ada", "/console")
         go(page, "Checkout")
         card = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Payaza"))
         card.get_by_role("button", name="Up").click()
@@ -124,36 +126,3 @@ def test_a_merchant_signs_in_with_a_token_and_sets_up_the_checkout(chromium: Bro
         page.get_by_role("navigation", name="Environment").get_by_role("link", name="LIVE").click()
         expect(page.get_by_text("Real payments and real money.")).to_be_visible()
         expect(page.get_by_role("heading", level=1)).to_have_text("Checkout settings")
-
-
-def test_a_delivery_appears_in_the_inbox_verified_and_is_delivered_again(
-    chromium: Browser, demo: dict[str, str]
-) -> None:
-    reference = demo["checkoutUrl"].rpartition("/")[2]
-    with opened(chromium) as page:
-        page.goto(demo["webhookInboxUrl"])
-        httpx.post(
-            f"{demo['baseUrl']}/payments/{reference}/simulate",
-            headers={"Authorization": f"Bearer {demo['sandboxSecretKey']}"},
-            json={"outcome": "FAILED"},
-            trust_env=False,
-        )
-        deliveries = page.locator("article", has_text=reference).filter(has_text="payment.failed")
-        expect(deliveries.first).to_contain_text("Signature verified")
-        expect(deliveries.first.locator(".headers")).to_contain_text("x-service-signature")
-        deliveries.first.get_by_role("button", name="Redeliver").click()
-        expect(page.get_by_text("It is on its way again.")).to_be_visible()
-        expect(deliveries).to_have_count(2)
-        judge_on_every_screen(page)
-
-
-def test_without_scripts_the_forms_do_their_work(chromium: Browser, demo: dict[str, str]) -> None:
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(demo["consoleUrl"])
-    go(page, "Test payment")
-    page.get_by_role("button", name="Make a test payment").click()
-    page.get_by_role("button", name="success").click()
-    expect(page.locator(".status")).to_contain_text("success")
-    expect(page.get_by_text("The outcome is set.")).to_be_visible()
-    context.close()

@@ -45,29 +45,6 @@ def go(page: Page, name: str) -> None:
     page.get_by_role("navigation", name="Console").get_by_role("link", name=name, exact=True).click()
 
 
-def test_a_gateway_without_a_processor_says_so_before_it_is_enabled(chromium: Browser, site: Site) -> None:
-    with opened(chromium, viewport=DESK) as page:
-        sign_in(page, site)
-        page.get_by_label("Slug").fill("provider")
-        page.get_by_label("Name").fill("A")
-        page.get_by_role("button", name="Create a gateway").click()
-        # The browser's own check of the form: the name is too short.
-        expect(page.get_by_role("heading", level=1)).to_have_text("Gateways")
-        page.get_by_label("Slug").fill("Bad Slug")
-        page.get_by_label("Name").fill("Acme Pay")
-        page.get_by_role("button", name="Create a gateway").click()
-        expect(page.get_by_role("alert")).to_contain_text("Slug must")
-        page.get_by_label("Slug").fill("acme")
-        page.get_by_role("button", name="Create a gateway").click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Acme Pay")
-        expect(page.get_by_text("This gateway has no processor.")).to_be_visible()
-        expect(page.get_by_role("button", name="Enable", exact=True)).to_have_count(0)
-        page.get_by_role("button", name="Enable without a processor").click()
-        expect(page.locator(".status")).to_contain_text("active")
-        go(page, "Gateways")
-        expect(page.get_by_role("row", name=re.compile("Acme Pay"))).to_contain_text("not configured")
-
-
 def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site, tmp_path: Path) -> None:
     business = site.business(name="Ada's Shop")
     site.do(site.services.store.add_payment(a_payment()))

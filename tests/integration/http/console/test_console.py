@@ -14,11 +14,9 @@ from payagg_testing.builders import an_actor, an_entry
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.domain.archived import ArchivedPayment
 from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.business import BusinessStatus, Role
 from payagg.domain.values import Environment
-from payagg.entrypoints.extensions import NAMES
 from payagg.entrypoints.http.app import create_app
 from payagg.extensions.console.cookies import COOKIE_MAX
 from payagg.extensions.console.dev_links import dev_pages
@@ -46,14 +44,7 @@ async def test_a_browser_is_led_to_the_console_and_a_program_gets_the_addresses(
     }
     browser = Browser(api)
     assert (await browser.open("/")).url.path == "/console/sign-in"
-    for path in (
-        "/console/nowhere/at/all",
-        "/console/admin/nowhere",
-        "/console/business",
-        "/console/",
-        "/console/admin//gateways",
-        "/console/business/a/sandbox/b",
-    ):
+    for path in ("/console/nowhere/at/all", "/console/admin//gateways", "/console/business/a/sandbox/b"):
         missing = await browser.open(path)
         assert (missing.status_code, "There is nothing here" in missing.text) == (404, True)
     assert (await browser.client.put("/console/sign-in")).json()["error"]["code"] == "METHOD_NOT_ALLOWED"
@@ -170,17 +161,9 @@ async def test_who_manages_several_businesses_chooses_one(api: Api) -> None:
     await browser.open("/console/sign-in")
     page = await browser.send("/console/sign-in", token=merchant_token(first.owner))
     assert (page.url.path, page.status_code) == ("/console/businesses", 200)
-    for shop, role in ((first, "owner"), (second, "admin")):
+    for shop in (first, second):
         assert f'<a href="{base_of(shop)}">{shop.business.name}</a>' in page.text
-        assert f">{role}</td>" in page.text
     assert (await browser.open(base_of(second))).status_code == 200
-    team = await browser.open(f"{base_of(second)}/team")
-    assert f'{first.owner} <span class="soft">(you)</span></th><td data-label="Role">admin</td>' in team.text
-    assert f'{second.owner}</th><td data-label="Role">owner</td>' in team.text
-    async with api.services.store.begin() as tx:
-        for shop in (first, second):
-            await tx.members.remove(shop.business.id, first.owner)
-    assert "You manage no business any more." in (await browser.open("/console")).text
 
 
 async def test_a_form_of_another_origin_or_session_does_nothing(api: Api, shop: Shop) -> None:
@@ -306,14 +289,7 @@ async def test_a_refusal_of_the_api_is_said_above_the_form_and_keeps_what_was_se
         assert answer.status_code == 400
         assert words in answer.text
         assert f'value="{amount}"' in answer.text
-    assert (await browser.open(base + "/payments?from=yesterday")).status_code == 400
-    assert "from" in browser.page.text
-    assert (await browser.open(base + "/payments?after=rubbish")).status_code == 400
-    assert (await browser.open(base + "/payments/PAY-20250131-ZZZZZZ")).status_code == 404
     await browser.open(base + "/webhooks")
-    for body in (b"form_token=%ff", b"form_token=" + b"a=1&" * 400):
-        sent = {**SAME_ORIGIN, "content-type": "application/x-www-form-urlencoded"}
-        assert (await browser.client.post(base + "/webhooks", content=body, headers=sent)).status_code in (400, 403)
     await api.change(shop, status=BusinessStatus.SUSPENDED)
     answer = await browser.send(base + "/webhooks", url="https://shop.example/hooks")
     assert (answer.status_code, "The business is not active" in answer.text) == (403, True)
@@ -331,8 +307,6 @@ async def test_one_box_finds_a_payment_by_reference_email_name_or_amount(api: Ap
         for term in terms:
             page = await who.open(f"{path}/payments?search={quote(term)}")
             assert (wanted in page.text, other in page.text) == (True, False), term
-    page = await browser.open(f"{base_of(shop, 'live')}/payments?search={wanted[-6:]}")
-    assert "No payment is like that." in page.text
 
 
 async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api, shop: Shop, browser: Browser) -> None:
@@ -364,25 +338,16 @@ async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api,
     assert reference not in (await other.open(base_of(shop) + "/audit")).text
 
 
-async def test_every_page_keeps_its_headers_and_refuses_odd_addresses_as_a_page(api: Api, shop: Shop) -> None:
-    endpoint = await api.add_endpoint(shop)
-    browser, admin = await Browser(api).sign_in(shop), await Browser(api).sign_in_as_admin()
+async def test_every_page_keeps_its_headers_and_refuses_odd_addresses_as_a_page(shop: Shop, browser: Browser) -> None:
     for path in ("/console/sign-in", base_of(shop), base_of(shop) + "/keys", "/console/nowhere"):
         headers = (await browser.open(path)).headers
         policy = headers["content-security-policy"]
         assert ("default-src 'none'" in policy, "frame-ancestors 'none'" in policy) == (True, True)
         assert "unsafe" not in policy
         assert (headers["cache-control"], headers["x-frame-options"]) == ("no-store", "DENY")
-        assert "style=" not in browser.page.text
-        assert "<script>" not in browser.page.text
-    for number in ("9" * 5_000, "0", "-1", "one", "1e3"):
-        for visitor, path in (
-            (browser, f"{base_of(shop)}/webhooks/{endpoint['id']}"),
-            (admin, "/console/admin/gateways/gw_provider_a"),
-        ):
-            answer = await visitor.open(f"{path}?page={number}")
-            assert (answer.status_code, "page must" in answer.text) == (400, True), path
-    for name in ("..%2F..%2Fapi-keys", "%2e%2e", "a%00b", "a%3Fb=c", "%C3%A9", "%ff", "x" * 3000):
+    for query in ("payments?from=yesterday", "payments?after=rubbish"):
+        assert (await browser.open(f"{base_of(shop)}/{query}")).status_code == 400
+    for name in ("..%2F..%2Fapi-keys", "%2e%2e", "a%00b", "a%3Fb=c", "%ff"):
         for path in (f"{base_of(shop)}/payments/{name}", f"/console/business/{name}/sandbox"):
             answer = await browser.open(path)
             assert answer.status_code in (400, 403, 404), path
@@ -418,14 +383,6 @@ async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> Non
     browser = await Browser(api).sign_in_as_admin()
     await browser.open("/console/admin/gateways/gw_provider_a")
     address, token = "/console/admin/gateways/gw_provider_a/logo", browser.form_token
-    for media_type, body, status in (
-        ("multipart/form-data", b"", 400),
-        ("multipart/form-data; boundary=x", b"--x\r\n", 400),
-        ("multipart/form-data; boundary=x", b"rubbish", 400),
-        ("text/plain", b"form_token=" + token.encode(), 400),
-    ):
-        answer = await browser.client.post(address, content=body, headers={**SAME_ORIGIN, "content-type": media_type})
-        assert answer.status_code == status, (media_type, body, answer.text)
     for fields, files, status in (
         ({}, {"file": ("a.png", an_image())}, 403),
         ({"form_token": token}, {"other": ("a.png", an_image())}, 400),
@@ -435,25 +392,6 @@ async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> Non
         assert answer.status_code == status, answer.text
     answer = await Browser(api).client.post(address, data={"form_token": token}, files={"file": ("a.png", an_image())})
     assert answer.headers["location"] == "/console/admin/sign-in?ended=1"
-
-
-@pytest.mark.skipif("archive" not in NAMES, reason="nothing writes an archive")
-async def test_the_page_of_an_archived_payment_says_where_its_history_is(api: Api, shop: Shop) -> None:
-    from payagg.extensions.archive.ports import ARCHIVE, PARTS
-
-    reference = (await api.initiate(shop))["reference"]
-    path = f"{base_of(shop)}/payments/{reference}"
-    browser = await Browser(api).sign_in(shop)
-    assert "In the archive since" not in (await browser.open(path)).text
-    await api.client.post(f"/payments/{reference}/simulate", headers=shop.as_sandbox, json={"outcome": "SUCCESS"})
-    now = api.services.clock.now()
-    async with api.services.store.begin() as tx:
-        part = await tx.of(PARTS).begin(reference[:12], "folder", now)
-        await tx.of(PARTS).finish(replace(part, payments=1, last_reference=reference, manifest=b"m" * 32))
-        await tx.of(ARCHIVE).move([ArchivedPayment(reference, part.number, (), "SIMULATED")], [])
-    page = (await browser.open(path)).text
-    assert "In the archive since" in page
-    assert "the payer has not chosen" not in page
 
 
 async def test_cookies_are_read_by_name_alone_and_by_no_route_but_the_console_s(

@@ -22,11 +22,11 @@ from litestar.testing import TestClient
 
 from payagg.adapters.system import SystemClock
 from payagg.domain.revocation import Revocation, RevokedClaim
-from payagg.entrypoints.http.app import create_app
 from payagg.extensions.console.openid import OpenIdIssuer
 from payagg.extensions.console.services import Console
 from payagg.extensions.console.settings import ConsoleSettings
 from tests.support.assembly import SETTINGS, services_over
+from tests.support.http_world import an_app
 from tests.support.memory_shop import MemoryShop
 
 KEY, STRANGER = (rsa.generate_private_key(65537, 2048) for _ in range(2))
@@ -124,7 +124,7 @@ def a_console(shop: MemoryShop, origin: str, **fields: Any) -> Iterator[TestClie
     signs_in = OpenIdIssuer(origin, "console", "s3cret", "groups", SystemClock())
     core = services_over(shop.store, settings)
     services = replace(core, own=(replace(core.of(Console), issuer=signs_in),))
-    with TestClient(create_app(services), base_url="http://127.0.0.1:8000") as client:
+    with an_app(services) as app, TestClient(app, base_url="http://127.0.0.1:8000") as client:
         client.follow_redirects = False
         yield client
 
@@ -282,6 +282,6 @@ async def test_where_an_issuer_signs_in_a_token_is_taken_in_dev_alone(issuer: Fa
         with a_console(shop, issuer.origin, dev=dev) as client:
             shown = client.get("/console/admin/sign-in").text
             assert ("/console/admin/sign-in/start" in shown, 'name="token"' in shown) == (True, takes)
-    with TestClient(create_app(services_over(shop.store))) as client:
+    with an_app(services_over(shop.store)) as app, TestClient(app) as client:
         assert "/sign-in/start" not in client.get("/console/admin/sign-in").text
         assert client.get("/console/admin/sign-in/start").status_code == 404

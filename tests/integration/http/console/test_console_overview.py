@@ -1,14 +1,11 @@
 """A business's overview over HTTP: payments and money beside the days before, by gateway, and what LIVE still lacks."""
 
-import re
 from datetime import datetime, timedelta
 
 import pytest
 
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.domain.business import BusinessStatus, KycStatus
-from payagg.domain.values import Environment
 from tests.support.console_browser import Browser, base_of, text_of
 from tests.support.http_world import Api, Shop
 
@@ -63,54 +60,3 @@ async def test_the_overview_shows_counts_money_and_gateways_beside_the_days_befo
     # Two days and five without payments: three in a row between them, one at each end.
     assert f"{(now - 4 * DAY).date()} to {(now - 2 * DAY).date()} No payments" in text
     assert text.count("No payments") == 3
-
-
-async def test_gateways_are_of_the_newest_payments_where_there_are_more(api: Api, store: PostgresStore) -> None:
-    shop = await api.open_shop()
-    await ended(store, shop.business.id, "BA", api.services.clock.now() - DAY, 100_000, many=101, gateway=None)
-    text = text_of((await (await Browser(api).sign_in(shop)).open(base_of(shop))).text)
-    assert "Of the newest 100 payments that were paid." in text
-    assert "none chosen 100 ₦100,000.00 100.0 %" in text
-    assert ("before:" in text, "the 14 days before " in text) == (False, False)
-
-
-async def test_an_empty_overview_has_no_tables(api: Api, shop: Shop) -> None:
-    page = (await (await Browser(api).sign_in(shop)).open(base_of(shop))).text
-    assert "No payments in this time." in page
-    assert ("Make a test payment" in page, "<table>" in page, "<figure>" in page) == (True, False, False)
-    assert "Before LIVE takes payments" not in page
-
-
-async def test_an_empty_live_says_what_is_missing_and_leads_there(api: Api) -> None:
-    shop = await api.open_shop(keys=(Environment.SANDBOX,))
-    await api.add_endpoint(shop, "https://shop.example/sandbox")
-    await api.change(shop, kyc_status=KycStatus.UNDER_REVIEW)
-    browser = await Browser(api).sign_in(shop)
-    base = base_of(shop, "live")
-
-    async def listed() -> dict[str, str]:
-        text = (await browser.open(base)).text
-        found = re.findall(r'<li><span class="badge (\w+)">\w+</span> <a href="([^"]+)">', text)
-        return {link.removeprefix(base): state for state, link in found}
-
-    assert await listed() == {
-        "/docs/going-live": "missing",
-        "/checkout": "missing",
-        "/keys": "missing",
-        "/webhooks": "missing",
-    }
-    assert "Make a test payment" not in browser.page.text
-    assert "which the platform decides: under review" in browser.page.text
-
-    await api.open_gateways()
-    await api.change(shop, kyc_status=KycStatus.APPROVED)
-    await api.add_endpoint(shop, "https://shop.example/live", "LIVE")
-    await browser.send(base + "/keys", name="Shop server")
-    assert set((await listed()).values()) == {"done"}
-    # No list of a restricted business's keys is shown; the rest of the page is.
-    await api.change(shop, status=BusinessStatus.RESTRICTED)
-    assert await listed() == {"/docs/going-live": "done", "/checkout": "done", "/keys": "unknown", "/webhooks": "done"}
-    shown = await browser.open(base + "/keys")
-    assert (shown.status_code, "The business is not active" in shown.text) == (403, True)
-    # The page itself, and no notice in its place; nor a form that can only be refused.
-    assert ("API keys" in shown.text, "Create a LIVE key" in shown.text) == (True, False)

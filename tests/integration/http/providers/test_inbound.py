@@ -19,9 +19,8 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
-from payagg.entrypoints.dev.fake_providers import WebhookMode, serve_asgi
-from payagg.entrypoints.http.app import create_app
-from tests.support.answers.recorder import recorded
+from payagg.entrypoints.dev.fake_providers import WebhookMode
+from tests.support.http_world import served
 from tests.support.provider_rigs import MODE, SECRET_KEYS, SIGNING
 from tests.support.provider_world import World, assembled, world_on
 
@@ -104,7 +103,7 @@ def event_for(route: str, payment: Payment) -> bytes:
 
 @pytest.fixture
 async def site(database_url: str, tmp_path: Path) -> AsyncIterator[InboundWorld]:
-    async with world_on(database_url, tmp_path) as world, serve_asgi(recorded(create_app(world.services))) as base:
+    async with world_on(database_url, tmp_path) as world, served(world.services) as base:
         world.fakes.paystack.book.webhooks = WebhookMode.NEVER
         yield InboundWorld(**world.__dict__, base=base)
 
@@ -283,11 +282,8 @@ async def test_the_101st_request_of_a_minute_is_refused_on_every_server_and_rout
     database_url: str, tmp_path: Path
 ) -> None:
     async with world_on(database_url, tmp_path, limit=100) as world:
-        other = assembled(world.store, world.clock, tmp_path, limit=100)
-        async with (
-            serve_asgi(recorded(create_app(world.services))) as one,
-            serve_asgi(recorded(create_app(other))) as two,
-        ):
+        other = assembled(world.store, world.clock, limit=100)
+        async with served(world.services) as one, served(other) as two:
             sites = [InboundWorld(**world.__dict__, base=base) for base in (one, two)]
             spoofed = [{}, {"x-forwarded-for": "9.9.9.9"}, {"forwarded": "for=8.8.8.8"}, {"x-real-ip": "7.7.7.7"}]
             counted = [await sites[n % 2].post(ROUTES[n % 6], b"{}", spoofed[n % 4]) for n in range(100)]
@@ -308,10 +304,7 @@ async def test_signed_and_refused_events_count_alike_and_known_networks_do_not(
         known = replace(
             world.services, settings=replace(world.services.settings, provider_networks=(ip_network("127.0.0.0/8"),))
         )
-        async with (
-            serve_asgi(recorded(create_app(world.services))) as one,
-            serve_asgi(recorded(create_app(known))) as two,
-        ):
+        async with served(world.services) as one, served(known) as two:
             site, open_site = [InboundWorld(**world.__dict__, base=base) for base in (one, two)]
             route, payment = "provider_a/sandbox", await payment_for(site, "provider_a/sandbox")
             assert await site.deliver(route, event_for(route, payment)) == 200
@@ -328,7 +321,7 @@ async def test_signed_and_refused_events_count_alike_and_known_networks_do_not(
 @pytest.mark.rule("limits.10")
 async def test_a_flood_past_the_inbound_limit_does_not_reach_the_database(site: InboundWorld) -> None:
     limited = replace(site.services, settings=replace(site.services.settings, webhook_rate_limit=1))
-    async with serve_asgi(recorded(create_app(limited))) as base:
+    async with served(limited) as base:
         flooded = replace(site, base=base)
         assert [await flooded.deliver("provider_a/sandbox", b"null") for _ in range(2)] == [400, 429]
         await site.store.pool.run(Statement("ALTER TABLE rate_hits RENAME TO broken"))

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from payagg_testing.builders import REFERENCE
 
@@ -15,9 +16,9 @@ from payagg.adapters.providers.provider_b.launch import launch_parameters
 from payagg.domain.attempt import Charge
 from payagg.domain.payment import Status
 from payagg.domain.values import Environment
-from payagg.entrypoints.dev.fake_providers import FakeServers, WebhookMode, serve_asgi
+from payagg.entrypoints.dev.fake_providers import FakeServers, WebhookMode
 from tests.integration.http.providers.test_inbound import charge_event, payaza_event
-from tests.support.answers.recorder import recorded
+from tests.support.http_world import served
 from tests.support.machine import NODE, node_package, program
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING, fakes_running
 from tests.support.provider_world import world_on
@@ -92,13 +93,9 @@ async def test_payazas_client_reads_our_fake_and_accepts_its_events(fakes: FakeS
 
 
 async def test_our_routes_accept_what_the_vendors_packages_sign(database_url: str, tmp_path: Path) -> None:
-    import httpx
-
-    from payagg.entrypoints.http.app import create_app
-
     payaza = judge("payaza.webhooks")
     paystack = judge("paystackease.core._webhook").PayStackSignature
-    async with world_on(database_url, tmp_path) as world, serve_asgi(recorded(create_app(world.services))) as base:
+    async with world_on(database_url, tmp_path) as world, served(world.services) as base:
         first, second = await world.handed_over(), await world.handed_over("provider_b")
         bodies = [json.dumps(charge_event(first)), json.dumps(payaza_event(second))]
         headers = [

@@ -136,16 +136,6 @@ async def test_another_accounts_no_such_reference_never_fails_a_payment(world: M
     assert await other_account(world) == 0  # the same credentials again leave no more behind
 
 
-async def test_a_rotated_key_of_the_same_account_still_finds_the_money(world: MoneyWorld) -> None:
-    payment = await world.handed_over()
-    charge = world.fakes.paystack.book.charges[payment.reference]
-    await other_account(world)
-    charge.key = "sk_test_another"
-    world.fakes.paystack.pay(payment.reference)
-    await reconcile(world, HOUR)
-    assert (await world.read(payment)).status is Status.SUCCESS
-
-
 async def test_not_found_is_no_proof_where_the_provider_gave_a_page(world: MoneyWorld) -> None:
     payment, popup = await world.handed_over(), await world.handed_over("provider_b")
     del world.fakes.paystack.book.charges[payment.reference]
@@ -178,30 +168,6 @@ async def test_a_refund_whose_event_is_lost_is_found_within_a_day(world: MoneyWo
     await reconcile(world, CHECK_PAID_AFTER[0] + HOUR)
     assert await told(world, payment) == ["pending", "success", "refunded"]
     assert [(one.kind.value, one.amount) for one in await adjustments(world, payment)] == [("REFUND", AMOUNT)]
-
-
-async def test_the_same_refund_by_event_and_by_status_is_told_once(world: MoneyWorld) -> None:
-    payment, lost = await paid(world), await paid(world)
-    await refund(world, payment, AMOUNT, id=9001)
-    await dispute(world, lost, "resolve", "reversed")  # and a lost dispute is the same money as the status after it
-    for one in (payment, lost):
-        world.fakes.paystack.book.charges[one.reference].status = "reversed"
-    await reconcile(world, CHECK_PAID_AFTER[0] + HOUR)
-    assert await told(world, payment) == ["pending", "success", "refunded"]
-    assert await told(world, lost) == ["pending", "success", "disputed"]
-
-
-async def test_a_refund_found_by_its_status_is_not_told_again_by_its_event(world: MoneyWorld) -> None:
-    payment = await paid(world)
-    await refund(world, payment, HALF, id=9001)
-    world.fakes.paystack.book.charges[payment.reference].status = "reversed"
-    await reconcile(world, CHECK_PAID_AFTER[0] + HOUR)
-    await refund(world, payment, AMOUNT - HALF, id=9002)
-    assert [(one.kind.value, one.amount) for one in await adjustments(world, payment)] == [
-        ("REFUND", HALF),
-        ("REFUND", AMOUNT - HALF),
-    ]
-    assert await told(world, payment) == ["pending", "success", "refunded", "refunded"]
 
 
 # --- 4: two refunds that look alike ----------------------------------------------------------------------------------
@@ -257,21 +223,6 @@ async def test_a_dispute_says_its_id_its_state_and_its_date(
     assert (last.notice.dispute_id, last.notice.state, last.notice.amount) == ("77", state, AMOUNT)  # type: ignore[union-attr]
     [one] = await adjustments(world, payment)
     assert (one.state, one.effect) == (state, effect)
-
-
-async def test_a_dispute_lost_after_its_status_was_read_is_told_and_counted_once(world: MoneyWorld) -> None:
-    payment = await paid(world)
-    await dispute(world, payment, refund_amount=HALF)
-    await refund(world, payment, AMOUNT - HALF, id=1)
-    world.fakes.paystack.book.charges[payment.reference].status = "reversed"
-    await reconcile(world, CHECK_PAID_AFTER[0] + HOUR)
-    for _ in range(2):
-        await dispute(world, payment, "resolve", "reversed", refund_amount=HALF)
-    assert await told(world, payment) == ["pending", "success", "disputed", "refunded", "refunded", "disputed"]
-    _, _, first, *_, last = await events(world, payment)
-    assert (first.notice.state, first.notice.amount) == ("opened", HALF)  # type: ignore[union-attr]
-    assert (last.notice.state, last.notice.amount) == ("lost", HALF)  # type: ignore[union-attr]
-    assert sum(one.effect for one in await adjustments(world, payment)) == -AMOUNT
 
 
 # --- 7: two transactions under one reference -------------------------------------------------------------------------

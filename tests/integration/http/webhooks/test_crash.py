@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 import psycopg
 import pytest
 
-from payagg.domain.webhook import ALONE_FROM
 from tests.integration.http.webhooks.outbox_rows import load_deliveries, load_endpoints
 from tests.support.machine import ROOT
 from tests.support.receivers import Receiver, a_receiver, until
@@ -105,33 +104,3 @@ async def test_workers_that_die_again_and_again_end_no_delivery_of_a_merchant_wh
             await until_all_delivered(database_url)
         assert set(assert_all_arrived_under_one_id_each(receiver).values()) == {1}
     assert states(database_url) == {("DELIVERED", 0): COUNT}
-
-
-async def test_a_delivery_that_kills_its_workers_takes_no_other_with_it(database_url: str) -> None:
-    async with a_receiver() as receiver:
-        load_endpoints(database_url, "whe_deadly_", 1, f"{receiver.origin}/deadly")
-        load_deliveries(database_url, "whe_deadly_", 1, 1, "now()")
-        load_endpoints(database_url, "whe_", LANES, receiver.origin)
-        load_deliveries(database_url, "whe_", COUNT, LANES, "now()")
-        deaths = 0
-        is_deadly = "endpoint_id LIKE 'whe_deadly_%'"
-        while deaths < 4:
-            async with a_worker(database_url, crash_at="deadly") as worker:
-                # It dies, or it lives because what kills it has to wait.
-                await until(
-                    lambda: worker.returncode is not None or not states(database_url, "next_attempt_at <= now()")
-                )
-                if worker.returncode is None:
-                    pass_time(database_url)
-                    await asyncio.wait_for(worker.wait(), 30)
-                assert worker.returncode == -signal.SIGKILL
-                deaths += 1
-            if deaths > ALONE_FROM:
-                # Alone from then on: none of the others was under way.
-                assert states(database_url, f"NOT {is_deadly} AND token IS NOT NULL") == {}
-        async with a_worker(database_url):
-            await until(lambda: states(database_url, f"NOT {is_deadly}") == {("DELIVERED", 0): COUNT})
-            # The last loss is found when its lease has run out.
-            await until(lambda: states(database_url, is_deadly) == {("PENDING", deaths): 1})
-        reached = Counter(received.headers["webhook-id"] for received in receiver.received if received.path == "/")
-    assert max(reached.values()) <= ALONE_FROM + 1

@@ -8,7 +8,6 @@ from typing import cast
 
 import psycopg
 import pytest
-from payagg_testing.builders import a_delivery, an_event, an_id
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.security import AesVault
@@ -90,19 +89,3 @@ async def test_endpoints_that_have_long_been_failing_leave_half_of_the_tries_to_
         assert merchants.most_waiting == FAILING_MAX < CONCURRENT
         merchants.release.set()
         await until(lambda: merchants.dead == CONCURRENT + 50)
-
-
-async def test_a_hundred_dead_addresses_of_single_payments_delay_no_endpoint(
-    database_url: str, store: PostgresStore
-) -> None:
-    """Hosts cost a business nothing to name: by host, these would hold all of a worker's slots."""
-    load_endpoints(database_url, "whe_ok", 1, "https://ok.example/")
-    event = an_event()
-    urls = [f"https://dead-{number % 100}.example/" for number in range(500)]
-    deliveries = [a_delivery(event, an_id("dlv", number), None, url) for number, url in enumerate(urls)]
-    async with store.begin() as tx:
-        await tx.webhook_events.emit(event, deliveries)
-    load_deliveries(database_url, "whe_ok", 50, 1, "now()")
-    async with delivering(store) as merchants:
-        await until(lambda: merchants.healthy == 50)
-    assert merchants.most_waiting == 5

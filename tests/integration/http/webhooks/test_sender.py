@@ -374,7 +374,7 @@ async def test_a_hostile_receiver_costs_bounded_time_and_bytes(
     talk: Conversation, status: int | None, error: str | None
 ) -> None:
     """The deadline is the sender's own; were it not held, the test would hang and not fail by a measured time."""
-    sender = HttpSender(allow_loopback=True, deadline=2.0)
+    sender = HttpSender(allow_loopback=True, deadline=1.0)
     unhandled: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
     async with listening(talk) as port:
@@ -406,13 +406,6 @@ async def test_tries_that_failed_leave_no_socket_behind() -> None:
             assert not any(sent.is_accepted for sent in tries)
         await until(lambda: ours.num_fds() <= before)
     await sender.close()
-
-
-async def test_a_refused_connection_is_told_in_our_words(sender: HttpSender) -> None:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        sent = await sender.send(f"http://127.0.0.1:{bound.getsockname()[1]}/", {}, BODY)
-    assert (sent.status_code, sent.error) == (None, "the connection was refused")
 
 
 async def test_a_url_that_cannot_be_called_is_a_failure_and_never_raises(sender: HttpSender) -> None:
