@@ -84,7 +84,7 @@ UNSEEN: dict[str, dict[str, str]] = {
         "facts = [told if one.id == fact.id else one for one in known]": _BESIDE,
         "if payment is not None and not paid_before and was_paid(payment, known):": _BESIDE,
         "if attempts and not (found is not None and found.attempts):": "a report about a payment in the archive, years later",
-        "if not payment.is_expired(self.clock.now()):": "the same answer for a statement more",
+        "if not payment.is_expired(now):": "the same answer for a statement more",
     },
     "application/payments/verification.py": {
         "seen = current.as_of(self.clock.now()) if current is not None else None": "a change between two statements of one request",

@@ -146,6 +146,21 @@ def test_a_gateway_that_is_not_configured_or_unhealthy_says_so_and_cannot_be_cho
     expect(page.locator('input[value="sandbox"]')).to_be_checked()
 
 
+def test_a_hidden_page_asks_nothing_until_it_is_seen(site: Site, page: Page) -> None:
+    url = site.initiate(site.business())
+    page.goto(url)
+    pay_with(page, SILENT_CARD)
+    heading(page, "Waiting for confirmation")
+    page.add_init_script("Object.defineProperty(document, 'hidden', {configurable: true, get: () => !window.isSeen})")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/verify") else None)
+    page.goto(url)
+    heading(page, "Waiting for confirmation")
+    assert asked == []
+    with page.expect_request("**/verify"):
+        page.evaluate("window.isSeen = true; document.dispatchEvent(new Event('visibilitychange'))")
+
+
 def test_the_window_closes_while_the_page_is_open(site: Site, page: Page) -> None:
     site.business()
     page.goto(site.put(ttl=timedelta(seconds=3)))
@@ -157,6 +172,13 @@ def test_a_wrong_clock_of_the_payer_does_not_change_the_countdown(site: Site, pa
     page.add_init_script("const now = Date.now; Date.now = () => now() + 5 * 3600000;")
     page.goto(site.initiate(site.business()))
     expect(page.locator("#countdown")).to_have_text(re.compile(r"^(60:00|59:\d\d)$"))
+
+
+def test_what_a_provider_adds_to_the_address_decides_nothing(site: Site, page: Page) -> None:
+    url = site.initiate(site.business())
+    page.goto(f"{url}?trxref={url[-19:]}&reference={url[-19:]}&status=success")
+    heading(page, "How would you like to pay?")
+    assert page.url == url
 
 
 def test_what_goes_wrong_while_choosing_leaves_the_choice_open(site: Site, page: Page) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
+from payagg_testing.builders import AN_ADMIN
 from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.values import Environment
@@ -86,13 +87,14 @@ def test_an_older_browser_is_told_the_truth(site: Site, chromium: Browser) -> No
         expect(page.locator("#amount")).to_have_text("₦1,500.00")
 
 
-def test_a_refused_script_leaves_a_way_to_try_again_at_once(site: Site, page: Page) -> None:
-    page.route("**/view.js", lambda route: route.abort())
+@pytest.mark.parametrize("name", ["checkout.js", "view.js"])
+def test_a_refused_script_leaves_a_way_to_try_again_at_once(site: Site, page: Page, name: str) -> None:
+    page.route(f"**/{name}", lambda route: route.abort())
     page.goto(site.initiate(site.business()))
     again = page.get_by_role("link", name="Try again")
     expect(again).to_be_visible(timeout=5_000)
     expect(page.locator("#amount")).to_have_text("₦1,500.00")
-    page.unroute("**/view.js")
+    page.unroute(f"**/{name}")
     again.click()
     expect(page.locator("#pay")).to_be_enabled()
     expect(again).to_be_hidden()
@@ -128,6 +130,22 @@ def test_after_success_the_payer_reads_a_receipt_and_is_taken_back(site: Site, p
     page.go_back()
     heading(page, "Payment successful")
     expect(page.locator("#stay")).to_be_hidden()  # once is enough
+
+
+def test_a_failure_and_a_link_opened_later_take_nobody_anywhere(site: Site, page: Page, chromium: Browser) -> None:
+    url = site.initiate(site.business())
+    page.goto(url)
+    pay_with(page, SILENT_CARD)
+    heading(page, "Waiting for confirmation")
+    site.simulate(url, "FAILED")
+    heading(page, "Payment not completed")
+    expect(page.locator("#returning")).to_have_count(0)
+    with opened(chromium) as elsewhere:
+        paid = site.initiate(site.business(id="biz_2"))
+        site.do(site.services.payments.simulate(paid[-19:], "SUCCESS", "biz_2", by=AN_ADMIN))
+        elsewhere.goto(paid)
+        heading(elsewhere, "Payment successful")
+        expect(elsewhere.locator("#stay")).to_be_hidden()
 
 
 def test_a_second_tab_and_a_reload_show_the_payment_as_it_stands(site: Site, chromium: Browser) -> None:

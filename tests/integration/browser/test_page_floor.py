@@ -1,13 +1,33 @@
 """The oldest browsers that the hosted page promises to work in: what its files may ask of them."""
 
+import re
 import subprocess
 
 import pytest
 
-from payagg.entrypoints.http.checkout_page.markup import ASSETS, GUARD
+from payagg.entrypoints.http.checkout_page.markup import ASSETS, GUARD, STYLE
 from tests.support.machine import NODE, node_package, program
 
 SCRIPTS = sorted(name for name in ASSETS if name.endswith(".js"))
+# Style rules that Chrome 80 or Safari 13 drops, where dropping them would change more than an ornament.
+TOO_NEW = {
+    ":has(": "Chrome 105",
+    ":is(": "Chrome 88",
+    ":where(": "Chrome 88",
+    ":not(.ready, ": "Chrome 88",
+    "@layer": "Chrome 99",
+    "@container": "Chrome 105",
+    "dvh": "Chrome 108",
+    "inset-": "Chrome 87",
+    "clamp(": "Safari 13.1",
+    "min(": "Safari 13.1 in all places",
+    "aspect-ratio": "Chrome 88",
+    "padding-inline": "Chrome 87",
+    "margin-inline": "Chrome 87",
+    "color-mix": "Chrome 111",
+    "@media (width": "Chrome 104",
+    "&": "Chrome 120, nesting",
+}
 
 
 def faults_of(script: str, version: int, kind: str) -> str:
@@ -25,3 +45,14 @@ def test_the_scripts_are_ecmascript_2019(name: str) -> None:
 
 def test_the_guard_is_ecmascript_3() -> None:
     assert faults_of(GUARD, 3, "script") == ""
+
+
+def test_the_style_sheet_asks_for_nothing_newer() -> None:
+    rules = re.sub(r"/\*.*?\*/", "", STYLE, flags=re.DOTALL)
+    assert [words for words in TOO_NEW if words in rules] == []
+
+
+def test_gaps_stand_in_grids_alone() -> None:
+    """Safari 13 knows no gap between flex items."""
+    blocks = re.findall(r"\{([^{}]*)\}", STYLE)
+    assert [block for block in blocks if "flex" in block] == []

@@ -89,6 +89,13 @@ def test_a_payer_who_gave_up_may_continue_the_same_charge(site: Site, page: Page
     assert [charge.paid for charge in fakes(site).paystack.book.charges.values()] == [1]
 
 
+def test_the_browser_s_back_button_shows_the_payment_as_it_stands(site: Site, page: Page) -> None:
+    started(site, page, "Paystack")
+    expect(page.get_by_role("heading", name="Paystack (fake)")).to_be_visible()
+    page.go_back()
+    heading(page, "Waiting for confirmation")
+
+
 def test_a_payer_pays_in_the_provider_s_popup(site: Site, page: Page) -> None:
     url = started(site, page, "Payaza", customer_name="Ngozi Ọkọ́", customer_email="ngozi@example.com")
     frame = popup(page)

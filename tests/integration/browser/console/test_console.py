@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 from standardwebhooks.webhooks import Webhook
 
 from payagg.domain.business import Role
-from tests.integration.browser.test_console_admin import go, sign_in
+from tests.integration.browser.console.test_console_admin import go, sign_in
 from tests.support.browser import DESK, SMALL_PHONE, opened
 from tests.support.checkout_site import Site
 
