@@ -4,7 +4,6 @@ from payagg.adapters.postgres.fast_path import statements as fast_path
 from payagg.adapters.postgres.repositories import (
     anomalies,
     attempts,
-    audit,
     counters,
     endpoints,
     gateway_choices,
@@ -154,11 +153,6 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
             provider_events.SAVE,
             "Save what became of a provider's event",
             "Last, in the same transaction. An event counts as handled only with what it changed.",
-        ),
-        (
-            audit.ADD,
-            "Add an audit entry",
-            "For a simulation. What a person does is on record in the transaction that does it.",
         ),
     ],
 }
