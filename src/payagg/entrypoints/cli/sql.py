@@ -113,9 +113,15 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
             "In the same round trip. Event ids of one business only grow, so that a cursor misses none.",
         ),
         (
+            payment_upkeep.ADVANCE,
+            "Move the beginning of the sweep on",
+            "First in the worker's sweep. It passes no INITIATED payment, nor the last 30 seconds.",
+        ),
+        (payment_upkeep.PROGRESS, "Read the beginning of the sweep", "Second in the sweep."),
+        (
             payment_upkeep.EXPIRED,
             "Lock payments whose window has closed",
-            "In the worker's sweep. INITIATED payments alone expire by the clock; two workers never share one.",
+            "In the sweep. INITIATED payments alone expire by the clock; two workers never share one.",
         ),
         (endpoints.SUBSCRIBERS_OF, "Find the endpoints of businesses", "In the sweep, once for all its payments."),
         (
