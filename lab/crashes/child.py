@@ -28,7 +28,7 @@ from payagg.adapters.webhooks.http1 import HttpConnection
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.cells.move import CellMove
 from payagg.application.payments.provider_calls import no_crash
-from payagg.application.schemas.payments import ProcessPayment
+from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import KEYS, SETTINGS, services_over

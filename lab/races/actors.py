@@ -13,8 +13,9 @@ from lab.races import model
 from lab.races.grid import BUSINESS, Answered, Call, Grid, said
 from lab.races.model import FAILED, PENDING, SUCCESS, A, B, Program, RaceState
 from payagg.adapters.providers import PROVIDERS
+from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways, UpdateBusinessGateway
-from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
+from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.attempt import CHECK_AFTER, CHECK_JITTER
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment

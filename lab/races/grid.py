@@ -17,7 +17,7 @@ from payagg_testing.clocks import ManualClock
 
 from lab.races.model import A, B, RaceState
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.schemas.payments import ProcessPayment
+from payagg.application.schemas.checkout import ProcessPayment
 from payagg.domain.attempt import payment_reference
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway

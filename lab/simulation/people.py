@@ -12,8 +12,9 @@ from lab.simulation.ledger import Order
 from lab.simulation.process import SimulatedProcess
 from lab.simulation.provider_sim import PAGE, SDK, Bank
 from lab.simulation.world import Lost, SimulatedWorld
+from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.gateways import UpdateCredentials
-from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
+from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.attempt import HandOffKind
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG, GatewayStatus

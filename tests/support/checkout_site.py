@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from payagg_testing.builders import AN_ADMIN, a_business, a_gateway, a_payment
 
-from payagg.application.schemas.payments import InitiatePayment, ProcessPayment
+from payagg.application.schemas.checkout import ProcessPayment
+from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.business import Business
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import Gateway

@@ -15,7 +15,8 @@ from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import AnomalyFilter
-from payagg.application.schemas.payments import InitiatePayment, ProcessedPayment, ProcessPayment
+from payagg.application.schemas.checkout import ProcessedPayment, ProcessPayment
+from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import Attempt, Charge, HandOff
 from payagg.domain.business import Business, Role

@@ -19,7 +19,7 @@ from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.application.ports.store import Store
-from payagg.application.schemas.payments import ProcessedPayment, ProcessPayment
+from payagg.application.schemas.checkout import ProcessedPayment, ProcessPayment
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
 from payagg.domain.gateway import GatewayStatus

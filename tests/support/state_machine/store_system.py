@@ -16,8 +16,9 @@ from payagg.adapters.providers.sandbox import Simulator
 from payagg.application.ports.outside import Entropy
 from payagg.application.ports.providers import ProviderEventRoute
 from payagg.application.ports.store import Store, Transaction
+from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
-from payagg.application.schemas.payments import InitiatePayment, PaymentDetail, ProcessPayment, TestPayment
+from payagg.application.schemas.payments import InitiatePayment, PaymentDetail, TestPayment
 from payagg.domain.attempt import provider_reference
 from payagg.domain.business import BusinessStatus
 from payagg.domain.checks import with_changes

@@ -9,7 +9,7 @@ from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.ports.outside import Clock, Vault
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.schemas.payments import CheckoutGateway
+from payagg.application.schemas.checkout import CheckoutGateway
 from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal, invalid

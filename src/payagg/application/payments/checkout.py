@@ -16,7 +16,7 @@ from payagg.application.payments.verification import redirect_url
 from payagg.application.ports.outside import Clock, Entropy, Unavailable
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
-from payagg.application.schemas.payments import (
+from payagg.application.schemas.checkout import (
     CheckoutGateways,
     CheckoutPage,
     ProcessedPayment,

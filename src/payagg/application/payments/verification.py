@@ -10,7 +10,7 @@ from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
-from payagg.application.schemas.payments import PayerReason, VerifiedPayment
+from payagg.application.schemas.checkout import PayerReason, VerifiedPayment
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import VERIFY_EVERY, VERIFY_FINAL_EVERY, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal

@@ -6,7 +6,7 @@ from litestar import Response
 from markupsafe import Markup
 
 from payagg.application.gateways.payment_options import SIMULATOR_OPTION
-from payagg.application.schemas.payments import CheckoutGateway
+from payagg.application.schemas.checkout import CheckoutGateway
 from payagg.domain.gateway import simulator_allowed
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.checkout_page.states import option

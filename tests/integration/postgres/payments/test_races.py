@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from payagg.application.schemas.payments import ProcessPayment
+from payagg.application.schemas.checkout import ProcessPayment
 from payagg.domain.attempt import LEASE, AttemptState
 from payagg.domain.payment import Payment
 from payagg.entrypoints.dev.fake_providers import Fault

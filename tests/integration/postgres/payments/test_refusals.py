@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payagg.application.schemas.payments import ProcessPayment
+from payagg.application.schemas.checkout import ProcessPayment
 from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import UnavailableReason

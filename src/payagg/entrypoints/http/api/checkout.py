@@ -1,6 +1,6 @@
 """The hosted checkout's operations: no credential, so only payer-safe fields and a limit on guessing."""
 
-from payagg.application.schemas.payments import (
+from payagg.application.schemas.checkout import (
     CheckoutGateways,
     ProcessedPayment,
     ProcessPayment,

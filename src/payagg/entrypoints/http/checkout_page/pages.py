@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from litestar import Response
 from markupsafe import Markup
 
-from payagg.application.schemas.payments import CheckoutPage, PublicPaymentDetail
+from payagg.application.schemas.checkout import CheckoutPage, PublicPaymentDetail
 from payagg.domain.errors import Kind, Refusal
 from payagg.domain.payment import Status
 from payagg.domain.values import Environment

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from payagg.application.schemas.payments import CheckoutGateway, CheckoutPage
+from payagg.application.schemas.checkout import CheckoutGateway, CheckoutPage
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Status
 from payagg.domain.simulator import TEST_CARDS

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
-from payagg.application.schemas.payments import CheckoutPage, PayerReason
+from payagg.application.schemas.checkout import CheckoutPage, PayerReason
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.payment import Status
 from payagg.domain.simulator import SLOW
