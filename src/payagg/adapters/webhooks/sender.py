@@ -64,8 +64,7 @@ class HttpSender:
         deadline: float = TRY_SECONDS,
     ) -> None:
         self._network = CheckedNetwork(resolve or Resolver(), allow_loopback=allow_loopback)
-        self._tls = tls or _default_tls()
-        self._tls.set_alpn_protocols(["http/1.1"])
+        self._tls = tls
         self._deadline = deadline
         self._idle: dict[Place, deque[tuple[float, HttpConnection]]] = {}  # each until a moment of the monotonic clock
         self._kept = 0
@@ -124,7 +123,7 @@ class HttpSender:
             _, connection = await asyncio.get_running_loop().create_connection(
                 lambda: HttpConnection(dialled),
                 sock=dialled,
-                ssl=self._tls if is_secure else None,
+                ssl=(self._tls or _default_tls()) if is_secure else None,
                 server_hostname=place.host if is_secure else None,
             )
         except BaseException:
@@ -228,5 +227,7 @@ def _words(failure: Exception) -> str:
 
 @cache
 def _default_tls() -> ssl.SSLContext:
-    """Reading the system's certificates takes 20 ms: once per process."""
-    return ssl.create_default_context()
+    """Reading the system's certificates takes 30 ms: once per process, and few but the worker need it."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
