@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -135,6 +136,15 @@ async def test_a_test_delivery_is_signed_answered_and_not_counted(api: Api, shop
         await tx.endpoints.save(replace(endpoint, secret=b"gone:" + endpoint.secret))
     result = (await tried(api, shop, sealed["id"])).json()["data"]
     assert (result["delivered"], result["error"]) == (False, "the signing secret cannot be opened")
+
+
+async def test_a_test_that_is_dated_ahead_holds_up_no_other(api: Api, shop: Shop) -> None:
+    made = await api.add_endpoint(shop, "http://127.0.0.1:1/hooks")
+    async with api.services.store.begin() as tx:
+        endpoint = await tx.endpoints.lock(shop.business.id, made["id"])
+        assert endpoint is not None
+        await tx.endpoints.save(replace(endpoint, last_test_at=api.services.clock.now() + timedelta(days=3)))
+    assert (await tried(api, shop, made["id"])).status_code == 200
 
 
 @pytest.mark.rule("webhooks.7", "POST /merchant/businesses/{businessId}/webhooks/{endpointId}/rotate-secret")

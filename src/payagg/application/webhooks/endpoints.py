@@ -222,8 +222,9 @@ class Webhooks:
         async with self.store.begin() as tx:
             endpoint = await _lock(tx, business_id, endpoint_id)
             now = self.clock.now()
-            if endpoint.last_test_at is not None and now < endpoint.last_test_at + TEST_EVERY:
-                raise _rate_limit_refusal(endpoint.last_test_at + TEST_EVERY - now)
+            last = endpoint.last_test_at  # dated ahead, where the clock has been set back
+            if last is not None and last <= now < last + TEST_EVERY:
+                raise _rate_limit_refusal(last + TEST_EVERY - now)
             endpoint = with_changes(endpoint, last_test_at=now)
             await tx.endpoints.save(endpoint)
             await self._record(tx, by, Action.WEBHOOK_TEST, endpoint)
