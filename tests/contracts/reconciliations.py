@@ -54,6 +54,15 @@ class ReconciliationContract:
         other = replace(CLAIMED, id="rec_4", claim="provider_a LIVE 2025-01-31")
         assert await db.reconciliations.claim(other, NOW) == "rec_4"
 
+    async def test_a_day_that_was_claimed_by_a_clock_ahead_of_it_is_claimed_again(self, db: Database) -> None:
+        ahead = replace(CLAIMED, started_at=NOW + 3 * HOUR)
+        assert await db.reconciliations.claim(ahead, NOW) == "rec_2"
+        await db.reconciliations.end(replace(ahead, ended_at=NOW + 3 * HOUR), [])
+        assert await db.future_instants.pull_back(NOW, "") == (1, None)
+        assert await db.future_instants.pull_back(NOW, "") == (0, None)
+        later = replace(CLAIMED, id="rec_3", started_at=NOW + HOUR)
+        assert await db.reconciliations.claim(later, NOW) == "rec_3"
+
     async def test_payments_are_found_by_the_gateway_and_the_time_of_their_hand_off(self, db: Database) -> None:
         wanted = a_payment(environment=LIVE, gateway="provider_a")
         for payment, gateway, at in (

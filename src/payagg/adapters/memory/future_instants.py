@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from payagg.adapters.memory.state import State
+from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import is_dated_ahead
 
 
@@ -25,4 +26,7 @@ class MemoryFutureInstants:
         for event in events:
             received_at = min(event.received_at, now)
             self.state.inbox[event.id] = replace(event, received_at=received_at, next_attempt_at=now)
-        return len(asks) + len(deliveries) + len(events), None
+        runs = [run for run in self.state.reconciliations.values() if run.claim and run.started_at > now + CLOCK_SLACK]
+        for run in runs:
+            self.state.reconciliations[run.id] = replace(run, claim=None)
+        return len(asks) + len(deliveries) + len(events) + len(runs), None

@@ -13,9 +13,10 @@ class FutureInstantRepository(Protocol):
     """Due instants written while the database's clock was ahead."""
 
     async def pull_back(self, now: datetime, after: str) -> tuple[int, str | None]:
-        """Makes checks, deliveries and provider events due `now` whose instant no rule can have set. Looks at the next
-        few hundred checks after `after`, and when that is empty also at as many deliveries and events; returns how many
-        changed, and where to continue, None past the end."""
+        """Makes checks, deliveries and provider events due `now` whose instant no rule can have set, and frees the
+        days that were reconciled then. Looks at the next few hundred checks after `after`, and when that is empty also
+        at as many deliveries and events, and at the claims of days; returns how many changed, and where to continue,
+        None past the end."""
 
 
 class SealedKind(Enum):

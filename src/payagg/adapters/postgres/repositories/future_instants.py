@@ -73,6 +73,13 @@ WITH ahead AS (
 )
 SELECT count(*) FROM pulled
 """)
+# A day that was reconciled before it was over, by a clock that was ahead, is anybody's again.
+CLAIMS_BACK = Statement("""
+WITH pulled AS (
+    UPDATE reconciliation_runs SET claim = NULL WHERE claim IS NOT NULL AND started_at > :last RETURNING 1
+)
+SELECT count(*) FROM pulled
+""")
 
 
 class PostgresFutureInstants:
@@ -86,6 +93,6 @@ class PostgresFutureInstants:
         for row in await self._connection.rows(ASKS_BACK, **values, gateway_id=gateway_id, reference=reference):
             pulled, walked, last = row
         if not after:
-            for statement in (DELIVERIES_BACK, EVENTS_BACK):
+            for statement in (DELIVERIES_BACK, EVENTS_BACK, CLAIMS_BACK):
                 pulled += await self._connection.value(statement, **values) or 0
         return pulled, last if walked == AT_ONCE else None
