@@ -15,7 +15,7 @@ from payagg.adapters.postgres.embedded import EmbeddedPostgresError
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
-from payagg.entrypoints.cli import cells, completion, configuration, keys, operators, reconciliations, tokens
+from payagg.entrypoints.cli import cells, completion, configuration, doctor, keys, operators, reconciliations, tokens
 from payagg.entrypoints.extensions import command_named
 from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
@@ -120,7 +120,7 @@ COMMANDS: dict[str, Command] = {
     "disclose": operators.disclose,
     "erase": operators.erase,
     "reconcile": reconciliations.reconcile,
-    "doctor": operators.doctor,
+    "doctor": doctor.doctor,
     "anomalies": operators.anomalies,
     "completion": completion.completion,
     "keygen": configuration.keygen,

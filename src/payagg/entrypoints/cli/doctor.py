@@ -1,0 +1,68 @@
+"""`payagg doctor`: the rules of money, looked at in a live database."""
+
+import argparse
+import asyncio
+
+from payagg.entrypoints.cli.database import database
+from payagg.entrypoints.cli.operators import say
+from payagg.entrypoints.settings import Settings
+
+
+def doctor(_: argparse.Namespace, settings: Settings) -> int:
+    from payagg.adapters.postgres.doctor import examine
+    from payagg.adapters.providers.registry import lists_of
+    from payagg.entrypoints.process.python_flaws import python_flaw
+
+    with database(settings, tell=say) as url:
+        findings = examine(url, tuple(lists_of(settings.providers, allow_loopback=settings.dev)))
+        warning = None if settings.provider_networks else asyncio.run(_unnamed_providers(settings, url))
+    for finding in findings.rules:
+        say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")
+        for reference in finding.breaches:
+            say(f"        {reference}")
+        if finding.breaches:
+            say(f"        What to do: {finding.remedy}")
+    say(
+        f"{len(findings.anomalies)} anomalies"
+        + (" (moved nothing, not closed; `payagg anomalies` works them off):" if findings.anomalies else ".")
+    )
+    for anomaly in findings.anomalies:
+        say(f"        {anomaly}")
+    say(f"{len(findings.refused_events)} events refused for their signature in the last hour, newest first.")
+    for event in findings.refused_events:
+        say(f"        {event}")
+    say(findings.partitions)
+    if findings.clock:
+        say(f"warning {findings.clock}")
+    if flaw := python_flaw():
+        say(f"warning {flaw}")
+    for line in findings.reconciliation:
+        say(line)
+    if warning:
+        say(f"warning {warning}")
+    return 0 if all(finding.is_kept for finding in findings.rules) else 1
+
+
+async def _unnamed_providers(settings: Settings, url: str) -> str | None:
+    """The warning for LIVE credentials without PAYAGG_PROVIDER_NETWORKS."""
+    from payagg.adapters.postgres.store import PostgresStore
+    from payagg.application.gateways.readiness import live_slugs
+    from payagg.entrypoints.bootstrap import gateway_credentials
+
+    store = PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer)
+    try:
+        async with store.begin() as tx:
+            has_credentials = any(one.has_credentials for one in await tx.gateways.everything())
+        if not has_credentials:
+            return None
+        if not settings.encryption_keys:
+            return "PAYAGG_PROVIDER_NETWORKS is not set; whether it must be needs PAYAGG_ENCRYPTION_KEYS to tell."
+        live = await live_slugs(store, gateway_credentials(settings))
+    finally:
+        await store.close()
+    return (
+        f"PAYAGG_PROVIDER_NETWORKS is not set, and there are LIVE credentials of {', '.join(live)}: events past"
+        f" {settings.webhook_rate_limit} a minute of one address are answered 429."
+        if live
+        else None
+    )
