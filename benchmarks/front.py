@@ -87,7 +87,8 @@ class Wire(asyncio.Transport):
     answered: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 50_000), "sockname": ("127.0.0.1", 8000)})
+        names = {"peername": ("127.0.0.1", 50_000), "sockname": ("127.0.0.1", 8000)}
+        super().__init__({**names, "socket": socket.socket()})  # which says of itself that nobody has hung up
 
     def write(self, data: Any) -> None:
         self.sent.append(data)
