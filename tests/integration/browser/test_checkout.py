@@ -19,7 +19,7 @@ from payagg.domain.health import Health
 from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
-from payagg.entrypoints.http.checkout_page.markup import ASSETS, DIGEST
+from payagg.entrypoints.http.checkout_page.markup import ASSETS
 from tests.support.checkout_site import Site, served
 
 pytestmark = pytest.mark.browser
@@ -254,15 +254,17 @@ def test_every_page_carries_its_headers(site: Site) -> None:
 
 
 def test_assets_are_named_by_their_content_and_kept_for_ever(site: Site) -> None:
-    for name in ASSETS:
-        answer = httpx.get(f"{site.base_url}/checkout/assets/{DIGEST}/{name}")
-        assert (answer.status_code, answer.content) == (200, ASSETS[name])
+    for name in ASSETS.files:
+        answer = httpx.get(f"{site.base_url}/checkout/assets/{ASSETS.digest}/{name}")
+        assert (answer.status_code, answer.content) == (200, ASSETS.files[name])
         assert "immutable" in answer.headers["cache-control"]
         assert answer.headers["content-encoding"] == "gzip"
-        plain = httpx.get(f"{site.base_url}/checkout/assets/{DIGEST}/{name}", headers={"Accept-Encoding": "identity"})
-        assert (plain.content, plain.headers.get("content-encoding")) == (ASSETS[name], None)
+        plain = httpx.get(
+            f"{site.base_url}/checkout/assets/{ASSETS.digest}/{name}", headers={"Accept-Encoding": "identity"}
+        )
+        assert (plain.content, plain.headers.get("content-encoding")) == (ASSETS.files[name], None)
         assert httpx.get(f"{site.base_url}/checkout/assets/0/{name}").headers["cache-control"] == "no-store"
-    assert httpx.get(f"{site.base_url}/checkout/assets/{DIGEST}/pages.py").status_code == 404
+    assert httpx.get(f"{site.base_url}/checkout/assets/{ASSETS.digest}/pages.py").status_code == 404
 
 
 class Down:

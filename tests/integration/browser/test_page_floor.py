@@ -8,7 +8,7 @@ import pytest
 from payagg.entrypoints.http.checkout_page.markup import ASSETS, GUARD, STYLE
 from tests.support.machine import NODE, node_package, program
 
-SCRIPTS = sorted(name for name in ASSETS if name.endswith(".js"))
+SCRIPTS = sorted(name for name in ASSETS.files if name.endswith(".js"))
 # Style rules that Chrome 80 or Safari 13 drops, where dropping them would change more than an ornament.
 TOO_NEW = {
     ":has(": "Chrome 105",
@@ -40,7 +40,7 @@ def faults_of(script: str, version: int, kind: str) -> str:
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_scripts_are_ecmascript_2019(name: str) -> None:
-    assert faults_of(ASSETS[name].decode(), 2019, "module") == ""
+    assert faults_of(ASSETS.files[name].decode(), 2019, "module") == ""
 
 
 def test_the_guard_is_ecmascript_3() -> None:

@@ -1,7 +1,5 @@
 """Rendering: auto-escaped templates, the headers of every page, and assets."""
 
-import gzip
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -17,13 +15,10 @@ from payagg.application.reports.anomalies import age_of
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.checkout_page.markup import OPTIONS
 from payagg.entrypoints.http.checkout_page.words import LAGOS, naira
+from payagg.entrypoints.http.server.page_assets import PageAssets
 
 HERE = Path(__file__).parent
-MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-ASSETS = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir()) if path.suffix in MEDIA_TYPES}
-ASSETS["options.css"] = OPTIONS.encode()
-ZIPPED = {name: gzip.compress(body, mtime=0) for name, body in ASSETS.items()}
-DIGEST = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in ASSETS.items())).hexdigest()[:16]
+ASSETS = PageAssets(HERE / "assets", {"options.css": OPTIONS})
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -112,7 +107,7 @@ def root_of(use_cases: Services) -> str:
 def render_page(use_cases: Services, template: str, facts: Mapping[str, Any], status: int = 200) -> Response[bytes]:
     """The page `template`, with every value escaped."""
     root = root_of(use_cases)
-    shown = {"root": root, "assets": f"{root}/console/assets/{DIGEST}", "problem": None, "done": None, **facts}
+    shown = {"root": root, "assets": f"{root}/console/assets/{ASSETS.digest}", "problem": None, "done": None, **facts}
     body = TEMPLATES.get_template(f"{template}.html").render(shown)
     return Response(body.encode(), status_code=status, media_type="text/html", headers=HEADERS)
 
@@ -121,17 +116,3 @@ def see_other(use_cases: Services, path: str) -> Response[bytes]:
     """The browser continues with a GET of `path` (RFC 9110, 15.4.4), so a reload repeats nothing."""
     headers = {"Location": root_of(use_cases) + path, "Cache-Control": "no-store"}
     return Response(b"", status_code=303, media_type="text/plain", headers=headers)
-
-
-def asset(digest: str, name: str, accepted: str) -> Response[bytes]:
-    """A file of this generation, cached for ever; for another one the present file, uncached, so an open page keeps
-    working."""
-    body = ASSETS.get(name)
-    if body is None:
-        return Response(b"Not found", status_code=404, media_type="text/plain")
-    cache = "public, max-age=31536000, immutable" if digest == DIGEST else "no-store"
-    headers = {"Cache-Control": cache, "Cross-Origin-Resource-Policy": "same-origin", "Vary": "Accept-Encoding"}
-    if "gzip" in (coding.strip() for coding in accepted.split(",")):
-        body = ZIPPED[name]
-        headers["Content-Encoding"] = "gzip"
-    return Response(body, media_type=MEDIA_TYPES[Path(name).suffix], headers=headers)

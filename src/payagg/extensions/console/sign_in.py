@@ -16,7 +16,7 @@ from payagg.extensions.console import session as sessions
 from payagg.extensions.console.api import ApiRefused, OwnApi, part
 from payagg.extensions.console.console_sessions import digest
 from payagg.extensions.console.page_request import PAGES, PageRequest, fields_of, notice, page
-from payagg.extensions.console.pages import asset, render_page, see_other
+from payagg.extensions.console.pages import ASSETS, render_page, see_other
 from payagg.extensions.console.services import Console
 from payagg.extensions.console.session import HOME, Realm, Session
 
@@ -143,7 +143,7 @@ async def businesses(request: PageRequest) -> Response[bytes]:
 
 @get("/console/assets/{digest:str}/{name:str}", include_in_schema=False)
 async def file(request: AnyRequest, digest: FromPath[str], name: FromPath[str]) -> Response[bytes]:
-    return asset(digest, name, request.headers.get("accept-encoding", ""))
+    return ASSETS.answer(digest, name, request.headers.get("accept-encoding", ""))
 
 
 @get("/", include_in_schema=False)

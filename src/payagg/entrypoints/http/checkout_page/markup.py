@@ -1,7 +1,6 @@
 """Templates, read once: every text inserted is escaped, except another template's output."""
 
 import base64
-import gzip
 import hashlib
 import re
 import zlib
@@ -9,6 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from markupsafe import Markup, escape
+
+from payagg.entrypoints.http.server.page_assets import PageAssets
 
 
 def _format(text: str) -> str:
@@ -18,11 +19,7 @@ def _format(text: str) -> str:
 
 
 HERE = Path(__file__).parent
-MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-ASSETS = {path.name: path.read_bytes() for path in sorted((HERE / "assets").iterdir()) if path.suffix in MEDIA_TYPES}
-ZIPPED = {name: gzip.compress(body, mtime=0) for name, body in ASSETS.items()}  # mobile data is expensive
-# One digest for all of them, so a module's relative import finds its own generation.
-DIGEST = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in ASSETS.items())).hexdigest()[:16]
+ASSETS = PageAssets(HERE / "assets")
 TEMPLATES = {path.stem: _format(path.read_text("utf-8")) for path in (HERE / "templates").glob("*.html")}
 # Inline: a separate style sheet would delay the first paint by one round trip.
 SHEET, OPTIONS, GUARD = (

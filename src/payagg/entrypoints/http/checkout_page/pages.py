@@ -1,7 +1,6 @@
 """The pages: the payment's own, the provider's launch page and refusals, with the headers every page carries."""
 
 from functools import cache
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from litestar import Response
@@ -15,16 +14,14 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.checkout_page import states, words
 from payagg.entrypoints.http.checkout_page.markup import (
     ASSETS,
-    DIGEST,
     GUARD,
-    MEDIA_TYPES,
     STYLE,
-    ZIPPED,
     Head,
     fill,
     head,
     of_content,
 )
+from payagg.entrypoints.http.server.page_assets import takes_gzip
 from payagg.entrypoints.http.server.wire import ReadyAnswer
 
 LONG_AMOUNT = 15  # characters that the largest type has room for at 320 px
@@ -50,7 +47,7 @@ class Mount:
     def __init__(self, base_url: str, sdk: str) -> None:
         self.base_url = base_url.rstrip("/")
         self.root = urlsplit(base_url).path.rstrip("/")
-        self.assets = f"{self.root}/checkout/assets/{DIGEST}"
+        self.assets = f"{self.root}/checkout/assets/{ASSETS.digest}"
         parts = urlsplit(sdk)
         self.headers, self.launch_headers = _headers(""), _headers(f"{parts.scheme}://{parts.netloc}")
 
@@ -101,20 +98,6 @@ def refusal_page(use_cases: Services, refusal: Refusal, status: int) -> Response
     return _html(head(here.assets, None, ()), here.headers | later, title, content, status=status)
 
 
-def asset(digest: str, name: str, accepted: str) -> Response[bytes]:
-    """A file of this generation, cached for ever; for an older one the present file, uncached, so an open page keeps
-    working."""
-    body = ASSETS.get(name)
-    if body is None:
-        return Response(b"Not found", status_code=404, media_type="text/plain")
-    cache = "public, max-age=31536000, immutable" if digest == DIGEST else "no-store"
-    headers = {"Cache-Control": cache, "Cross-Origin-Resource-Policy": "same-origin", "Vary": "Accept-Encoding"}
-    if _takes_gzip(accepted):
-        body = ZIPPED[name]
-        headers["Content-Encoding"] = "gzip"
-    return Response(body, media_type=MEDIA_TYPES[Path(name).suffix], headers=headers)
-
-
 def _here(use_cases: Services) -> Mount:
     return mount(use_cases.settings.base_url, use_cases.settings.sdk_url)
 
@@ -139,7 +122,7 @@ def _html(
     accepted: str = "",
     status: int = 200,
 ) -> Response[bytes]:
-    zipped = _takes_gzip(accepted)
+    zipped = takes_gzip(accepted)
     body = top.document(title, content, extra, zipped=zipped)
     sent = headers | {"Content-Encoding": "gzip"} if zipped else headers
     return ReadyAnswer(body, status, sent, "text/html; charset=utf-8")
@@ -167,7 +150,3 @@ def _headers(provider: str) -> dict[str, str]:
         "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), usb=()",
         "X-Robots-Tag": "noindex, nofollow",
     }
-
-
-def _takes_gzip(accepted: str) -> bool:
-    return "gzip" in (coding.strip() for coding in accepted.split(","))

@@ -9,6 +9,7 @@ from litestar.params import FromPath
 from payagg.domain.errors import Refusal
 from payagg.entrypoints.http.api.auth import public_reference
 from payagg.entrypoints.http.checkout_page import pages
+from payagg.entrypoints.http.checkout_page.markup import ASSETS
 from payagg.entrypoints.http.server import errors
 from payagg.entrypoints.http.server.routing import services
 
@@ -41,7 +42,7 @@ async def launch(request: AnyRequest, reference: FromPath[str]) -> Response[byte
 
 @get("/checkout/assets/{digest:str}/{name:str}", include_in_schema=False)
 async def asset(request: AnyRequest, digest: FromPath[str], name: FromPath[str]) -> Response[bytes]:
-    return pages.asset(digest, name, _accept_header(request))
+    return ASSETS.answer(digest, name, _accept_header(request))
 
 
 def _accept_header(request: AnyRequest) -> str:
