@@ -15,6 +15,8 @@ from tests.support.processes import children, is_ready, serving, wait_until, wai
 
 @pytest.mark.release
 @pytest.mark.error_lines("the embedded Postgres ended; starting it again")
+# The second kill may come before the restart after the first has seen it answer.
+@pytest.mark.error_lines("the embedded Postgres did not start", optional=True)
 def test_a_server_whose_embedded_postgres_is_killed_answers_again(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with serving(None, "--workers", "2", PAYAGG_STATE_DIR=str(state)) as (process, origin):

@@ -59,6 +59,9 @@ def test_a_statement_settles_what_was_paid_and_its_day_is_reconciled(
     assert unreconciled not in told.stdout
     assert "_ONLY" not in told.stdout
     assert told.returncode == 0, told.stdout
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE reconciliation_runs SET started_at = %s", [DAY])
+    assert unreconciled in run("doctor").stdout, "runs of an unfinished day"
 
 
 @pytest.mark.usefixtures("handed_off")

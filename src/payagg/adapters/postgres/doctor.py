@@ -172,7 +172,8 @@ REFUSED_EVENTS = """
     WHERE received_at > now() - interval '1 hour' ORDER BY received_at DESC LIMIT :most"""
 
 LISTED = 20
-# From the first day with a LIVE hand-off there to yesterday, which the worker reconciles in its first hours.
+# From the first day with a LIVE hand-off there to yesterday, which the worker reconciles in its first hours. A run that
+# began within a day has not seen all of it.
 UNRECONCILED = """
     WITH begun AS (
         SELECT a.gateway, (min(a.handed_off_at) AT TIME ZONE 'UTC')::date AS day FROM attempts a
@@ -183,7 +184,8 @@ UNRECONCILED = """
         b.day, ((now() - interval '4 hours') AT TIME ZONE 'UTC')::date - 1, interval '1 day') d
     WHERE NOT EXISTS (
         SELECT FROM reconciliation_runs r WHERE r.gateway = b.gateway AND r.environment = 'LIVE'
-            AND r.ended_at IS NOT NULL AND d::date BETWEEN r.first_day AND r.last_day)
+            AND r.ended_at IS NOT NULL AND d::date BETWEEN r.first_day AND r.last_day
+            AND (r.started_at AT TIME ZONE 'UTC')::date > d::date)
     GROUP BY b.gateway ORDER BY b.gateway"""
 
 # Nobody else is notified of these. A later run replaces an earlier one of the same days, but a list never replaces a
