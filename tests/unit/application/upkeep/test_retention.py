@@ -140,9 +140,7 @@ async def test_the_inbox_keeps_bodies_for_thirty_days_and_handled_events_for_hal
 
 
 @pytest.mark.rule("personal-data.8")
-async def test_closed_anomalies_of_sandbox_end_after_a_year_and_facts_of_money_do_not(
-    world: RetentionWorld,
-) -> None:
+async def test_closed_anomalies_of_sandbox_end_after_a_year_and_facts_of_money_do_not(world: RetentionWorld) -> None:
     tx, over = world.store.transaction, NOW - 365 * DAY
     for number, (environment, at) in enumerate(((SANDBOX, over), (SANDBOX, over - DAY), (LIVE, over - DAY))):
         fact = Anomaly(an_id("anm", number), None, AnomalyKind.MISMATCH, "verify", {}, at, environment=environment)
