@@ -28,22 +28,18 @@ async def paid_while_ahead(shop: MemoryShop) -> str:
     return reference
 
 
-async def test_the_worker_asks_although_the_next_ask_is_dated_ahead(shop: MemoryShop) -> None:
+async def test_the_worker_asks_although_the_next_ask_is_dated_ahead_and_then_by_the_schedule(shop: MemoryShop) -> None:
     reference = await paid_while_ahead(shop)
-    assert await shop.services.future_instants.pull_back() == 1
-    assert await shop.services.future_instants.pull_back() == 0
-    await shop.reconciler.run_once()
-    assert (await shop.payment(reference)).status is Status.SUCCESS
-
-
-async def test_asks_go_on_by_their_schedule_from_the_day_they_were_pulled_back_to(shop: MemoryShop) -> None:
-    reference = await paid_while_ahead(shop)
+    assert [await shop.services.future_instants.pull_back() for _ in range(2)] == [1, 0]
     shop.says(Outcome.PENDING)
-    await shop.services.future_instants.pull_back()
     await shop.reconciler.run_once()
     [attempt] = await shop.attempts(reference)
     assert attempt.next_ask_at is not None
     assert shop.clock.now() + MINUTE <= attempt.next_ask_at < shop.clock.now() + 2 * MINUTE
+    shop.says(Outcome.SUCCEEDED)
+    shop.clock.set(attempt.next_ask_at)
+    await shop.reconciler.run_once()
+    assert (await shop.payment(reference)).status is Status.SUCCESS
 
 
 async def test_a_pause_of_a_provider_ends_however_far_ahead_its_end_is_dated(shop: MemoryShop) -> None:
