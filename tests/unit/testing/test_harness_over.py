@@ -294,11 +294,6 @@ def test_what_does_not_open_is_one_line(over: str, words: str) -> None:
         open_target(over)
 
 
-def test_a_url_and_a_store_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code_of("--over", "domain", "--url", "http://127.0.0.1:9/api/v1") == 2
-    assert "not allowed with" in capsys.readouterr().err
-
-
 def keys_of(target: ConformanceTarget) -> ApiKeyConformance:
     target.with_keys()
     facts = {"target": target, "steps_taken": [0], "tried": set(), "gone": set(), "told": staticmethod(lambda _: None)}
