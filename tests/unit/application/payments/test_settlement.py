@@ -230,9 +230,8 @@ async def test_a_payer_whose_money_came_late_is_not_asked_to_pay_again(world: Re
     assert "start a new payment" in await text()
 
 
-async def test_a_payment_that_did_not_move_is_not_written() -> None:
-    shop = await MemoryShop().open()
-    payment = await shop.payment(await shop.initiated())
-    async with shop.store.begin() as tx:
-        assert await shop.services.settlement.write(tx, payment, None) is payment
-    assert await shop.payment(payment.reference) == payment
+async def test_a_payment_that_did_not_move_is_not_written(world: ReportedPayment) -> None:
+    payment = await world.payment(REFERENCE)
+    async with world.store.begin() as tx:
+        assert await world.services.settlement.write(tx, payment, None) is payment
+    assert await world.payment(REFERENCE) == payment
