@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from payagg_testing.builders import HOUR, LIVE, NOW, REFERENCE, SANDBOX, a_payment, a_report, an_attempt
@@ -83,17 +83,8 @@ def judged(case: Case, attempts: dict[object, Attempt], report: ProviderReport) 
     (payment, now), (state, gateway) = case.payment, case.attempt
     own = attempts[state]
     asked = {"nobody": None, "another": attempts["another"]}.get(case.asked, own)
-    return judge(
-        report,
-        payment,
-        [own] if state is not None else [],
-        gateway=gateway,
-        environment=case.environment[1],
-        asked=asked,
-        paid=case.paid,
-        actor="test",
-        now=now,
-    )
+    heard: dict[str, Any] = {"gateway": gateway, "environment": case.environment[1], "actor": "test", "now": now}
+    return judge(report, payment, [own] if state is not None else [], asked=asked, paid=case.paid, **heard)
 
 
 @pytest.mark.rule("description.4")

@@ -183,7 +183,7 @@ def test_what_the_domain_cannot_answer_is_said() -> None:
     assert all(skipped.values())
 
 
-@pytest.mark.parametrize("over", ["domain", "memory", f"{__name__}:a_target_of_ours"])
+@pytest.mark.parametrize("over", ["domain", "memory", "payagg_testing:domain_target"])
 def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = exit_code_of("--over", over, "--histories", "2", "--actions", "8"), capsys.readouterr().out
     assert code == 0, told
@@ -273,10 +273,6 @@ def test_what_is_not_built_is_left_out_and_said(capsys: pytest.CaptureFixture[st
     assert statements["PAYMENT_EXPIRED"].find("skipped") is not None
     assert list(machines) == list(MACHINES)
     assert machines["settlement"].find("skipped") is not None
-
-
-def a_target_of_ours() -> ConformanceTarget:
-    return domain_target()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, ProviderLine, ReconciliationFinding, ReconciliationRun
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
-from tests.support.assembly import services_over
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
 
@@ -75,18 +74,10 @@ def a_line(
 class ReconciledShop(MemoryShop):
     """`provider_a` has lists."""
 
-    async def begun(self) -> "ReconciledShop":
-        await self.open()
+    def __init__(self) -> None:
+        super().__init__()
         self.lists = ListedLines()
-        self.runs = services_over(
-            self.store,
-            clock=self.clock,
-            entropy=self.services.settlement.entropy,
-            vault=self.vault,
-            providers={"provider_a": self.a, "provider_b": self.b},
-            lists={"provider_a": self.lists},
-        ).reconciliation_runs
-        return self
+        self.runs = replace(self.services.reconciliation_runs, lists={"provider_a": self.lists})
 
     async def reconcile(
         self, first: date = TODAY, last: date = TODAY, gateway: str = "provider_a", statement: bytes | None = None
@@ -108,7 +99,9 @@ class ReconciledShop(MemoryShop):
 
 @pytest.fixture
 async def shop() -> ReconciledShop:
-    return await ReconciledShop().begun()
+    shop = ReconciledShop()
+    await shop.open()
+    return shop
 
 
 def shown(findings: list[ReconciliationFinding]) -> list[tuple[str, str | None, str | None]]:

@@ -17,21 +17,12 @@ from tests.support.refusals import refused_with
 AHEAD = timedelta(days=3)
 
 
-async def paid_while_ahead(shop: MemoryShop) -> str:
-    """A payment that the provider was asked about while the clock was ahead, and that is paid since; its event is
-    lost, and the clock is right again."""
+async def test_the_worker_asks_although_the_next_ask_is_dated_ahead_and_then_by_the_schedule(shop: MemoryShop) -> None:
     shop.clock.move(AHEAD)
     reference = await shop.handed_over()
     await shop.verification.verify(reference)
     shop.clock.set(START + MINUTE)
-    shop.says(Outcome.SUCCEEDED)
-    return reference
-
-
-async def test_the_worker_asks_although_the_next_ask_is_dated_ahead_and_then_by_the_schedule(shop: MemoryShop) -> None:
-    reference = await paid_while_ahead(shop)
     assert [await shop.services.future_instants.pull_back() for _ in range(2)] == [1, 0]
-    shop.says(Outcome.PENDING)
     await shop.reconciler.run_once()
     [attempt] = await shop.attempts(reference)
     assert attempt.next_ask_at is not None
