@@ -84,12 +84,8 @@ def test_an_address_may_be_254_characters_and_64_before_the_at() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "https://shop.example",
-            "HTTPS://SHOP.EXAMPLE/",
-            "http://127.0.0.1:8080/thanks?a=b#c",
-            "https://shop.example./",
-        ),
+        *("https://shop.example", "HTTPS://SHOP.EXAMPLE/", "http://127.0.0.1:8080/thanks?a=b#c"),
+        "https://shop.example./",
         *("https://[2001:db8::1]:443/x", "https://xn--hst-sna.example/", "https://my_shop.example/", "https://ẹ̀kọ́.ng"),
         *("https://localhost/%0d%0a", "https://shop.example:/", "https://bücher.example/ọjà?x=a|b"),
         *("https://ọjà.example/{order}/^`#ọ", "https://пример.рф:8443/путь", "https://例え.テスト/"),
@@ -172,15 +168,12 @@ def test_an_instant_is_read_in_utc() -> None:
         assert (read, read.tzinfo) == (instant, UTC)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_anything_else_is_no_instant() -> None:
+    for text in (
         *("", "2025-01-31", "2025-01-31T12:00:00", "2025-01-31T12:00Z", "2025-01-31 12:00:00Z", "20250131T120000Z"),
         *("2025-02-30T12:00:00Z", "2025-01-31T24:00:01Z", "2025-01-31T12:00:00Z\n", "2025-01-31T12:00:00+25:00"),
         *("2025-W05-5T12:00:00Z", "2025-01-31T12:00:60Z", "2025-01-31T12:00:00+1:00", "now\n"),
         *("1999-12-31T23:59:59Z", "3000-01-01T00:00:00Z", "２025-01-31T12:00:00Z"),
-    ],
-)
-def test_anything_else_is_no_instant(text: str) -> None:
-    refusal = refusal_of(parse_instant, text, "from")
-    assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "from")
+    ):
+        refusal = refusal_of(parse_instant, text, "from")
+        assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "from"), text

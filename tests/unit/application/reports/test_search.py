@@ -96,20 +96,17 @@ async def test_a_business_has_so_many_payments_added_up_in_a_minute(monkeypatch:
 
 
 @pytest.mark.rule("reports.19")
-async def test_a_business_has_one_summary_added_up_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    search, _ = await summaries_of(4, monkeypatch, most=6)
-    answers = await asyncio.gather(*(search.summary(TODAY) for _ in range(9)), return_exceptions=True)
-    # Had they begun together, none would have been refused.
-    assert [isinstance(answer, Refusal) for answer in answers] == [False, False, *[True] * 7]
-
-
-@pytest.mark.rule("reports.19")
-async def test_a_summary_that_breaks_off_costs_as_much_as_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
-    search, _ = await summaries_of(4, monkeypatch, most=6)
-
+async def test_a_business_has_one_summary_added_up_at_a_time_and_one_that_breaks_off_costs_as_much_as_the_largest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def broken() -> NoReturn:
         raise Unavailable("the database went away")
 
+    search, clock = await summaries_of(4, monkeypatch, most=6)
+    answers = await asyncio.gather(*(search.summary(TODAY) for _ in range(9)), return_exceptions=True)
+    # Had they begun together, none would have been refused.
+    assert [isinstance(answer, Refusal) for answer in answers] == [False, False, *[True] * 7]
+    clock.move(timedelta(minutes=2))
     monkeypatch.setattr(search.store, "begin", broken)
     answers = await asyncio.gather(*(search.summary(TODAY) for _ in range(3)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [Unavailable, Unavailable, Refusal]
