@@ -74,10 +74,8 @@ def _requires(name: str) -> list[str]:
 
 @cache
 def _modules() -> dict[str, set[str]]:
-    return {
-        module: {canonicalize_name(name) for name in names}
-        for module, names in metadata.packages_distributions().items()
-    }
+    packages = metadata.packages_distributions()
+    return {module: set(map(canonicalize_name, names)) for module, names in packages.items()}
 
 
 def with_extra(

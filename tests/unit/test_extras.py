@@ -48,14 +48,10 @@ def test_a_command_that_lacks_something_says_what_in_one_line(
     assert ("needs Linux or macOS" in done.stderr) is bool(without)
 
 
-def test_the_server_extra_brings_what_all_of_the_product_needs() -> None:
-    done = with_extra("server", IMPORT + "sys.argv[1:] = ['openapi']\n" + COMMAND, "payagg.adapters.providers")
-    assert done.returncode == 0, done.stderr
-
-
-def test_rules_and_use_cases_need_no_unix() -> None:
-    done = with_extra("server", IMPORT, *ON_WINDOWS, without=",".join(UNIX))
-    assert done.returncode == 0, done.stderr
+def test_the_server_extra_brings_what_all_of_the_product_needs_and_rules_and_use_cases_need_no_unix() -> None:
+    served = with_extra("server", IMPORT + "sys.argv[1:] = ['openapi']\n" + COMMAND, "payagg.adapters.providers")
+    for done in (served, with_extra("server", IMPORT, *ON_WINDOWS, without=",".join(UNIX))):
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_fault_of_ours_is_no_missing_extra() -> None:

@@ -60,10 +60,7 @@ async def test_a_decoder_keeps_nobody_waiting_and_ends(end: str) -> None:
         with pytest.raises(asyncio.CancelledError):
             await decoding
     else:
-        if end == "its time is up":
-            decoder.suspend()  # however fast the machine is
-        else:
-            decoder.kill()
+        (decoder.suspend if end == "its time is up" else decoder.kill)()  # however fast the machine is
         with pytest.raises(Refusal) as refused:
             await decoding
         assert (refused.value.field, refused.value.message) == ("file", TOO_COSTLY)

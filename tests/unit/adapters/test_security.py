@@ -65,19 +65,17 @@ def ed_signed(payload: bytes, header: dict[str, Any] | None = None) -> str:
 
 
 def assert_unauthorized(tokens: Tokens, token: str) -> None:
-    refused = refusal_of(tokens.read, token)
-    assert (refused.code, refused.field) == (ErrorCode.UNAUTHORIZED, None)
-    assert refused.message == ErrorCode.UNAUTHORIZED.message
+    refused, code = refusal_of(tokens.read, token), ErrorCode.UNAUTHORIZED
+    assert (refused.code, refused.field, refused.message) == (code, None, code.message)
 
 
 @pytest.mark.parametrize("algorithm", KEYS)
-@pytest.mark.parametrize("form", [pem, public_pem])
-def test_a_token_is_read_with_the_private_and_with_the_public_key(algorithm: str, form: Any) -> None:
-    token = Tokens(pem(KEYS[algorithm]), algorithm).issue({"sub": "user-1", "type": "admin"}, 60, now())
-    tokens = Tokens(form(KEYS[algorithm]), algorithm)
-    assert tokens.read(token)["sub"] == "user-1"
-    other = Tokens(pem(KEYS[algorithm]), algorithm).issue({"sub": "user-1", "type": "admin"}, 60, now())
-    assert tokens.read(token)["jti"] != tokens.read(other)["jti"], "each can be revoked by its name"
+def test_a_token_is_read_with_the_private_and_with_the_public_key(algorithm: str) -> None:
+    issuer = Tokens(pem(KEYS[algorithm]), algorithm)
+    one, other = (issuer.issue({"sub": "user-1", "type": "admin"}, 60, now()) for _ in range(2))
+    for tokens in (issuer, Tokens(public_pem(KEYS[algorithm]), algorithm)):
+        assert tokens.read(one)["sub"] == "user-1"
+        assert tokens.read(one)["jti"] != tokens.read(other)["jti"], "each can be revoked by its name"
 
 
 def test_a_public_key_cannot_issue_and_without_a_key_no_token_is_accepted() -> None:
@@ -87,30 +85,19 @@ def test_a_public_key_cannot_issue_and_without_a_key_no_token_is_accepted() -> N
 
 
 PAYLOAD = json.dumps({"sub": "user-1", "type": "admin", "role": "SUPER_ADMIN", "exp": 9_999_999_999}).encode()
+ALGORITHMS = ["none", "None", "nOnE", None, ["EdDSA"], "EdDSA"]
 FORGED = {
-    "alg none": by_hand({"alg": "none"}, PAYLOAD, None),
-    "alg None": by_hand({"alg": "None"}, PAYLOAD, None),
-    "alg nOnE": by_hand({"alg": "nOnE"}, PAYLOAD, None),
+    **{f"alg {alg}, nothing signed": by_hand({"alg": alg}, PAYLOAD, None) for alg in ALGORITHMS},
     "no alg": by_hand({"typ": "JWT"}, PAYLOAD, None),
-    "alg null": by_hand({"alg": None}, PAYLOAD, None),
-    "alg a list": by_hand({"alg": ["EdDSA"]}, PAYLOAD, None),
-    "empty signature": by_hand({"alg": "EdDSA"}, PAYLOAD, None),
     "public key as hmac secret": by_hand({"alg": "HS256"}, PAYLOAD, public_pem(ED).encode()),
     "empty hmac secret": by_hand({"alg": "HS256"}, PAYLOAD, b"x"),
     "another key": jwt.encode(claims(), ed25519.Ed25519PrivateKey.generate(), "EdDSA"),
     "another family": jwt.encode(claims(), RSA, "RS256"),
     "unknown crit": ed_signed(PAYLOAD, {"crit": ["b64x"], "b64x": True}),
-    "two parts": "a.b",
-    "four parts": "a.b.c.d",
-    "empty": "",
-    "dots": "..",
-    "not base64": "!!!.???.###",
-    "not ascii": "é.é.é",
-    "payload no object": ed_signed(b'"text"'),
-    "payload no json": ed_signed(b"{"),
-    "payload invalid utf-8": ed_signed(b'{"sub":"\xff"}'),
-    "payload deep": ed_signed(b"[" * 3000 + b"]" * 3000),
+    **{f"the text {text}": text for text in ("a.b", "a.b.c.d", "", "..", "!!!.???.###", "é.é.é")},
     "overlong": "a" * (TOKEN_MAX + 1),
+    **{f"payload {payload!r}": ed_signed(payload) for payload in (b'"text"', b"{", b'{"sub":"\xff"}')},
+    "payload deep": ed_signed(b"[" * 3000 + b"]" * 3000),
 }
 
 
@@ -197,6 +184,10 @@ def test_a_ciphertext_swapped_to_another_gateway_does_not_open() -> None:
         vault.open(blob, "gateway-2")
     with pytest.raises(ValueError, match="does not open"):  # nor under the same kid with other bytes
         AesVault((("k1", b"9" * 32),)).open(blob, "gateway-1")
+    for at in range(len(blob)):
+        for altered in (blob[:at] + bytes([blob[at] ^ 1]) + blob[at + 1 :], blob[:at]):
+            with pytest.raises(ValueError):  # noqa: PT011 - which of the three it is depends on the byte
+                vault.open(altered, "gateway-1")
 
 
 @pytest.mark.rule("gateways.13")
@@ -208,15 +199,6 @@ def test_the_first_key_seals_and_every_key_opens() -> None:
     assert AesVault((NEW,)).open(after, "g") == b"secret"
     with pytest.raises(ValueError, match="not configured"):
         AesVault((OLD,)).open(after, "g")
-
-
-def test_every_altered_byte_is_noticed() -> None:
-    vault = AesVault((OLD,))
-    blob = vault.seal(b"secret", "g")
-    for at in range(len(blob)):
-        for altered in (blob[:at] + bytes([blob[at] ^ 1]) + blob[at + 1 :], blob[:at]):
-            with pytest.raises(ValueError):  # noqa: PT011 - which of the three it is depends on the byte
-                vault.open(altered, "g")
 
 
 def test_two_seals_of_one_plaintext_differ_and_do_not_show_it() -> None:

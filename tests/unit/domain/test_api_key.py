@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,16 +22,12 @@ SECRET_HEX, PUBLIC_HEX = "0123456789abcdef" * 3, "fedcba9876543210" * 2
 @pytest.mark.rule("keys.1")
 @pytest.mark.parametrize(("environment", "infix"), [(Environment.SANDBOX, "sand"), (Environment.LIVE, "live")])
 def test_a_new_key_has_the_forms_of_its_environment_and_keeps_no_secret(environment: Environment, infix: str) -> None:
-    drawn = {"secret_hex": SECRET_HEX, "public_hex": PUBLIC_HEX}
-    key, secret = ApiKey.generate(
-        id="key_1", business_id="biz_1", environment=environment, name="Server", **drawn, now=NOW
-    )
-    assert secret == f"ssk_{infix}_{SECRET_HEX}"
-    assert key.public_key == f"spk_{infix}_{PUBLIC_HEX}"
-    assert key.secret_display == f"ssk_{infix}_...cdef"
-    assert key.status is ApiKeyStatus.ACTIVE
-    assert SECRET_HEX not in repr(key)
+    facts: dict[str, Any] = {"id": "key_1", "business_id": "biz_1", "environment": environment, "name": "Server"}
+    key, secret = ApiKey.generate(**facts, secret_hex=SECRET_HEX, public_hex=PUBLIC_HEX, now=NOW)
+    assert (secret, key.public_key) == (f"ssk_{infix}_{SECRET_HEX}", f"spk_{infix}_{PUBLIC_HEX}")
+    assert (key.secret_display, key.status) == (f"ssk_{infix}_...cdef", ApiKeyStatus.ACTIVE)
     assert key.secret_hash == hashlib.sha256(secret.encode()).digest()
+    assert SECRET_HEX not in repr(key)
 
 
 @given(strategies.key_secrets())

@@ -40,12 +40,6 @@ def test_a_drain_ends_after_thirty_minutes_or_when_it_is_enabled() -> None:
         assert still.as_of(NOW + timedelta(days=365)) is still
 
 
-@pytest.mark.rule("gateways.5")
-def test_the_built_in_is_never_disabled_or_deleted() -> None:
-    assert refusal_of(the_built_in().disable, NOW).code is ErrorCode.GATEWAY_BUILT_IN
-    assert refusal_of(the_built_in().delete, NOW).code is ErrorCode.GATEWAY_BUILT_IN
-
-
 def test_a_change_keeps_what_it_does_not_name_and_clears_a_name_that_it_names() -> None:
     before = a_choice(a_gateway(), display_name="Cards", display_order=3, is_default=True)
     after = before.with_settings(a_gateway(), NOW + TICK, display_name=None)
@@ -66,9 +60,11 @@ def test_only_an_enabled_gateway_is_the_default_and_nothing_brings_the_flag_back
     assert off.with_settings(a_gateway(), NOW, is_enabled=True, is_default=True).is_default
 
 
-@pytest.mark.rule("options.2")
-def test_a_business_neither_turns_off_nor_reorders_the_built_in_and_may_do_the_rest() -> None:
+@pytest.mark.rule("gateways.5", "options.2")
+def test_the_built_in_is_never_disabled_deleted_or_reordered_and_a_business_may_do_the_rest() -> None:
     gateway = the_built_in()
+    for end in (gateway.disable, gateway.delete):
+        assert refusal_of(end, NOW).code is ErrorCode.GATEWAY_BUILT_IN
     choice = a_choice(gateway)
     assert refusal_of(choice.with_settings, gateway, NOW, is_enabled=False).field == "isEnabled"
     assert refusal_of(choice.with_settings, gateway, NOW, display_order=0).field == "displayOrder"
@@ -109,15 +105,12 @@ def test_the_simulator_serves_sandbox_alone() -> None:
 OLD, NEW = {"liveWebhookSecret": "old"}, {"liveWebhookSecret": "new"}
 
 
-@pytest.mark.parametrize("after", [NEW, {}], ids=["changed", "removed"])
-def test_a_replaced_signing_secret_proves_events_for_a_day(after: dict[str, str]) -> None:
-    (kept,) = after_rotation((), {LIVE: OLD, SANDBOX: {}}, {LIVE: after, SANDBOX: {}}, NOW)
-    assert kept == ReplacedSecret(LIVE, OLD, NOW + timedelta(hours=24))
-    assert "old" not in repr(kept)
-
-
-def test_only_a_secret_that_changed_is_kept_and_each_for_its_own_day() -> None:
+def test_only_a_signing_secret_that_changed_is_kept_and_proves_events_for_its_own_day() -> None:
     assert after_rotation((), {LIVE: OLD}, {LIVE: OLD}, NOW) == ()
+    for after in (NEW, {}):
+        (kept,) = after_rotation((), {LIVE: OLD, SANDBOX: {}}, {LIVE: after, SANDBOX: {}}, NOW)
+        assert kept == ReplacedSecret(LIVE, OLD, NOW + timedelta(hours=24))
+        assert "old" not in repr(kept)
     first, third = after_rotation((), {LIVE: OLD}, {LIVE: NEW}, NOW), {"liveWebhookSecret": "third"}
     back = after_rotation(first, {LIVE: NEW}, {LIVE: OLD}, NOW + TICK)
     assert back == (ReplacedSecret(LIVE, NEW, NOW + TICK + OVERLAP),)
@@ -133,22 +126,17 @@ def test_the_newest_twenty_replaced_secrets_are_kept() -> None:
     assert [one.credentials["s"] for one in kept] == [str(number) for number in range(24, 4, -1)]
 
 
-@pytest.mark.parametrize(
-    ("after", "has_open_attempts", "is_wiped"),
-    [
-        (timedelta(0), False, True),
-        (timedelta(0), True, False),
-        (timedelta(hours=72) - TICK, True, False),
-        (timedelta(hours=72), True, True),
-    ],
-)
-def test_a_deleted_gateway_keeps_its_secrets_for_an_open_attempt_72_hours_at_most(
-    after: timedelta, has_open_attempts: bool, is_wiped: bool
-) -> None:
+def test_a_deleted_gateway_keeps_its_secrets_for_an_open_attempt_72_hours_at_most() -> None:
     gateway = a_gateway(credentials=b"1", replaced_secrets=b"2", replaced_secrets_until=NOW + timedelta(days=9))
-    deleted = replace(gateway, status=GatewayStatus.DISABLED).delete(NOW)
-    wiped = deleted.without_secrets(NOW + after, has_open_attempts)
-    assert (wiped.credentials is None, wiped.replaced_secrets, wiped.updated_at) == (is_wiped, b"2", NOW)
+    deleted, most = replace(gateway, status=GatewayStatus.DISABLED).delete(NOW), timedelta(hours=72)
+    for after, is_open, is_wiped in (
+        (0 * TICK, False, True),
+        (0 * TICK, True, False),
+        (most - TICK, True, False),
+        (most, True, True),
+    ):
+        wiped = deleted.without_secrets(NOW + after, is_open)
+        assert (wiped.credentials is None, wiped.replaced_secrets, wiped.updated_at) == (is_wiped, b"2", NOW)
 
 
 def test_replaced_secrets_of_a_living_gateway_end_with_their_overlap() -> None:

@@ -62,9 +62,7 @@ CODES = {
     "closed": ErrorCode.ANOMALY_ALREADY_CLOSED,
     "no": ErrorCode.VALIDATION_ERROR,
 }
-MACHINES: dict[str, Machine[Any, Any]] = {
-    machine.name: machine for machine in (PAYMENT, GATEWAY, API_KEY, KYC, ANOMALY)
-}
+MACHINES: dict[str, Machine[Any, Any]] = {one.name: one for one in (PAYMENT, GATEWAY, API_KEY, KYC, ANOMALY)}
 
 
 def cells(name: str) -> list[tuple[str, str, str]]:
@@ -101,7 +99,6 @@ def test_each_machine_begins_and_ends_where_the_interface_says(name: str, initia
     machine = MACHINES[name]
     pairs = sorted((state.name, trigger.name) for state in machine.states for trigger in machine.triggers)
     assert sorted((state, trigger) for state, trigger, _ in cells(name)) == pairs, "the table has every pair once"
-    print(f"{name}: {len(cells(name))} of {len(pairs)} pairs")
     assert machine.initial.value == initial
     assert {state.value for state in machine.final} == final
 

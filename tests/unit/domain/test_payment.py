@@ -1,14 +1,15 @@
 """A payment's rules of time, replay and identity, at the very instants where they change."""
 
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing import strategies
-from payagg_testing.builders import HOUR, NOW, TICK, a_payment, an_expired_payment
+from payagg_testing.builders import HOUR, NOW, TICK, WAY_TO, a_payment, an_expired_payment
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import PAYMENT, Payment, Status, Trigger, parse_metadata
@@ -58,10 +59,9 @@ def test_a_new_payment_has_every_field_of_its_class() -> None:
     assert vars(payment) == vars(replace(payment))
 
 
-@pytest.mark.parametrize("status", [Status.PENDING, *FINAL])
-def test_only_an_initiated_payment_expires_by_the_clock(status: Status) -> None:
-    payment = a_payment(status)
-    assert payment.as_of(NOW + timedelta(days=30)) is payment
+def test_only_an_initiated_payment_expires_by_the_clock() -> None:
+    for payment in map(a_payment, (Status.PENDING, *FINAL)):
+        assert payment.as_of(NOW + timedelta(days=30)) is payment
 
 
 def test_an_open_payment_is_replayed_unchanged_and_a_completed_one_is_refused() -> None:
@@ -77,19 +77,15 @@ def test_an_open_payment_is_replayed_unchanged_and_a_completed_one_is_refused() 
 
 
 @pytest.mark.rule("limits.4")
-@pytest.mark.parametrize("status", OPEN)
-def test_process_is_taken_until_the_window_closes_and_is_gone_from_that_instant(status: Status) -> None:
-    payment = a_payment(status)
-    payment.ensure_processable(NOW + HOUR - TICK)
-    assert refusal_of(payment.ensure_processable, NOW + HOUR).code is ErrorCode.PAYMENT_EXPIRED
-
-
-@pytest.mark.parametrize("when", [NOW, NOW + HOUR, NOW + timedelta(days=1)])
-def test_process_on_a_final_payment_answers_the_same_whenever_it_is_asked(when: datetime) -> None:
-    for status in FINAL:
-        assert refusal_of(a_payment(status).ensure_processable, when).code is ErrorCode.PAYMENT_ALREADY_PROCESSED
-    # A clock set back after the sweep un-expires nothing.
-    assert refusal_of(an_expired_payment().ensure_processable, when).code is ErrorCode.PAYMENT_EXPIRED
+def test_process_is_taken_until_the_window_closes_and_is_gone_from_that_instant() -> None:
+    for payment in map(a_payment, OPEN):
+        payment.ensure_processable(NOW + HOUR - TICK)
+        assert refusal_of(payment.ensure_processable, NOW + HOUR).code is ErrorCode.PAYMENT_EXPIRED
+    for when in (NOW, NOW + HOUR, NOW + timedelta(days=1)):
+        for final in map(a_payment, FINAL):
+            assert refusal_of(final.ensure_processable, when).code is ErrorCode.PAYMENT_ALREADY_PROCESSED
+        # A clock set back after the sweep un-expires nothing.
+        assert refusal_of(an_expired_payment().ensure_processable, when).code is ErrorCode.PAYMENT_EXPIRED
 
 
 def test_handing_over_names_the_payers_gateway_once() -> None:
@@ -101,19 +97,14 @@ def test_handing_over_names_the_payers_gateway_once() -> None:
     assert nothing is None
 
 
-@pytest.mark.parametrize("reason", ["DECLINED", None])
-@pytest.mark.parametrize(
-    ("trigger", "status"),
-    [(Trigger.SUCCEED, Status.SUCCESS), (Trigger.FAIL, Status.FAILED), (Trigger.REVERSE, Status.REVERSED)],
-)
-def test_a_final_move_is_dated_and_only_a_failure_keeps_its_reason(
-    trigger: Trigger, status: Status, reason: str | None
-) -> None:
-    moved, transition = a_payment().move(trigger, NOW + TICK, actor="verify", reason=reason)
-    assert (moved.status, moved.settled_at, moved.updated_at) == (status, NOW + TICK, NOW + TICK)
-    assert moved.failure_reason == (reason if status is Status.FAILED else None)
-    assert transition is not None
-    assert (transition.reference, transition.reason, transition.actor) == (moved.reference, reason, "verify")
+def test_a_final_move_is_dated_and_only_a_failure_keeps_its_reason() -> None:
+    later = NOW + TICK
+    for status, reason in product(FINAL, ("DECLINED", None)):
+        moved, transition = a_payment().move(WAY_TO[status], later, actor="verify", reason=reason)
+        assert (moved.status, moved.settled_at, moved.updated_at) == (status, later, later)
+        assert moved.failure_reason == (reason if status is Status.FAILED else None)
+        assert transition is not None
+        assert (transition.reference, transition.reason, transition.actor) == (moved.reference, reason, "verify")
 
 
 @given(strategies.payments(), st.lists(st.tuples(st.sampled_from(Trigger), strategies.waits), max_size=6))

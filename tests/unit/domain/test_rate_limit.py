@@ -23,10 +23,14 @@ def test_the_turn_of_the_minute_opens_nothing() -> None:
     assert window.hit(limit, NOON + 57 * SECOND) is None
 
 
-def test_a_clock_that_is_set_back_lets_no_more_through() -> None:
+def test_a_clock_that_is_set_back_lets_no_more_through_and_fills_no_bucket() -> None:
     limit, window = RateLimit(2), HitWindow()
     assert [window.hit(limit, NOON), window.hit(limit, NOON - SECOND)] == [None, None]
     assert window.hit(limit, NOON - SECOND) == NOON + MINUTE
+    limit, bucket = RateLimit(1), TokenBucket(RateLimit(1), NOON)
+    assert [bucket.take(limit, NOON), bucket.take(limit, NOON - MINUTE)] == [0.0, 60.0]
+    assert bucket.take(limit, NOON + 59 * SECOND) > 0
+    assert bucket.take(limit, NOON + MINUTE + SECOND) == 0.0
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=1), timedelta(days=400)])
@@ -75,18 +79,11 @@ def test_a_bucket_gives_its_tokens_at_once_and_as_many_again_over_a_window() -> 
     assert [bucket.take(limit, later) for _ in range(11)] == pytest.approx([0.0] * 10 + [6.0])
 
 
-def test_many_tokens_are_taken_whole_or_not_at_all() -> None:
+def test_many_tokens_are_taken_whole_or_not_at_all_and_one_given_back_overflows_no_bucket() -> None:
     limit = RateLimit(100, timedelta(seconds=50))
     bucket = TokenBucket(limit, NOON)
-    assert [bucket.take(limit, NOON, 60), bucket.take(limit, NOON, 60), bucket.take(limit, NOON, 40)] == [
-        0.0,
-        10.0,
-        0.0,
-    ]
+    assert [bucket.take(limit, NOON, number) for number in (60, 60, 40)] == [0.0, 10.0, 0.0]
     assert [bucket.take(limit, NOON + n * SECOND, 20) for n in (9, 10)] == [pytest.approx(1.0), 0.0]
-
-
-def test_a_token_that_is_given_back_is_there_again_and_no_bucket_overflows() -> None:
     limit = RateLimit(2)
     bucket = TokenBucket(limit, NOON)
     bucket.give_back(limit)
@@ -94,15 +91,6 @@ def test_a_token_that_is_given_back_is_there_again_and_no_bucket_overflows() -> 
     bucket.give_back(limit)
     assert bucket.left == 1
     assert [bucket.take(limit, NOON) for _ in range(2)] == [0.0, 30.0]
-
-
-def test_a_clock_that_is_set_back_fills_no_bucket() -> None:
-    limit = RateLimit(1)
-    bucket = TokenBucket(limit, NOON)
-    assert bucket.take(limit, NOON) == 0.0
-    assert bucket.take(limit, NOON - MINUTE) == 60.0
-    assert bucket.take(limit, NOON + 59 * SECOND) > 0
-    assert bucket.take(limit, NOON + MINUTE + SECOND) == 0.0
 
 
 @pytest.mark.parametrize("most", [1, 7, 1_200])

@@ -53,20 +53,12 @@ def test_neither_the_day_nor_the_prefix_of_a_reference_is_judged() -> None:
 
 
 @pytest.mark.rule("payments.22")
-@pytest.mark.parametrize(
-    ("text", "wire"),
-    [
-        ("ọjà@shop.example", None),
-        ("ada@exämple.com", "ada@xn--exmple-cua.com"),
-        ("ada@пример.рф", "ada@xn--e1afmkfd.xn--p1ai"),
-        ("用户@例子.公司", None),
-        ("ẹ̀kọ́@ẹ̀kọ́.ng", None),
-        ("ada@example.com", "ada@example.com"),
-    ],
-)
-def test_international_addresses_are_accepted_as_they_are(text: Any, wire: Any) -> None:
-    assert parse_email(text, "customerEmail") == text
-    assert ascii_email(text) == wire
+def test_international_addresses_are_accepted_as_they_are() -> None:
+    wire = dict.fromkeys(("ọjà@shop.example", "用户@例子.公司", "ẹ̀kọ́@ẹ̀kọ́.ng"))
+    wire |= {"ada@exämple.com": "ada@xn--exmple-cua.com", "ada@пример.рф": "ada@xn--e1afmkfd.xn--p1ai"}
+    wire |= {"ada@example.com": "ada@example.com"}
+    assert {text: ascii_email(parse_email(text, "customerEmail")) for text in wire} == wire
+    assert [parse_email(text, "customerEmail") for text in wire] == list(wire)
 
 
 @pytest.mark.parametrize("text", strategies.BAD_EMAILS)
@@ -78,29 +70,22 @@ def test_what_is_no_address_is_refused_by_name(text: str) -> None:
 INTERNATIONAL = "ọ" * 64 + "@" + ".".join(["ọ" + "a" * 50] * 3 + ["b" * 30, "ng"])  # 254 characters
 
 
-@pytest.mark.parametrize(
-    ("longest", "longer"),
-    [
+def test_an_address_may_be_254_characters_and_64_before_the_at() -> None:
+    for longest, longer in (
         (f"{'a' * 64}@{'b' * 63}.{'c' * 63}.{'d' * 58}.ng", f"{'a' * 64}@{'b' * 63}.{'c' * 63}.{'d' * 59}.ng"),
         (INTERNATIONAL, INTERNATIONAL + "a"),
         ("a" * 64 + "@example.com", "a" * 65 + "@example.com"),
-    ],
-)
-def test_an_address_may_be_254_characters_and_64_before_the_at(longest: str, longer: str) -> None:
-    assert parse_email(longest, "e") == longest
-    refusal_of(parse_email, longer, "e")
+    ):
+        assert parse_email(longest, "e") == longest
+        refusal_of(parse_email, longer, "e")
 
 
 @pytest.mark.rule("payments.20")
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "https://shop.example",
-            "HTTPS://SHOP.EXAMPLE/",
-            "http://127.0.0.1:8080/thanks?a=b#c",
-            "https://shop.example./",
-        ),
+        *("https://shop.example", "HTTPS://SHOP.EXAMPLE/", "http://127.0.0.1:8080/thanks?a=b#c"),
+        "https://shop.example./",
         *("https://[2001:db8::1]:443/x", "https://xn--hst-sna.example/", "https://my_shop.example/", "https://ẹ̀kọ́.ng"),
         *("https://localhost/%0d%0a", "https://shop.example:/", "https://bücher.example/ọjà?x=a|b"),
         *("https://ọjà.example/{order}/^`#ọ", "https://пример.рф:8443/путь", "https://例え.テスト/"),
@@ -173,28 +158,22 @@ def test_an_international_host_becomes_what_the_library_for_them_makes_of_it(lab
         assert named == f"https://{expected}/"
 
 
-@pytest.mark.parametrize(
-    ("text", "instant"),
-    [
+def test_an_instant_is_read_in_utc() -> None:
+    for text, instant in (
         ("2025-01-31T12:00:00Z", datetime(2025, 1, 31, 12, tzinfo=UTC)),
         ("2025-01-31T12:00:00.5+01:30", datetime(2025, 1, 31, 10, 30, 0, 500_000, tzinfo=UTC)),
         ("2999-12-31T23:59:59.999999-23:59", datetime(3000, 1, 1, 23, 58, 59, 999_999, tzinfo=UTC)),
-    ],
-)
-def test_an_instant_is_read_in_utc(text: Any, instant: Any) -> None:
-    assert parse_instant(text, "from") == instant
-    assert parse_instant(text, "from").tzinfo is UTC
+    ):
+        read = parse_instant(text, "from")
+        assert (read, read.tzinfo) == (instant, UTC)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_anything_else_is_no_instant() -> None:
+    for text in (
         *("", "2025-01-31", "2025-01-31T12:00:00", "2025-01-31T12:00Z", "2025-01-31 12:00:00Z", "20250131T120000Z"),
         *("2025-02-30T12:00:00Z", "2025-01-31T24:00:01Z", "2025-01-31T12:00:00Z\n", "2025-01-31T12:00:00+25:00"),
         *("2025-W05-5T12:00:00Z", "2025-01-31T12:00:60Z", "2025-01-31T12:00:00+1:00", "now\n"),
         *("1999-12-31T23:59:59Z", "3000-01-01T00:00:00Z", "２025-01-31T12:00:00Z"),
-    ],
-)
-def test_anything_else_is_no_instant(text: str) -> None:
-    refusal = refusal_of(parse_instant, text, "from")
-    assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "from")
+    ):
+        refusal = refusal_of(parse_instant, text, "from")
+        assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "from"), text

@@ -60,19 +60,14 @@ def test_an_installation_without_an_extension_loads_nothing_of_it(left_out: str)
     assert all((f"\n  {command} " in found["help"]) is (name != left_out) for name, command in COMMANDS.items())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_of_an_extension_that_is_left_out_is_wrong_usage(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        parser([one for one in NAMES if one != name]).parse_args([COMMANDS[name]])
-    assert (ended.value.code, f"invalid choice: '{COMMANDS[name]}'" in capsys.readouterr().err) == (2, True)
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_setting_of_an_extension_that_is_left_out_is_none(name: str) -> None:
-    with pytest.raises(SettingsError, match=f"{SETTINGS[name]} is not a setting"):
-        read_settings({"PAYAGG_EXTENSIONS": "none", SETTINGS[name]: "60"})
+def test_a_command_or_setting_of_an_extension_that_is_left_out_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, command in COMMANDS.items():
+        with pytest.raises(SystemExit) as ended:
+            parser([one for one in NAMES if one != name]).parse_args([command])
+        assert (ended.value.code, f"invalid choice: '{command}'" in capsys.readouterr().err) == (2, True)
+    for setting in SETTINGS.values():
+        with pytest.raises(SettingsError, match=f"{setting} is not a setting"):
+            read_settings({"PAYAGG_EXTENSIONS": "none", setting: "60"})
 
 
 def test_an_extension_that_there_is_not_is_a_fault_of_the_settings() -> None:

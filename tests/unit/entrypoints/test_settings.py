@@ -21,21 +21,19 @@ KEY = "k1:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 
 def test_origins_are_named_as_browsers_send_them() -> None:
     good = "https://shop.example, http://localhost:3000,https://[::1]:8443"
-    assert read_settings({"PAYAGG_CORS_ORIGINS": good}).cors_origins == (
-        "https://shop.example",
-        "http://localhost:3000",
-        "https://[::1]:8443",
-    )
+    named = ("https://shop.example", "http://localhost:3000", "https://[::1]:8443")
+    assert read_settings({"PAYAGG_CORS_ORIGINS": good}).cors_origins == named
     assert read_settings({}).cors_origins == ()
-    for bad in ("*", "null", "shop.example", "https://shop.example/", "https://Shop.example", "https://*.example",
-                "https://shop.example:443", "ftp://shop.example", "https://a@shop.example", "https://"):  # fmt: skip
-        with pytest.raises(SettingsError, match="PAYAGG_CORS_ORIGINS"):
-            read_settings({"PAYAGG_CORS_ORIGINS": bad})
+    for bad in (
+        *("*", "null", "shop.example", "https://shop.example/", "https://Shop.example", "https://*.example"),
+        *("https://shop.example:443", "ftp://shop.example", "https://a@shop.example", "https://"),
+    ):
+        assert "PAYAGG_CORS_ORIGINS" in faults({"PAYAGG_CORS_ORIGINS": bad})[0]
 
 
-def faults(environ: dict[str, str], *, dev: bool = False) -> list[str]:
+def faults(environ: dict[str, str]) -> list[str]:
     with pytest.raises(SettingsError) as refused:
-        read_settings(environ, dev=dev)
+        read_settings(environ)
     return str(refused.value).splitlines()
 
 
@@ -91,19 +89,14 @@ def test_a_pem_on_one_line_is_a_pem() -> None:
         assert read_settings({"PAYAGG_JWT_KEY": written}).jwt_key == lines
 
 
-@pytest.mark.parametrize("key", [bytes(32), b"k" * 32, b"0123456" * 4 + b"0123"])
-def test_a_regular_encryption_key_is_refused(key: bytes) -> None:
-    given = f"good:{KEY.partition(':')[2]},weak:{base64.b64encode(key).decode()}"
-    (told,) = faults({"PAYAGG_ENCRYPTION_KEYS": given})
-    assert told.startswith("PAYAGG_ENCRYPTION_KEYS has a weak key under weak")
-    assert base64.b64encode(key).decode() not in told
-
-
-def test_no_fault_repeats_a_secret() -> None:
+def test_a_regular_encryption_key_is_refused_and_no_fault_repeats_a_secret() -> None:
+    for key in (bytes(32), b"k" * 32, b"0123456" * 4 + b"0123"):
+        weak = base64.b64encode(key).decode()
+        (told,) = faults({"PAYAGG_ENCRYPTION_KEYS": f"good:{KEY.partition(':')[2]},weak:{weak}"})
+        assert (told.startswith("PAYAGG_ENCRYPTION_KEYS has a weak key under weak"), weak in told) == (True, False)
     word = "hush-hush-hush"
-    told = faults({f"PAYAGG_{name}": f"{word}\n" for name in ("DATABASE_URL", "ENCRYPTION_KEYS", "METRICS_TOKEN")})
-    assert len(told) == 3
-    assert word not in "".join(told)
+    three = faults({f"PAYAGG_{name}": f"{word}\n" for name in ("DATABASE_URL", "ENCRYPTION_KEYS", "METRICS_TOKEN")})
+    assert (len(three), word in "".join(three)) == (3, False)
     assert "hidden" not in repr(read_settings({"PAYAGG_DATABASE_URL": "postgresql://u:hidden@h/d"}))
 
 
@@ -143,28 +136,21 @@ def test_a_server_refuses_a_token_key_that_is_weak_or_not_of_its_algorithm(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("base_url", "is_served"),
-    [
-        ("http://pay.example.com", False), ("http://93.184.216.34", False), ("http://[2606:4700::1]:8000", False),
-        ("https://pay.example.com", True), ("http://127.0.0.1:8000", True), ("http://10.1.2.3", True),
-        ("http://payagg:8000", True), ("http://pay.internal", True), ("http://localhost:8000", True),
-    ],
-)  # fmt: skip
-def test_payers_links_are_https_wherever_the_public_can_follow_them(base_url: str, is_served: bool) -> None:
-    environ = {"PAYAGG_JWT_KEY": pem(ED), "PAYAGG_ENCRYPTION_KEYS": KEY, "PAYAGG_BASE_URL": base_url}
-    if is_served:
-        check_for_serving(read_settings(environ))
-        return
-    with pytest.raises(SettingsError, match="PAYAGG_BASE_URL must be https"):
-        check_for_serving(read_settings(environ))
+def test_payers_links_are_https_wherever_the_public_can_follow_them() -> None:
+    environ = {"PAYAGG_JWT_KEY": pem(ED), "PAYAGG_ENCRYPTION_KEYS": KEY}
+    for inside in ("127.0.0.1:8000", "10.1.2.3", "payagg:8000", "pay.internal", "localhost:8000"):
+        check_for_serving(read_settings({**environ, "PAYAGG_BASE_URL": f"http://{inside}"}))
+    check_for_serving(read_settings({**environ, "PAYAGG_BASE_URL": "https://pay.example.com"}))
+    for public in ("pay.example.com", "93.184.216.34", "[2606:4700::1]:8000"):
+        with pytest.raises(SettingsError, match="PAYAGG_BASE_URL must be https"):
+            check_for_serving(read_settings({**environ, "PAYAGG_BASE_URL": f"http://{public}"}))
 
 
-@pytest.mark.parametrize("end", ["?shop=1", "/a?", "#top", "/#"])
-def test_an_address_that_paths_are_put_behind_has_no_query_or_fragment(end: str) -> None:
+def test_an_address_that_paths_are_put_behind_has_no_query_or_fragment() -> None:
     assert read_settings({"PAYAGG_BASE_URL": "https://pay.example.com/a/"}).base_url == "https://pay.example.com/a"
-    with pytest.raises(SettingsError, match="address without a query or fragment"):
-        read_settings({"PAYAGG_BASE_URL": f"https://pay.example.com{end}"})
+    for end in ("?shop=1", "/a?", "#top", "/#"):
+        [told] = faults({"PAYAGG_BASE_URL": f"https://pay.example.com{end}"})
+        assert "address without a query or fragment" in told
 
 
 def test_name_servers_are_addresses() -> None:
@@ -172,8 +158,7 @@ def test_name_servers_are_addresses() -> None:
     assert given == (("9.9.9.9", 53), ("2620:fe::fe", 53), ("127.0.0.1", 5353), ("::1", 5353))
     assert read_settings({}).name_servers == ()
     for bad in ("dns.example", "9.9.9", "9.9.9.9:0", "9.9.9.9:65536", "2620:fe::fe", "[9.9.9.9", "https://9.9.9.9"):
-        with pytest.raises(SettingsError, match="PAYAGG_NAME_SERVERS"):
-            read_settings({"PAYAGG_NAME_SERVERS": bad})
+        assert "PAYAGG_NAME_SERVERS" in faults({"PAYAGG_NAME_SERVERS": bad})[0]
 
 
 @pytest.mark.rule("access.16")

@@ -24,12 +24,9 @@ def named_in(file: Path) -> set[str]:
 def test_every_edit_fits_the_product() -> None:
     for defect in DEFECTS:
         for file, text in defect.planted(SOURCE).items():
-            modules = (
-                [one.module for one in ast.walk(ast.parse(text)) if isinstance(one, ast.ImportFrom)]
-                if file.endswith(".py")
-                else []
-            )
-            assert [one for one in modules if one and find_spec(one) is None] == [], defect.name
+            nodes = ast.walk(ast.parse(text)) if file.endswith(".py") else ()
+            modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+            assert [module for module in modules if find_spec(module) is None] == [], defect.name
 
 
 def test_every_defect_names_a_detector_and_tests_that_exist() -> None:

@@ -12,7 +12,6 @@ from payagg.domain.simulator import TEST_CARDS
 from payagg.entrypoints.settings import read_settings, variables
 from tests.support.machine import ROOT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 PATH = re.compile(
@@ -96,7 +95,3 @@ def test_the_guide_lists_every_test_card() -> None:
     text = (ROOT / "docs" / "guide" / "testing.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| `([0-9 ]+)` \|", text, re.MULTILINE)
     assert [number.replace(" ", "") for number in shown] == list(TEST_CARDS)
-
-
-def test_the_readme_has_at_most_600_words() -> None:
-    assert len(README.split()) <= 600

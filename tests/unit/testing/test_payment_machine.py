@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from hypothesis import settings
@@ -44,11 +45,7 @@ EVERYTHING = {
     *("MOVED through a deleted gateway", "payment.attention", "payment.late_success", "payment.refunded"),
     *("payment.disputed", "PARTIAL_REFUND", "LATE_SUCCESS", "SECOND_CHARGE", "LATE_FAILURE", "LATE_REVERSAL"),
     *("DISPUTE", "NO_EVIDENCE", "WRONG_ENVIRONMENT", "WRONG_PROVIDER"),
-    *(
-        f"{start} {trigger}"
-        for start in ("INITIATED", "PENDING")
-        for trigger in ("SUCCEED", "FAIL", "REVERSE", "EXPIRE")
-    ),
+    *map(" ".join, product(("INITIATED", "PENDING"), ("SUCCEED", "FAIL", "REVERSE", "EXPIRE"))),
     "INITIATED PROCESS",
 }
 

@@ -36,6 +36,13 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
+async def asking(batch: "Batch[int, str]", *numbers: int) -> "list[asyncio.Task[str]]":
+    """Callers that wait for their answers."""
+    tasks = [asyncio.create_task(batch.ask(number)) for number in numbers]
+    await settled()
+    return tasks
+
+
 async def test_callers_of_one_moment_share_a_run_and_each_has_its_own_answer(work: Work) -> None:
     batch = Batch(work, size=10, concurrency=1)
     assert [await batch.ask(1), await batch.ask(2)] == ["1", "2"]
@@ -51,8 +58,7 @@ async def test_callers_of_one_moment_share_a_run_and_each_has_its_own_answer(wor
 async def test_runs_are_bounded_in_size_and_in_number(work: Work) -> None:
     batch = Batch(work, size=3, concurrency=2)
     work.gate.clear()
-    asked = [asyncio.create_task(batch.ask(number)) for number in range(10)]
-    await settled()
+    asked = await asking(batch, *range(10))
     assert len(work.runs) == 2
     work.gate.set()
     assert await asyncio.gather(*asked) == [str(number) for number in range(10)]
@@ -65,10 +71,7 @@ async def test_a_request_that_would_wait_too_long_is_refused_at_once(work: Work)
     deadline.begin_request()
     assert await batch.ask(1) == "1"  # as long as this took others are expected to take
     work.gate.clear()
-    running = asyncio.create_task(batch.ask(2))
-    await settled()
-    waiting = asyncio.create_task(batch.ask(3))
-    await settled()
+    (running,), (waiting,) = await asking(batch, 2), await asking(batch, 3)
     with pytest.raises(Unavailable, match="more is asked"):
         await batch.ask(4)
     workers = asyncio.create_task(batch.ask(5), context=deadline.shared_context())  # it has no client
@@ -82,10 +85,7 @@ async def test_a_request_that_would_wait_too_long_is_refused_at_once(work: Work)
 async def test_a_caller_that_gives_up_hurts_nobody(work: Work) -> None:
     batch = Batch(work, size=10, concurrency=1)
     work.gate.clear()
-    asked = [asyncio.create_task(batch.ask(number)) for number in range(3)]
-    await settled()
-    late = asyncio.create_task(batch.ask(4))
-    await settled()
+    asked, (late,) = await asking(batch, 0, 1, 2), await asking(batch, 4)
     asked[0].cancel()
     late.cancel()
     await settled()
@@ -108,8 +108,7 @@ async def test_a_question_asked_by_an_answered_caller_at_once_is_answered(work: 
 async def test_closing_waits_for_the_runs_in_flight(work: Work) -> None:
     batch = Batch(work, size=10, concurrency=1)
     work.gate.clear()
-    asked = asyncio.create_task(batch.ask(1))
-    await settled()
+    [asked] = await asking(batch, 1)
     closing = asyncio.create_task(batch.close())
     await settled()
     assert not closing.done()

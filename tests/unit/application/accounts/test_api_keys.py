@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 from payagg_testing.builders import AN_ADMIN, LIVE, SANDBOX, a_business, an_actor
 from payagg_testing.clocks import START
 
@@ -40,19 +41,11 @@ async def test_a_generated_key_is_shown_whole_once_and_kept_as_a_hash() -> None:
     [record] = (await keys.groups(SHOP)).live
     assert (record.id, record.secret_key_display) == (made.id, f"ssk_live_...{made.secret_key[-4:]}")
     assert (record.status, record.last_used_at, record.revoked_at) == (ApiKeyStatus.ACTIVE, None, None)
-    [(action, object_id, changes)] = trail(shop.store)
-    assert (action, object_id) == (Action.API_KEY_CREATE.value, made.id)
-    assert changes == {
-        "name": (None, "Till"),
-        "environment": (None, "LIVE"),
-        "publicKey": (None, made.public_key),
-        "status": (None, "ACTIVE"),
-    }
+    facts = {"name": "Till", "environment": "LIVE", "publicKey": made.public_key, "status": "ACTIVE"}
+    created = {name: (None, value) for name, value in facts.items()}
+    assert trail(shop.store) == [(Action.API_KEY_CREATE.value, made.id, created)]
     assert made.secret_key not in repr(shop.store.state.audit)
-    context = context_of(holder)
-    assert (context.business_id, context.business_name, context.environment, context.kyc_status) == (
-        SHOP, "Ada's Shop", LIVE, KycStatus.APPROVED,
-    )  # fmt: skip
+    assert structs.astuple(context_of(holder)) == (SHOP, "Ada's Shop", LIVE, KycStatus.APPROVED)
 
 
 async def test_five_keys_of_each_environment_are_active_and_a_revoked_one_makes_room() -> None:

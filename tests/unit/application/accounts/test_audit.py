@@ -32,11 +32,10 @@ MERCHANT = an_actor(ActorRealm.MERCHANT, "bo")
 
 async def test_a_gateway_from_creation_to_deletion_leaves_an_entry_for_each_step(world: GatewayWorld) -> None:
     made = (await world.gateways.create(CreateGateway(slug="acme", name="Acme Pay"), by=AN_ADMIN)).id
-    await world.gateways.update(made, UpdateGateway(name="Acme", display_order=0), by=AN_ADMIN)
-    await world.gateways.update(made, UpdateGateway(name="Acme"), by=AN_ADMIN)
-    await world.gateways.update(made, UpdateGateway(), by=AN_ADMIN)
-    await world.gateways.set_credentials(made, UpdateCredentials(credentials={"a": "1", "b": "2"}), by=AN_ADMIN)
-    await world.gateways.set_credentials(made, UpdateCredentials(credentials={"b": "2", "c": "3"}), by=AN_ADMIN)
+    for change in (UpdateGateway(name="Acme", display_order=0), UpdateGateway(name="Acme"), UpdateGateway()):
+        await world.gateways.update(made, change, by=AN_ADMIN)
+    for credentials in ({"a": "1", "b": "2"}, {"b": "2", "c": "3"}):
+        await world.gateways.set_credentials(made, UpdateCredentials(credentials=credentials), by=AN_ADMIN)
     await world.gateways.enable(made, by=AN_ADMIN)
     await world.gateways.disable(made, by=AN_ADMIN)
     world.clock.move(DRAIN)
@@ -114,8 +113,8 @@ async def test_checkout_settings_tell_each_gateway_that_changed(world: GatewayWo
     await world.choose(ids["one"])
     await world.choose(ids["two"], is_default=True, display_name="Cards")
     order = [OrderedGateway(gateway_id=id, display_order=7) for id in (ids["builtin"], ids["two"])]
-    await world.settings.reorder("biz_1", ReorderGateways(order=order), by=MERCHANT)
-    await world.settings.reorder("biz_1", ReorderGateways(order=order), by=MERCHANT)
+    for _ in range(2):
+        await world.settings.reorder("biz_1", ReorderGateways(order=order), by=MERCHANT)
     assert trail(world.store, business_id="biz_1") == [
         ("checkout.update", ids["one"], {"isDefault": (False, True)}),
         ("checkout.update", ids["two"], {"displayName": (None, "Cards"), "isDefault": (False, True)}),
@@ -130,11 +129,11 @@ async def test_an_endpoint_is_told_without_its_secrets(world: GatewayWorld) -> N
     webhooks = Webhooks(world.store, world.clock, world.entropy, world.vault, sender=None)  # type: ignore[arg-type]
     command = CreateWebhook(url="https://shop.example/hooks?key=hush", environment=Environment.LIVE)
     made = await webhooks.create("biz_1", command, by=MERCHANT)
-    await webhooks.change("biz_1", made.id, ChangeWebhook(description="Main"), by=MERCHANT)
-    await webhooks.change("biz_1", made.id, ChangeWebhook(description="Main"), by=MERCHANT)
+    for _ in range(2):
+        await webhooks.change("biz_1", made.id, ChangeWebhook(description="Main"), by=MERCHANT)
     rotated = await webhooks.rotate_secret("biz_1", made.id, by=MERCHANT)
-    await webhooks.deactivate("biz_1", made.id, by=MERCHANT)
-    await webhooks.deactivate("biz_1", made.id, by=MERCHANT)
+    for _ in range(2):
+        await webhooks.deactivate("biz_1", made.id, by=MERCHANT)
     await webhooks.change("biz_1", made.id, ChangeWebhook(is_active=True), by=MERCHANT)
     url = "https://shop.example/hooks?[hidden]"
     first = {"environment": "LIVE", "url": url, "events": [], "isActive": True}
@@ -146,8 +145,7 @@ async def test_an_endpoint_is_told_without_its_secrets(world: GatewayWorld) -> N
         ("webhook.update", made.id, {"isActive": (False, True)}),
     ]
     shown = repr(await entries(world.store))
-    for secret in ("hush", made.signing_secret, rotated.signing_secret):
-        assert secret not in shown
+    assert [one for one in ("hush", made.signing_secret, rotated.signing_secret) if one in shown] == []
 
 
 async def test_pages_follow_by_cursor_and_a_wrong_question_names_its_field(world: GatewayWorld) -> None:
@@ -195,9 +193,7 @@ async def test_an_entry_is_a_line_for_a_person(world: GatewayWorld) -> None:
         action = Action.WEBHOOK_UPDATE
         await record(tx, SeededEntropy(), NOW, by, action, "whe_1", changes, business_id="biz_1")
         await record(tx, world.entropy, NOW + DRAIN, clock("drains"), Action.GATEWAY_END_DRAIN, "gw_1")
-    drained, updated = [
-        line_of(entry) for entry in (await AuditTrail(world.store).page(AuditFilter(), None, 9)).entries
-    ]
+    drained, updated = map(line_of, (await AuditTrail(world.store).page(AuditFilter(), None, 9)).entries)
     assert drained == "2025-01-31 12:30:00Z  clock:drains  gateway.end_drain gw_1"
     assert updated == (
         "2025-01-31 12:00:00Z  merchant:bo from 192.0.2.7 (request req-1)  webhook.update whe_1 of biz_1  "

@@ -38,12 +38,9 @@ async def test_a_business_is_made_with_its_owner_and_shown_with_its_members(busi
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "owner", "field"), [(" ", "ada", "name"), ("a\nb", "ada", "name"), ("A", "\t", "owner")]
-)
-async def test_names_and_owners_are_printable(businesses: Businesses, name: str, owner: str, field: str) -> None:
-    refused = refused_with(businesses.create(name, owner, PENDING, ACTIVE, by=AN_ADMIN))
-    assert await refused == (ErrorCode.VALIDATION_ERROR, field)
+async def test_names_and_owners_are_printable(businesses: Businesses) -> None:
+    for name, owner, field in ((" ", "ada", "name"), ("a\nb", "ada", "name"), ("A", "\t", "owner")):
+        assert await refused_with(created(businesses, name, owner)) == (ErrorCode.VALIDATION_ERROR, field)
     assert trail(businesses.store) == []
 
 
@@ -63,12 +60,11 @@ async def test_kyc_and_status_move_together_or_not_at_all(businesses: Businesses
 @pytest.mark.rule("keys.6")
 async def test_a_business_keeps_an_owner(businesses: Businesses) -> None:
     made = await created(businesses)
-    for role in (Role.ADMIN, Role.MEMBER):
-        assert await refused_with(businesses.set_member(made, "ada", role, by=AN_ADMIN)) == (ErrorCode.LAST_OWNER, None)
-    assert await refused_with(businesses.remove_member(made, "ada", by=AN_ADMIN)) == (ErrorCode.LAST_OWNER, None)
-    await businesses.set_member(made, "bo", Role.OWNER, by=AN_ADMIN)
-    await businesses.set_member(made, "bo", Role.OWNER, by=AN_ADMIN)
-    await businesses.set_member(made, "ada", Role.MEMBER, by=AN_ADMIN)
+    less = [businesses.set_member(made, "ada", role, by=AN_ADMIN) for role in (Role.ADMIN, Role.MEMBER)]
+    for call in (*less, businesses.remove_member(made, "ada", by=AN_ADMIN)):
+        assert await refused_with(call) == (ErrorCode.LAST_OWNER, None)
+    for subject, role in (("bo", Role.OWNER), ("bo", Role.OWNER), ("ada", Role.MEMBER)):
+        await businesses.set_member(made, subject, role, by=AN_ADMIN)
     await businesses.remove_member(made, "ada", by=AN_ADMIN)
     assert [(m.subject, m.role) for m in (await businesses.detail(made)).members] == [("bo", Role.OWNER)]
     assert trail(businesses.store)[2:] == [

@@ -42,22 +42,19 @@ async def test_a_change_touches_only_what_it_names_and_null_clears_the_name(worl
     assert await refused_with(world.choose(ids["builtin"], is_enabled=False)) == (INVALID, "isEnabled")
 
 
-async def test_a_gateway_that_is_not_active_is_not_there(world: GatewayWorld) -> None:
-    ids = await world.seeded("acme")
-    await world.gateways.disable(ids["acme"], by=AN_ADMIN)
-    for moved in (TICK, DRAIN):
-        world.clock.move(moved)
-        assert await refused_with(world.choose(ids["acme"], display_name="x")) == (ErrorCode.NOT_FOUND, None)
-    assert await refused_with(world.choose("gw_unknown")) == (ErrorCode.NOT_FOUND, None)
-
-
-async def test_a_business_that_is_not_active_sees_its_gateways_and_changes_none(world: GatewayWorld) -> None:
+async def test_a_business_that_is_not_active_changes_nothing_and_a_gateway_that_is_not_is_not_there(
+    world: GatewayWorld,
+) -> None:
     acme = (await world.seeded("acme"))["acme"]
     await world.add(a_business("biz_2", status=BusinessStatus.RESTRICTED))
     assert len(await world.settings.list_gateways("biz_2")) == 2
     reorder = world.settings.reorder("biz_2", an_order(**{acme: 1}), by=AN_ADMIN)
     for change in (world.choose(acme, "biz_2", display_name="x"), reorder):
         assert (await refused_with(change))[0] is ErrorCode.BUSINESS_RESTRICTED
+    await world.gateways.disable(acme, by=AN_ADMIN)
+    for moved, gateway in ((TICK, acme), (DRAIN, acme), (TICK, "gw_unknown")):
+        world.clock.move(moved)
+        assert await refused_with(world.choose(gateway, display_name="x")) == (ErrorCode.NOT_FOUND, None)
 
 
 @pytest.mark.rule("options.4")

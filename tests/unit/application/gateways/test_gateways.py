@@ -31,8 +31,7 @@ def acme(**fields: Any) -> CreateGateway:
 @pytest.mark.rule("gateways.1", "gateways.2", "gateways.3")
 async def test_a_new_gateway_is_disabled_and_holds_its_slug_until_it_is_deleted(world: GatewayWorld) -> None:
     created = await world.gateways.create(acme(description="Cards", display_order=7), by=AN_ADMIN)
-    assert created.status == "DISABLED"
-    assert {created.is_active, created.is_built_in, created.has_credentials} == {False}
+    assert (created.status, {created.is_active, created.is_built_in, created.has_credentials}) == ("DISABLED", {False})
     assert (created.description, created.display_order, created.created_at) == ("Cards", 7, NOW)
     assert (await world.gateways.detail(created.id)).overrides == []
     for slug in ("acme", "builtin", "sandbox"):
@@ -43,10 +42,12 @@ async def test_a_new_gateway_is_disabled_and_holds_its_slug_until_it_is_deleted(
     assert await world.gateways.list_gateways() == [created]
     await world.gateways.delete(created.id, by=AN_ADMIN)
     assert await world.gateways.list_gateways() == []
-    for read in (world.gateways.detail, world.gateways.logo):
-        assert (await refused_with(read(created.id)))[0] is ErrorCode.NOT_FOUND
-    for change in (world.gateways.delete, world.gateways.enable):
-        assert (await refused_with(change(created.id, by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
+    reads = [read(created.id) for read in (world.gateways.detail, world.gateways.logo)]
+    for call in (
+        *reads,
+        *(change(created.id, by=AN_ADMIN) for change in (world.gateways.delete, world.gateways.enable)),
+    ):
+        assert (await refused_with(call))[0] is ErrorCode.NOT_FOUND
     assert (await world.gateways.create(acme(), by=AN_ADMIN)).id != created.id
 
 
@@ -99,10 +100,8 @@ async def test_a_drain_ends_at_its_instant_and_the_worker_makes_it_durable(world
     world.clock.set(NOW + DRAIN - TICK)
     assert (await refused_with(world.gateways.delete(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_IN_USE
     world.clock.move(TICK)
-    for ended in (
-        await world.gateways.detail(gateway),
-        next(g for g in await world.gateways.list_gateways() if g.id == gateway),
-    ):
+    listed = next(one for one in await world.gateways.list_gateways() if one.id == gateway)
+    for ended in (await world.gateways.detail(gateway), listed):
         assert (ended.status, ended.drain_started_at, ended.drain_ends_at) == ("DISABLED", None, None)
     assert (await refused_with(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
     assert (await world.stored(gateway)).status is GatewayStatus.DRAINING
@@ -111,8 +110,7 @@ async def test_a_drain_ends_at_its_instant_and_the_worker_makes_it_durable(world
     assert (stored.status, stored.updated_at) == (GatewayStatus.DISABLED, NOW + DRAIN)
     assert (await world.stored(ids["later"])).status is GatewayStatus.DRAINING
     (told,) = trail(world.store, action="gateway.end_drain")
-    assert told[1] == gateway
-    assert trail(world.store, subject="drains") == [told]
+    assert (told[1], trail(world.store, subject="drains")) == (gateway, [told])
     await world.gateways.delete(gateway, by=AN_ADMIN)
 
 
@@ -146,9 +144,8 @@ async def test_business_count_is_active_businesses_minus_their_opt_outs(world: G
 
 async def test_every_active_business_is_a_merchant_configured_or_not(world: GatewayWorld) -> None:
     gateway = (await world.seeded("acme"))["acme"]
-    await world.add(
-        a_business("biz_2", "Bola", created_at=NOW + TICK), a_business("biz_3", "Off", BusinessStatus.RESTRICTED)
-    )
+    bola = a_business("biz_2", "Bola", created_at=NOW + TICK)
+    await world.add(bola, a_business("biz_3", "Off", BusinessStatus.RESTRICTED))
     world.clock.move(2 * TICK)
     await world.choose(gateway, display_name="Cards", is_default=True, display_order=9)
     configured, bare = (await world.gateways.merchants(gateway, None, 1, 20))[0]

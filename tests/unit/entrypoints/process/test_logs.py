@@ -39,15 +39,17 @@ def logging_to(stream: TextIO, **more: Any) -> Iterator[None]:
         counters.counts.clear()
 
 
-def test_both_kinds_of_loggers_write_one_json_line_with_what_is_bound() -> None:
+def test_both_kinds_of_loggers_write_one_json_line_with_what_is_bound_or_of_what_cannot_be_formatted() -> None:
     with logging_to(stream := io.StringIO()):
         structlog.contextvars.bind_contextvars(request_id="r1", reference="PAY-20250101-ABCDEF")
         structlog.get_logger("test_logs.ours").info("moved", key="ssk_sand_" + "0" * 48)
         logging.getLogger("test_logs.other").warning("card %s", "4242424242424242")
-    ours, other = (json.loads(line) for line in stream.getvalue().splitlines())
+        logging.getLogger("test_logs.wrong").warning("%d", "one")
+    ours, other, wrong = (json.loads(line) for line in stream.getvalue().splitlines())
     assert (ours["event"], ours["level"], ours["request_id"], ours["key"]) == ("moved", "info", "r1", HIDDEN)
     assert ours["reference"] == other["reference"] == "PAY-20250101-ABCDEF"
     assert other["event"] == f"card {HIDDEN}"
+    assert (wrong["level"], wrong["logger"], "TypeError" in wrong["exception"]) == ("error", "test_logs.wrong", True)
 
 
 def test_the_line_of_a_request_hides_what_a_caller_chose_and_reads_as_the_others_do() -> None:
@@ -83,10 +85,3 @@ def test_a_person_at_a_terminal_reads_words_and_still_no_secret(monkeypatch: pyt
         assert words in ours
     assert f"card {HIDDEN}" in other
     assert "{" not in ours
-
-
-def test_a_record_that_cannot_be_formatted_is_told_and_stops_nobody() -> None:
-    with logging_to(stream := io.StringIO()):
-        logging.getLogger("test_logs.wrong").warning("%d", "one")
-    (told,) = (json.loads(line) for line in stream.getvalue().splitlines())
-    assert (told["level"], told["logger"], "TypeError" in told["exception"]) == ("error", "test_logs.wrong", True)

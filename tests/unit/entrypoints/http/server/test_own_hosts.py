@@ -25,33 +25,24 @@ def asked(*hosts: bytes) -> tuple[int, Any]:
     return messages[0]["status"], json.loads(messages[1]["body"])
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
+def test_loopback_and_the_base_urls_name_are_ours_at_any_port() -> None:
+    for host in (
         *(b"127.0.0.1:8000", b"127.0.0.1", b"127.9.9.9:1", b"localhost:8000", b"LOCALHOST", b"localhost.:8000"),
         *(b"[::1]:8000", b"[::1]", b"shop.localhost:8000", b"pay.example", b"PAY.example:443", b"pay.example."),
-    ],
-)
-def test_loopback_and_the_base_urls_name_are_ours_at_any_port(host: bytes) -> None:
-    assert asked(host) == (200, "ours")
+    ):
+        assert asked(host) == (200, "ours"), host
 
 
 @pytest.mark.rule("access.32")
-@pytest.mark.parametrize(
-    "hosts",
-    [
-        *((host,) for host in (b"evil.example:8000", b"evil.example", b"localhost, evil.example", b"2130706433")),
-        *((host,) for host in (b"127.0.0.1.evil.example", b"127.0.0.1.nip.io:8000", b"127.0.0.1 evil.example")),
-        *((host,) for host in (b"localhost.evil.example", b"evillocalhost", b"pay.example.evil.example")),
-        *((host,) for host in (b"192.168.1.7:8000", b"0.0.0.0:8000", b"[::]:8000", b"[fe80::1]", b"[", b"\xff")),
-        *((host,) for host in (b"", b":8000", b"localhost:", b"localhost:x", b"user@localhost", b"localhost/")),
-        (),
-        (b"localhost", b"localhost"),
-        (b"localhost", b"evil.example"),
-    ],
-)
-def test_any_other_name_is_refused_in_the_envelope(hosts: tuple[bytes, ...]) -> None:
-    status, body = asked(*hosts)
-    assert status == 400
-    assert (body["success"], body["error"]["code"], body["error"]["field"]) == (False, "VALIDATION_ERROR", "Host")
-    assert "evil" not in json.dumps(body)
+def test_any_other_name_is_refused_in_the_envelope() -> None:
+    others = [
+        *(b"evil.example:8000", b"evil.example", b"localhost, evil.example", b"2130706433", b"127.0.0.1.evil.example"),
+        *(b"127.0.0.1.nip.io:8000", b"127.0.0.1 evil.example", b"localhost.evil.example", b"evillocalhost"),
+        *(b"pay.example.evil.example", b"192.168.1.7:8000", b"0.0.0.0:8000", b"[::]:8000", b"[fe80::1]", b"[", b"\xff"),
+        *(b"", b":8000", b"localhost:", b"localhost:x", b"user@localhost", b"localhost/"),
+    ]
+    for hosts in ((), (b"localhost", b"localhost"), (b"localhost", b"evil.example"), *((host,) for host in others)):
+        status, body = asked(*hosts)
+        told = (status, body["success"], body["error"]["code"], body["error"]["field"])
+        assert told == (400, False, "VALIDATION_ERROR", "Host"), hosts
+        assert "evil" not in json.dumps(body)

@@ -1,6 +1,7 @@
 """Strict decoding (reliability.md 0.1 to 0.3, F1, F2, F4): each hostile form is a VALIDATION_ERROR naming the field."""
 
 import json
+import re
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -83,33 +84,27 @@ def test_a_body_as_programs_write_it_is_not_walked(spaces: tuple[str, str], monk
     assert decode(written.encode(), InitiatePayment).amount == 100
 
 
+# What stands behind a good amount.
 NAMED = {
-    "duplicate": (b'{"amount":100,"amount":200}', "amount"),
-    "duplicate through an escape": (b'{"amount":100,"\\u0061mount":200}', "amount"),
-    "duplicate, spaced": (b'{"amount": 100, "amount": 200}', "amount"),
-    "duplicate by a space": (b'{"amount": 100, "metadata": {"a, ": 1, "a,": 1, "a, ": 2}}', "metadata.a, "),
-    "duplicate inside": (b'{"amount":100,"metadata":{"a":{"b":1,"b":2}}}', "metadata.a.b"),
-    "NUL": (b'{"amount":100,"customerName":"a\\u0000b"}', "customerName"),
-    "NUL in metadata": (b'{"amount":100,"metadata":{"a":["x","\\u0000"]}}', "metadata.a[1]"),
-    "NUL in a key": (b'{"amount":100,"metadata":{"\\u0000":1}}', "metadata"),
-    "high surrogate": (b'{"amount":100,"customerName":"\\ud800"}', "customerName"),
-    "low surrogate": (b'{"amount":100,"customerName":"\\udc00x"}', "customerName"),
-    "infinite by exponent": (b'{"amount":100,"metadata":{"a":1e400}}', "metadata.a"),
-    "infinite by digits": (b'{"amount":100,"metadata":{"a":' + b"9" * 400 + b".0}}", "metadata.a"),
-    "wrong type": (b'{"amount":100,"customerName":7}', "customerName"),
-    "too long": (json.dumps({"amount": 100, "customerName": "x" * 201}).encode(), "customerName"),
-    "wrong currency": (b'{"amount":100,"currency":"USD"}', "currency"),
-    "lower-case currency": (b'{"amount":100,"currency":"ngn"}', "currency"),
-    "empty idempotency key": (b'{"amount":100,"idempotencyKey":""}', "idempotencyKey"),
-    "metadata no object": (b'{"amount":100,"metadata":[]}', "metadata"),
-    "missing": (b"{}", "amount"),
+    "customerName": [b'"a\\u0000b"', b'"\\ud800"', b'"\\udc00x"', b"7", b'"' + b"x" * 201 + b'"'],
+    "currency": [b'"USD"', b'"ngn"'],
+    "idempotencyKey": [b'""'],
+    "metadata": [b'{"\\u0000":1}', b"[]"],
+    "metadata.a": [b'{"a":1e400}', b'{"a":' + b"9" * 400 + b".0}"],
+    "metadata.a[1]": [b'{"a":["x","\\u0000"]}'],
+    "metadata.a.b": [b'{"a":{"b":1,"b":2}}'],
+    "metadata.a, ": [b'{"a, ": 1, "a,": 1, "a, ": 2}'],
 }
+TWICE = [b'{"amount":100,"amount":200}', b'{"amount":100,"\\u0061mount":200}', b'{"amount": 100, "amount": 200}']
 
 
-@pytest.mark.parametrize("form", NAMED)
-def test_a_refusal_names_the_field(form: str) -> None:
-    body, field = NAMED[form]
-    assert refusal(body).field == field
+def test_a_refusal_names_the_field() -> None:
+    for field, values in NAMED.items():
+        name = re.split(r"[.\[]", field)[0].encode()
+        for value in values:
+            assert refusal(b'{"amount":100,"' + name + b'":' + value + b"}").field == field
+    for body in (*TWICE, b"{}"):
+        assert refusal(body).field == "amount"
 
 
 @pytest.mark.rule("limits.37")
@@ -202,9 +197,10 @@ class Chosen(Struct, rename="camel"):
 
 KOBO = "Must be an integer number of kobo: 150050 is ₦1,500.50."
 TAUGHT: dict[str, tuple[Any, Any, str]] = {
-    "an outcome": (SimulatePayment, {"outcome": "PAID"}, "Must be one of SUCCESS, FAILED, REVERSED."),
-    "a long outcome": (SimulatePayment, {"outcome": "SUCCEEDED"}, "Must be one of SUCCESS, FAILED, REVERSED."),
-    "no outcome": (SimulatePayment, {"outcome": 1}, "Must be one of SUCCESS, FAILED, REVERSED."),
+    **{
+        f"the outcome {outcome}": (SimulatePayment, {"outcome": outcome}, "Must be one of SUCCESS, FAILED, REVERSED.")
+        for outcome in ("PAID", "SUCCEEDED", 1)
+    },
     "a currency": (InitiatePayment, {"amount": 100, "currency": "USD"}, "Must be NGN."),
     "an enum": (Chosen, {"anEnum": "C"}, "Must be one of A, B."),
     "no text": (Chosen, {"anEnum": 7}, "Must be one of A, B."),
