@@ -106,8 +106,7 @@ def readers(shop: Shop) -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
     """Where the SANDBOX payments of a shop are read, by whom, and what has to be said."""
     yield "/payments", shop.as_sandbox, {}
     yield f"{shop.path}/payments", shop.as_owner, {"environment": "SANDBOX"}
-    said = {"businessId": shop.business.id, "environment": "SANDBOX"}
-    yield "/admin/payments", bearer(admin_token("SUPPORT")), said
+    yield "/admin/payments", bearer(admin_token("SUPPORT")), {"businessId": shop.business.id, "environment": "SANDBOX"}
 
 
 @dataclass

@@ -50,8 +50,7 @@ class ReadersShell:
         match listing.language:
             case "bash":
                 # What it exports is there for the next one.
-                code = f"set -euo pipefail\n{listing.code}\nenv -0 >.environment\n"
-                self._ran([program("bash"), "-c", code])
+                self._ran([program("bash"), "-c", f"set -euo pipefail\n{listing.code}\nenv -0 >.environment\n"])
                 pairs = (self.folder / ".environment").read_text().split("\0")
                 self.environment = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
             case "python":

@@ -88,8 +88,7 @@ def pays_and_hears_of_it(demo: dict[str, str]) -> None:
         assert api.get(f"/payments/{reference}", headers=key).json()["data"]["status"] == "SUCCESS"
         live = {"Authorization": f"Bearer {demo['liveSecretKey']}"}
         assert api.get("/payments/context", headers=live).json()["data"]["environment"] == "LIVE"
-        admin = {"Authorization": f"Bearer {demo['adminToken']}"}
-        gateways = api.get("/admin/gateways", headers=admin).json()["data"]
+        gateways = api.get("/admin/gateways", headers={"Authorization": f"Bearer {demo['adminToken']}"}).json()["data"]
         assert {one["status"] for one in gateways} == {"ACTIVE"}
         merchant = {"Authorization": f"Bearer {demo['merchantToken']}"}
         listed = api.get(f"/merchant/businesses/{demo['businessId']}/webhooks", headers=merchant)

@@ -26,9 +26,7 @@ CLIENTS = 16
 POOL = 4
 PATIENCE = 60
 NICENESS_MAX = 19
-pytestmark = [
-    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc"),
-]
+pytestmark = [pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc")]
 
 
 @dataclass
