@@ -8,14 +8,14 @@ from subprocess import PIPE
 import pytest
 
 from tests.support.ports import free_port
-from tests.support.processes import SECRETS, is_ready, payagg, started, wait_until
+from tests.support.processes import SECRETS, is_ready, payagg, started, succeeded, wait_until
 from tests.support.provider_rigs import SECRET_KEYS
 from tests.support.provider_world import world_on
 
 SANDBOX = {"sandboxSecretKey": SECRET_KEYS["test"]}
 LIVE = SANDBOX | {"liveSecretKey": SECRET_KEYS["live"]}
-NETWORKS = {"PAYAGG_PROVIDER_NETWORKS": "203.0.113.0/24"}
 NAME = "PAYAGG_PROVIDER_NETWORKS"
+NETWORKS = {NAME: "203.0.113.0/24"}
 
 
 def with_credentials(database_url: str, folder: Path, credentials: dict[str, str]) -> None:
@@ -28,9 +28,8 @@ def with_credentials(database_url: str, folder: Path, credentials: dict[str, str
 
 
 def told_by_doctor(database_url: str, **settings: str) -> list[str]:
-    done = payagg("doctor", PAYAGG_DATABASE_URL=database_url, **settings)
-    assert done.returncode == 0, done.stdout
-    return [line for line in done.stdout.splitlines() if NAME in line]
+    done = succeeded(payagg("doctor", PAYAGG_DATABASE_URL=database_url, **settings))
+    return [line for line in done.splitlines() if NAME in line]
 
 
 def warned_by_server(database_url: str, **settings: str) -> list[list[str]]:
