@@ -37,15 +37,12 @@ def unread(*arguments: str, filled: bool, **settings: str) -> "Iterator[tuple[su
     os.close(writer)
     try:
         yield process, reader
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
         process.wait()
         os.close(reader)
-
-
-def ends(process: "subprocess.Popen[bytes]") -> None:
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE) == 0
 
 
 def lines_in(reader: int) -> list[dict[str, object]]:
@@ -65,7 +62,8 @@ def test_a_server_whose_log_nobody_reads_answers_everybody_and_ends(database_url
             for _ in range(REQUESTS):
                 assert client.get("/api/v1/payments/context").status_code == 401
             assert client.get("/healthz").status_code == 200
-        ends(process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
         lines = lines_in(reader)
     assert len([line for line in lines if line.get("route") == "/api/v1/payments/context"]) > 100
     flaw = python_flaw()
@@ -80,4 +78,3 @@ def test_processes_whose_log_takes_no_line_answer_and_end(database_url: str) -> 
         wait_until(lambda: any(psutil.Process(child).nice() != os.nice(0) for child in children(process.pid)))
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
             assert {client.get("/healthz").status_code for _ in range(REQUESTS)} == {200}
-        ends(process)

@@ -39,8 +39,7 @@ async def test_an_unpaid_payment_expires_and_its_merchant_hears_of_it(store: Pos
     services = services_over(store, replace(SETTINGS, checkout_ttl=timedelta(seconds=1)))
     async with an_api(services) as api, a_receiver() as receiver:
         shop = await api.open_shop()
-        body = {"url": receiver.origin, "environment": "SANDBOX"}
-        await api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=body)
+        await api.add_endpoint(shop, receiver.origin)
         reference = (await api.initiate(shop))["reference"]
         async with working(services):
             await until(lambda: bool(receiver.received))
