@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import takewhile
@@ -20,7 +19,7 @@ from payagg.entrypoints.process.python_flaws import python_flaw
 from tests.support.error_lines import ERROR_LOG
 from tests.support.http_world import bearer
 from tests.support.ports import free_port
-from tests.support.processes import environment, one_line, payagg, succeeded
+from tests.support.processes import environment, one_line, payagg, succeeded, wait_until
 
 STOP_SECONDS = 30
 PATIENCE = 60  # a bound for a slow machine, never an expectation
@@ -61,14 +60,13 @@ def printed_tour(stream: IO[str] | None) -> list[str]:
 
 def inbox_holds(demo: dict[str, str], kind: str, reference: str) -> dict[str, Any]:
     """Waits for the delivery of that event, as the inbox page does."""
-    origin = demo["webhookInboxUrl"]
-    with httpx.Client(trust_env=False) as client:
-        for _ in range(PATIENCE * 10):
-            for received in client.get(f"{origin}/deliveries").json()["deliveries"]:
-                if received["type"] == kind and reference in received["body"]:
-                    return dict(received)
-            time.sleep(0.1)  # the page polls as well; there is no other signal to wait for
-    raise AssertionError(f"{kind} of {reference} never arrived")
+
+    def found() -> list[dict[str, Any]]:
+        told = httpx.get(f"{demo['webhookInboxUrl']}/deliveries", trust_env=False).json()["deliveries"]
+        return [one for one in told if one["type"] == kind and reference in one["body"]]
+
+    wait_until(found)
+    return found()[0]
 
 
 def pays_and_hears_of_it(demo: dict[str, str], reference: str) -> None:

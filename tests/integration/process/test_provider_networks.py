@@ -1,6 +1,5 @@
 """Whoever takes LIVE events without naming the providers' networks is warned, by the server and by the doctor."""
 
-import asyncio
 import json
 from pathlib import Path
 from subprocess import PIPE
@@ -18,13 +17,10 @@ NAME = "PAYAGG_PROVIDER_NETWORKS"
 NETWORKS = {NAME: "203.0.113.0/24"}
 
 
-def with_credentials(database_url: str, folder: Path, credentials: dict[str, str]) -> None:
-    async def store() -> None:
-        async with world_on(database_url, folder) as world:
-            await world.set_credentials("provider_a", credentials)
-            await world.set_credentials("provider_b", {"unrelated": "x"})
-
-    asyncio.run(store())
+async def set_credentials(database_url: str, folder: Path, credentials: dict[str, str]) -> None:
+    async with world_on(database_url, folder) as world:
+        await world.set_credentials("provider_a", credentials)
+        await world.set_credentials("provider_b", {"unrelated": "x"})
 
 
 def told_by_doctor(database_url: str, **settings: str) -> list[str]:
@@ -43,8 +39,8 @@ def warned_by_server(database_url: str, **settings: str) -> list[list[str]]:
 
 
 @pytest.mark.rule("limits.10")
-def test_live_credentials_without_provider_networks_are_warned_of(database_url: str, tmp_path: Path) -> None:
-    with_credentials(database_url, tmp_path, LIVE)
+async def test_live_credentials_without_provider_networks_are_warned_of(database_url: str, tmp_path: Path) -> None:
+    await set_credentials(database_url, tmp_path, LIVE)
     (line,) = told_by_doctor(database_url, **SECRETS)
     assert line.startswith("warning")
     assert "LIVE credentials of provider_a: " in line
@@ -56,7 +52,7 @@ def test_live_credentials_without_provider_networks_are_warned_of(database_url: 
     assert warned_by_server(database_url, **NETWORKS) == []
 
 
-def test_nobody_is_warned_of_provider_networks_in_vain(database_url: str, tmp_path: Path) -> None:
+async def test_nobody_is_warned_of_provider_networks_in_vain(database_url: str, tmp_path: Path) -> None:
     assert told_by_doctor(database_url, **SECRETS) == []
-    with_credentials(database_url, tmp_path, SANDBOX)
+    await set_credentials(database_url, tmp_path, SANDBOX)
     assert told_by_doctor(database_url, **SECRETS) == []

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +12,7 @@ import psutil
 
 from payagg.entrypoints.process.python_flaws import python_flaw
 from tests.support.ports import free_port
-from tests.support.processes import PATIENCE, SECRETS, children, environment, is_ready, wait_until
+from tests.support.processes import PATIENCE, children, is_ready, started, wait_until
 
 REQUESTS = 400  # their lines are more than a pipe holds
 
@@ -29,20 +28,10 @@ def unread(*arguments: str, filled: bool, **settings: str) -> "Iterator[tuple[su
                 os.write(writer, b" " * 4096)
         except BlockingIOError:
             os.set_blocking(writer, True)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "payagg", *arguments],
-        stderr=writer,
-        env=environment(**(SECRETS | {"PAYAGG_SHUTDOWN_DELAY": "0"} | settings)),
-    )
-    os.close(writer)
-    try:
+    with started(*arguments, stderr=writer, **settings) as process:
+        os.close(writer)
         yield process, reader
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(reader)
+    os.close(reader)
 
 
 def lines_in(reader: int) -> list[dict[str, object]]:
