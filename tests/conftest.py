@@ -31,10 +31,7 @@ pytest_plugins = ["tests.support.answers.plugin"]
 # A loaded machine is no defect: nothing here fails for being slow.
 # CI judges a change by the same examples each time; new ones are looked for everywhere else.
 settings.register_profile(
-    "payagg",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    derandomize=os.environ.get("CI") == "true",
+    "payagg", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=os.environ.get("CI") == "true"
 )
 settings.load_profile("payagg")
 

@@ -1,22 +1,27 @@
 """Chromium for tests: a page that fails its test on any script error, dialog or breach of the content policy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Dialog,
+    FrameLocator,
+    Locator,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from tests.support.machine import node_package, program
 
 SWITCHES = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--disable-quic",
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
+    *("--disable-sync", "--no-first-run", "--disable-quic"),
 )
 PHONE: ViewportSize = {"width": 390, "height": 844}
 SMALL_PHONE: ViewportSize = {"width": 320, "height": 640}
@@ -70,6 +75,24 @@ def opened(browser: Browser, **context_options: Any) -> Iterator[Page]:
     assert troubles == []
 
 
+def heading(page: Page, words: str) -> None:
+    """Of the part of the hosted page that is shown now."""
+    expect(page.locator("h2:visible")).to_have_text(words)
+
+
+def press(
+    part: Page | FrameLocator | Locator, button: str, fields: Mapping[str, str] | None = None, *, exact: bool = False
+) -> None:
+    """The button, once the fields with these labels hold what is given."""
+    for label, value in (fields or {}).items():
+        part.get_by_label(label).fill(value)
+    part.get_by_role("button", name=button, exact=exact).click()
+
+
+def shown(part: Page | Locator, words: str) -> None:
+    expect(part.get_by_text(words)).to_be_visible()
+
+
 def judge_with_axe(page: Page) -> None:
     """Asserts that axe-core finds nothing wrong with what is on the page now."""
     if not page.evaluate("'axe' in window"):
@@ -95,11 +118,6 @@ def judge_on_every_screen(page: Page, *, may_scroll: bool = False) -> None:
     if before is not None:
         page.set_viewport_size(before)
     assert may_scroll or cut_off_at_any_width(page) == [], page.url
-
-
-def has_no_sideways_scroll(page: Page) -> bool:
-    width = page.viewport_size["width"] if page.viewport_size else 0
-    return bool(page.evaluate("document.scrollingElement.scrollWidth") <= width)
 
 
 def cut_off(page: Page) -> list[str]:

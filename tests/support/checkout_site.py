@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from payagg_testing.builders import AN_ADMIN, a_business, a_gateway, a_payment
 
+from payagg.application.ports.store import Transaction
 from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.payments import InitiatePayment
-from payagg.domain.business import Business
+from payagg.domain.business import Business, Role
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
@@ -37,20 +38,31 @@ class Site:
     base_url: str
     services: Services
     loop: asyncio.AbstractEventLoop
-    fakes: FakeServers | None
+    running_fakes: FakeServers | None
+
+    @property
+    def fakes(self) -> FakeServers:
+        assert self.running_fakes is not None, "served without its fakes"
+        return self.running_fakes
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs `work` on the server's own loop, whose connections it may use."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(START_SECONDS)
 
-    def business(self, **fields: Any) -> Business:
-        business = a_business(**fields)
+    def within(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Does `work` in a transaction of the store."""
 
-        async def add() -> None:
+        async def done() -> T:
             async with self.services.store.begin() as tx:
-                await tx.businesses.add(business)
+                return await work(tx)
 
-        self.do(add())
+        return self.do(done())
+
+    def business(self, owner: str | None = None, **fields: Any) -> Business:
+        business = a_business(**fields)
+        self.within(lambda tx: tx.businesses.add(business))
+        if owner is not None:
+            self.within(lambda tx: tx.members.add(business.id, owner, Role.OWNER))
         return business
 
     def initiate(self, business: Business, amount: int = 150_000, **fields: Any) -> str:
@@ -73,17 +85,12 @@ class Site:
 
     def gateway(self, slug: str, **fields: Any) -> Gateway:
         """The gateway `slug`, there and ACTIVE, with `fields` as given."""
-
-        async def save() -> Gateway:
-            async with self.services.store.begin() as tx:
-                found = await tx.gateways.by_slug(slug)
-                wanted = replace(a_gateway(slug), id=found.id if found else f"gw_{slug}", **fields)
-                if found is None:
-                    await tx.gateways.add(wanted)
-                await tx.gateways.save(wanted)
-                return wanted
-
-        return self.do(save())
+        found = self.within(lambda tx: tx.gateways.by_slug(slug))
+        wanted = replace(a_gateway(slug), id=found.id if found else f"gw_{slug}", **fields)
+        if found is None:
+            self.within(lambda tx: tx.gateways.add(wanted))
+        self.within(lambda tx: tx.gateways.save(wanted))
+        return wanted
 
     def configure(self, slug: str, credentials: dict[str, str], **fields: Any) -> None:
         """The gateway `slug`, ACTIVE, with its credentials on file."""
@@ -107,24 +114,19 @@ def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> I
         listener.bind(("127.0.0.1", 0))
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         configured = replace(SETTINGS, base_url=base_url, logo_store="memory:///", **settings)
-        ready = threading.Event()
-        found: list[Site] = []
-        servers: list[QuietServer] = []
+        ready, found, servers = threading.Event(), list[Site](), list[QuietServer]()
 
         async def serve() -> None:
             async with AsyncExitStack() as stack:
                 fakes = await stack.enter_async_context(fakes_running()) if with_fakes else None
                 sdk = f"{fakes.payaza.base_url}/js/v1/bundle.js" if fakes else configured.sdk_url
-                services = await stack.enter_async_context(
-                    running(configured.having(provider_b_sdk_url=sdk), database_url)
-                )
-                app = recorded(create_app(services))
-                server = http_server(app, services.payments.entropy.hex)
-                servers.append(server)
+                having = configured.having(provider_b_sdk_url=sdk)
+                services = await stack.enter_async_context(running(having, database_url))
+                servers.append(http_server(recorded(create_app(services)), services.payments.entropy.hex))
                 found.append(Site(base_url, services, asyncio.get_running_loop(), fakes))
                 listener.listen(128)
                 ready.set()
-                await server.serve([listener])
+                await servers[0].serve([listener])
 
         thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
         thread.start()

@@ -106,8 +106,7 @@ def readers(shop: Shop) -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
     """Where the SANDBOX payments of a shop are read, by whom, and what has to be said."""
     yield "/payments", shop.as_sandbox, {}
     yield f"{shop.path}/payments", shop.as_owner, {"environment": "SANDBOX"}
-    said = {"businessId": shop.business.id, "environment": "SANDBOX"}
-    yield "/admin/payments", bearer(admin_token("SUPPORT")), said
+    yield "/admin/payments", bearer(admin_token("SUPPORT")), {"businessId": shop.business.id, "environment": "SANDBOX"}
 
 
 @dataclass
@@ -177,20 +176,19 @@ class Api:
         assert await self.get(path, headers, **query) == {of: [], "nextCursor": query["after"], "hasMore": False}
         return met
 
-    async def initiate(self, shop: Shop, headers: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
-        answer = await self.client.post(
-            "/payments/initiate", json={"amount": 150000, **body}, headers=headers or shop.as_sandbox
-        )
+    async def post(self, path: str, headers: Mapping[str, str], **body: Any) -> dict[str, Any]:
+        """The data of a 200 or 201."""
+        answer = await self.client.post(path, headers=headers, json=body)
         assert answer.status_code in (200, 201), answer.text
-        data: dict[str, Any] = answer.json()["data"]
-        return data
+        return dict(answer.json()["data"])
+
+    async def initiate(self, shop: Shop, headers: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
+        return await self.post("/payments/initiate", headers or shop.as_sandbox, **{"amount": 150000, **body})
 
     async def paid(self, shop: Shop, **body: Any) -> str:
         """The reference of a SANDBOX payment that was simulated to success."""
         reference: str = (await self.initiate(shop, **body))["reference"]
-        outcome = {"outcome": "SUCCESS"}
-        answer = await self.client.post(f"/payments/{reference}/simulate", json=outcome, headers=shop.as_sandbox)
-        assert answer.status_code == 200, answer.text
+        await self.post(f"/payments/{reference}/simulate", shop.as_sandbox, outcome="SUCCESS")
         return reference
 
     async def events(self, shop: Shop, count: int) -> list[dict[str, Any]]:
@@ -205,11 +203,7 @@ class Api:
     async def add_endpoint(
         self, shop: Shop, url: str = "https://shop.example/hooks", environment: str = "SANDBOX", **more: Any
     ) -> dict[str, Any]:
-        body = {"url": url, "environment": environment, **more}
-        answer = await self.client.post(f"{shop.path}/webhooks", json=body, headers=shop.as_owner)
-        assert answer.status_code == 201, answer.text
-        data: dict[str, Any] = answer.json()["data"]
-        return data
+        return await self.post(f"{shop.path}/webhooks", shop.as_owner, url=url, environment=environment, **more)
 
     async def change(self, shop: Shop, **fields: Any) -> None:
         """The business as it was, but for these of its fields."""
@@ -244,10 +238,10 @@ async def sell_through_provider_a(
 def refusal(answer: httpx.Response) -> tuple[int, str, str | None]:
     """Status, code and field of an error envelope that holds nothing else."""
     body = answer.json()
-    assert set(body) == {"success", "error"}
-    assert body["success"] is False
-    assert {"code", "message"} <= set(body["error"]) <= {"code", "message", "field"}
-    return answer.status_code, body["error"]["code"], body["error"].get("field")
+    assert body == {"success": False, "error": body.get("error")}
+    error = body["error"]
+    assert {"code", "message"} <= set(error) <= {"code", "message", "field"}
+    return answer.status_code, error["code"], error.get("field")
 
 
 def assert_refused(answer: httpx.Response, status: int, code: str, field: str | None = None) -> None:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import structlog
@@ -30,21 +30,12 @@ from payagg.entrypoints.settings import Settings, SettingsError
 
 PLENTY = 1_000_000_000  # no limit on requests is met: these are not the rules under test
 TOKEN_SECONDS = 10 * 365 * 86_400  # longer than any history moves the clock
-UNLIMITED = Settings(
-    unknown_reference_limit=PLENTY,
-    webhook_rate_limit=PLENTY,
-    key_rate_limit=PLENTY,
-    reference_rate_limit=PLENTY,
-    business_rate_limit=PLENTY,
-    refused_body_limit=PLENTY,
-    address_rate_limit=PLENTY,
-    token_lifetime_max=timedelta(seconds=TOKEN_SECONDS),
-    dev=True,
-)
+LIMITS = ("unknown_reference", "webhook_rate", "key_rate", "reference_rate", "business_rate", "refused_body")
+NONE: dict[str, Any] = {f"{name}_limit": PLENTY for name in (*LIMITS, "address_rate")}
+UNLIMITED = Settings(token_lifetime_max=timedelta(seconds=TOKEN_SECONDS), dev=True, **NONE)
 APPROVED, ACTIVE = KycStatus.APPROVED, BusinessStatus.ACTIVE
 # Two that may do everything, one before its KYC, one that is suspended.
 STANDINGS = [(APPROVED, ACTIVE), (APPROVED, ACTIVE), (KycStatus.PENDING, ACTIVE), (APPROVED, BusinessStatus.SUSPENDED)]
-Application = Any  # ASGI, as httpx's transport takes it
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
@@ -71,46 +62,24 @@ class AdvancingClock(ManualClock):
 
 class InProcess:
     """Services over one store with keys, businesses and a clock of their own. `run` carries coroutines on the event
-    loop that the store lives on; `target` may put something round the application."""
+    loop that the store lives on."""
 
-    def __init__(
-        self, store: Store, run: Run | None = None, sender: Callable[[Inbox], InboxSender] = InboxSender
-    ) -> None:
+    def __init__(self, store: Store, run: Run | None = None) -> None:
         self._runner = asyncio.Runner() if run is None else None
         self.run: Run = self._runner.run if self._runner is not None else run  # type: ignore[assignment]
         self.clock, self.inbox = AdvancingClock(), Inbox("https://inbox.example")
         chance = entropy_of(UNLIMITED)
         keys = (("harness", chance.bytes(32)),)
         settings = replace(UNLIMITED, jwt_key=chance.hex(32), jwt_algorithm="HS256", encryption_keys=keys)
-        self.services: Services = in_process(settings, store, self.clock, sender(self.inbox))
+        self.services: Services = in_process(settings, store, self.clock, InboxSender(self.inbox))
 
-    def target(
-        self,
-        within: Callable[[Application], Application] = lambda app: app,
-        provider: ProviderAccount | None = None,
-        provider_b: ProviderBAccount | None = None,
-        closing: Callable[[], None] | None = None,
-    ) -> ConformanceTarget:
+    def target(self, **own: Any) -> ConformanceTarget:
+        """`own`: what else of a target is to be there."""
         *merchants, unapproved, suspended = self.run(self._merchants())
-        service = Service(
-            "http://service.example/api/v1",
-            transport=httpx.ASGITransport(within(create_app(self.services))),
-            run=self.run,
-            wait=self.clock.move,
-            work=self.work,
-        )
-        admin = self._token("administrator", type="admin", role="ADMIN")
-        return ConformanceTarget(
-            service,
-            tuple(merchants),
-            admin,
-            unapproved,
-            suspended,
-            inbox=self.inbox,
-            provider=provider,
-            provider_b=provider_b,
-            closing=closing,
-        )
+        url, transport = "http://service.example/api/v1", httpx.ASGITransport(cast(Any, create_app(self.services)))
+        service = Service(url, transport=transport, run=self.run, wait=self.clock.move, work=self.work)
+        who = tuple(merchants), self._token("administrator", type="admin", role="ADMIN"), unapproved, suspended
+        return ConformanceTarget(service, *who, inbox=self.inbox, **own)
 
     def work(self) -> None:
         self.run(self._work())
@@ -141,8 +110,7 @@ class InProcess:
             async with services.store.begin() as tx:
                 await tx.businesses.add(Business(id, f"Shop {number}", status, kyc, now))
                 await tx.members.add(id, f"owner-{number}", Role.OWNER)
-            token = self._token(f"owner-{number}", type="merchant", emailVerified=True)
-            made.append(MerchantAccess(id, token))
+            made.append(MerchantAccess(id, self._token(f"owner-{number}", type="merchant", emailVerified=True)))
         return tuple(made)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from subprocess import PIPE
@@ -28,6 +28,7 @@ SECRETS = {
     "PAYAGG_ENCRYPTION_KEYS": ",".join(f"{kid}:{base64.b64encode(key).decode()}" for kid, key in KEYS),
 }
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+Running = tuple["subprocess.Popen[bytes]", str]  # and its origin
 PATIENCE = 60
 
 
@@ -45,8 +46,7 @@ def _forking() -> "subprocess.Popen[str]":
 def payagg(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
     """A command that ends by itself, run to its end."""
     forking = _forking()
-    assert forking.stdin is not None
-    assert forking.stdout is not None
+    assert forking.stdin is not None and forking.stdout is not None  # noqa: PT018 - for the type checker
     with NamedTemporaryFile() as output, NamedTemporaryFile() as errors:
         files = {"output": output.name, "errors": errors.name, "seconds": PATIENCE * 2}
         command = {"arguments": arguments, "environment": environment(**settings), **files}
@@ -58,28 +58,31 @@ def payagg(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str
 
 def one_line(done: "subprocess.CompletedProcess[str]") -> str:
     """The one line of a command that failed."""
-    assert done.returncode == 1, done.stderr
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
     assert done.stderr.startswith("payagg: ")
-    assert done.stderr.count("\n") == 1
     return done.stderr
 
 
-@contextmanager
-def serving(
-    database_url: str | None, *arguments: str, **settings: str
-) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
+def succeeded(done: "subprocess.CompletedProcess[str]") -> str:
+    """What a command said that went well."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def a_token(*arguments: str) -> str:
+    """Of `payagg token`, on no database."""
+    return payagg("token", *arguments, **SECRETS).stdout.strip()
+
+
+def serving(database_url: str | None, *arguments: str, **settings: str) -> AbstractContextManager[Running]:
     """`payagg serve`, as `running` has it. Without a URL it is on its embedded Postgres."""
     if database_url is not None:
         settings["PAYAGG_DATABASE_URL"] = database_url
-    with running("serve", free_port(), *arguments, **settings) as started:
-        yield started
+    return running("serve", free_port(), *arguments, **settings)
 
 
 @contextmanager
-def running(
-    command: str, port: int, *arguments: str, **settings: str
-) -> "Iterator[tuple[subprocess.Popen[bytes], str]]":
+def running(command: str, port: int, *arguments: str, **settings: str) -> Iterator[Running]:
     """`payagg serve`, ready; leaving stops it and expects a clean end."""
     with (
         ERROR_LOG.new_file().open("ab") as log,
@@ -107,8 +110,13 @@ def started(*arguments: str, stderr: Any = subprocess.DEVNULL, **settings: str) 
 
 
 def is_ready(port: int) -> bool:
+    return answers(port, "/readyz")
+
+
+def answers(port: int, path: str) -> bool:
+    """With 200."""
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
+        return httpx.get(f"http://127.0.0.1:{port}{path}", trust_env=False).status_code == 200
     except httpx.TransportError:
         return False
 

@@ -27,9 +27,9 @@ class GoodReceiver:
         self.lock = threading.Lock()
 
     def receive(self, headers: dict[str, str], body: bytes) -> int:
-        if not self.is_ours(headers, body):
-            return 400
-        event = json.loads(body)
+        return self.take(json.loads(body)) if self.is_ours(headers, body) else 400
+
+    def take(self, event: Any) -> int:
         with self.lock:
             if self.is_new(event):
                 self.handle(event)
@@ -82,17 +82,9 @@ def without_its_id(own: GoodReceiver, headers: dict[str, str], body: bytes) -> b
     return GoodReceiver.is_ours(own, {**headers, "webhook-id": json.loads(body)["id"] if body else ""}, body)
 
 
-def refuses_repeats(own: GoodReceiver, headers: dict[str, str], body: bytes) -> int:
-    known = body.startswith(b"{") and json.loads(body)["id"] in own.seen
-    return 409 if known else GoodReceiver.receive(own, headers, body)
-
-
 def handles_first(own: GoodReceiver, headers: dict[str, str], body: bytes) -> int:
     if body.startswith(b"{"):
-        event = json.loads(body)
-        with own.lock:
-            if own.is_new(event):
-                own.handle(event)
+        own.take(json.loads(body))
     return 204 if own.is_ours(headers, body) else 400
 
 
@@ -102,11 +94,10 @@ def knows_its_types(own: GoodReceiver, event: Any) -> None:
     GoodReceiver.handle(own, event)
 
 
-def wants_news(own: GoodReceiver, headers: dict[str, str], body: bytes) -> int:
+def wants_news(own: GoodReceiver, event: Any) -> int:
     """Though what was made a day ago may only be delivered late."""
-    today = time.strftime("%Y-%m-%d", time.gmtime())
-    is_old = body.startswith(b"{") and json.loads(body)["createdAt"][:10] < today
-    return 400 if is_old else GoodReceiver.receive(own, headers, body)
+    is_old = event["createdAt"][:10] < time.strftime("%Y-%m-%d", time.gmtime())
+    return 400 if is_old else GoodReceiver.take(own, event)
 
 
 WRONG: dict[str, dict[str, Any]] = {
@@ -138,8 +129,8 @@ WRONG: dict[str, dict[str, Any]] = {
     "KeysWithTheText": {"digest": digest_by_text},
     "HandlesTwice": {"is_new": lambda own, event: True},
     # So they are sent again and again.
-    "RefusesRepeats": {"receive": refuses_repeats},
-    "WantsNews": {"receive": wants_news},
+    "RefusesRepeats": {"take": lambda own, event: 409 if event["id"] in own.seen else GoodReceiver.take(own, event)},
+    "WantsNews": {"take": wants_news},
     "KnowsItsTypes": {"handle": knows_its_types},
     "ReadsAPage": {"receive": lambda own, headers, body: GoodReceiver.receive(own, headers, body[:16_384])},
     "HandlesBeforeItVerifies": {"receive": handles_first},
@@ -154,10 +145,7 @@ class LooksBeforeItLeaps(GoodReceiver):
         self.looks = Counter[str]()
         self.looked = threading.Condition()
 
-    def receive(self, headers: dict[str, str], body: bytes) -> int:
-        if not self.is_ours(headers, body):
-            return 400
-        event = json.loads(body)
+    def take(self, event: Any) -> int:
         if event["id"] not in self.seen:
             with self.looked:
                 self.looks[event["id"]] += 1
@@ -174,14 +162,11 @@ class WantsOrder(GoodReceiver):
 
     last = 0
 
-    def receive(self, headers: dict[str, str], body: bytes) -> int:
-        if not self.is_ours(headers, body):
-            return 400
-        sequence = json.loads(body)["sequence"]
-        if sequence < self.last:
+    def take(self, event: Any) -> int:
+        if event["sequence"] < self.last:
             return 422
-        self.last = sequence
-        return super().receive(headers, body)
+        self.last = event["sequence"]
+        return super().take(event)
 
 
 BROKEN_RECEIVERS: list[type[GoodReceiver]] = [
@@ -200,27 +185,25 @@ def receiving(receiver: GoodReceiver) -> Iterator[str]:
             body = self.rfile.read(int(self.headers.get("content-length", "0")))
             headers = {name.lower(): value for name, value in self.headers.items()}
             try:
-                status = receiver.receive(headers, body)
+                self._answer(receiver.receive(headers, body))
             except Exception:  # noqa: BLE001 - as a framework does
-                status = 500
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+                self._answer(500)
 
         def do_GET(self) -> None:
-            told = str(receiver.handled).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(told)))
+            self._answer(200, str(receiver.handled).encode())
+
+        def _answer(self, status: int, body: bytes = b"") -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(told)
+            self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             """Nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), ReceiverHandler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/hooks"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with ThreadingHTTPServer(("127.0.0.1", 0), ReceiverHandler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/hooks"
+        finally:
+            server.shutdown()

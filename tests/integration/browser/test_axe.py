@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.integration.browser.test_checkout import SILENT_CARD, SUCCESS_CARD, answering, heading, pay_with
-from tests.support.browser import SMALL_PHONE, judge_on_every_screen, opened
+from tests.integration.browser.test_checkout import CHOICE, SILENT_CARD, SUCCESS_CARD, answering, pay_with
+from tests.support.browser import SMALL_PHONE, heading, judge_on_every_screen, opened, press, shown
 from tests.support.checkout_site import Site
 
 pytestmark = pytest.mark.browser
@@ -16,16 +16,14 @@ LONG_NAME = "Chukwuemeka Okonkwo-Adeyemi & Daughters Wholesale Enterprises Niger
 LONG_DESCRIPTION = "Card, bank transfer or USSD. " * 12
 
 
-def choose(site: Site, page: Page) -> str:
+def choose(site: Site, page: Page) -> None:
     """The largest amount to the longest name, with an option that is not available."""
     business = site.business(name=LONG_NAME)
     site.gateway("provider_a", name="Paystack" * 8, description=LONG_DESCRIPTION)
     site.configure("provider_b", {"sandboxPublicKey": "PZ78-PKTEST-1", "sandboxSigningSecret": "s"}, name="Payaza")
-    url = site.initiate(business, 2**53 - 1)
-    page.goto(url)
-    heading(page, "How would you like to pay?")
+    page.goto(site.initiate(business, 2**53 - 1))
+    heading(page, CHOICE)
     page.get_by_label("Sandbox simulator").check()
-    return url
 
 
 def pay(number: str, words: str) -> Callable[[Site, Page], None]:
@@ -46,20 +44,19 @@ def refused(site: Site, page: Page) -> None:
 
 def receipt(site: Site, page: Page) -> None:
     pay(SUCCESS_CARD, "Payment successful")(site, page)
-    page.get_by_role("button", name="Stay on this page").click()
+    press(page, "Stay on this page")
 
 
 def declined_card(site: Site, page: Page) -> None:
-    page.route("**/verify", answering_with({"status": "PENDING", "lastDecline": "EXPIRED_CARD"}))
-    choose(site, page)
-    pay_with(page, SILENT_CARD)
-    heading(page, "Your card was declined")
+    declined = {"success": True, "data": {"status": "PENDING", "lastDecline": "EXPIRED_CARD"}}
+    page.route("**/verify", lambda route: route.fulfill(json=declined))
+    pay(SILENT_CARD, "Your card was declined")(site, page)
 
 
 def mismatch(site: Site, page: Page) -> None:
     page.route("**/verify", answering(502, "PAYMENT_AMOUNT_MISMATCH"))
     pay(SILENT_CARD, "This payment needs a check")(site, page)
-    expect(page.get_by_text("Please do not pay again.")).to_be_visible()
+    shown(page, "Please do not pay again.")
 
 
 def expired(site: Site, page: Page) -> None:
@@ -74,11 +71,7 @@ def not_loaded(site: Site, page: Page) -> None:
     expect(page.get_by_role("link", name="Try again")).to_be_visible()
 
 
-def answering_with(data: dict[str, str]) -> Callable[..., None]:
-    return lambda route: route.fulfill(json={"success": True, "data": data})
-
-
-STATES: dict[str, Callable[[Site, Page], object]] = {
+STATES: dict[str, Callable[[Site, Page], None]] = {
     "choose": choose,
     "refused": refused,
     "waiting": pay(SILENT_CARD, "Waiting for confirmation"),

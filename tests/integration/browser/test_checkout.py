@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import product
 from typing import NoReturn, cast
@@ -20,23 +20,36 @@ from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.checkout_page.markup import ASSETS
+from tests.support.browser import heading, press, shown
 from tests.support.checkout_site import Site, served
 
 pytestmark = pytest.mark.browser
+CHOICE = "How would you like to pay?"
 
 SUCCESS_CARD = "4242424242424242"
 SILENT_CARD = "4000000000000119"
-CALLBACK_PATTERN = "https://shop.example/**"
 XSS = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>{{7*7}}"
 
 
-def heading(page: Page, words: str) -> None:
-    expect(page.locator("h2:visible")).to_have_text(words)
+def choosing(site: Site, page: Page, amount: int = 150_000) -> str:
+    """A payer before the choice; the address of the page."""
+    url = site.initiate(site.business(), amount)
+    page.goto(url)
+    heading(page, CHOICE)
+    return url
 
 
 def pay_with(page: Page, number: str) -> None:
     page.locator(f'[data-number="{number}"]').click()
-    page.get_by_role("button", name="Pay ₦").click()
+    press(page, "Pay ₦")
+
+
+def waiting(site: Site, page: Page) -> str:
+    """A payer whose card gives no answer; the address of the page."""
+    url = choosing(site, page)
+    pay_with(page, SILENT_CARD)
+    heading(page, "Waiting for confirmation")
+    return url
 
 
 def answering(status: int, code: str, *, field: str | None = None) -> Callable[[Route], None]:
@@ -59,9 +72,7 @@ CARD_RESULTS = {
 @pytest.mark.rule("checkout.3")
 @pytest.mark.parametrize("number", TEST_CARDS)
 def test_each_test_card_leads_to_its_result(site: Site, page: Page, number: str) -> None:
-    url = site.initiate(site.business())
-    page.goto(url)
-    heading(page, "How would you like to pay?")
+    url = choosing(site, page)
     pay_with(page, number)
     words, status = CARD_RESULTS[TEST_CARDS[number]]
     heading(page, words)
@@ -70,15 +81,15 @@ def test_each_test_card_leads_to_its_result(site: Site, page: Page, number: str)
 
 def test_amounts_are_exact(site: Site, page: Page) -> None:
     business = site.business()
-    for amount, shown in ((100, "₦1.00"), (150_005, "₦1,500.05"), (2**53 - 1, "₦90,071,992,547,409.91")):
+    for amount, words in ((100, "₦1.00"), (150_005, "₦1,500.05"), (2**53 - 1, "₦90,071,992,547,409.91")):
         page.goto(site.initiate(business, amount))
-        expect(page.locator("#amount")).to_have_text(shown)
+        expect(page.locator("#amount")).to_have_text(words)
 
 
 @pytest.mark.rule("checkout.8")
 def test_a_sandbox_payment_says_so_and_a_live_one_lists_no_simulator(site: Site, page: Page) -> None:
-    page.goto(site.initiate(site.business()))
-    expect(page.get_by_text("No real money moves")).to_be_visible()
+    choosing(site, page)
+    shown(page, "No real money moves")
     page.goto(site.put(environment=Environment.LIVE))
     expect(page.get_by_role("alert")).to_have_text(re.compile("No payment option is available"))
     expect(page.locator("#test-mode")).to_be_hidden()
@@ -88,13 +99,12 @@ def test_a_sandbox_payment_says_so_and_a_live_one_lists_no_simulator(site: Site,
 def test_a_stored_script_address_never_becomes_a_link(site: Site, page: Page) -> None:
     site.business()
     page.goto(site.put(callback_url="javascript:alert(1)"))
-    heading(page, "How would you like to pay?")
+    heading(page, CHOICE)
     expect(page.locator("a.home:visible")).to_have_count(0)
 
 
 def test_a_keyboard_alone_is_enough(site: Site, page: Page) -> None:
-    page.goto(site.initiate(site.business()))
-    heading(page, "How would you like to pay?")
+    choosing(site, page)
     reached = []
     while "card-number" not in reached:
         page.keyboard.press("Tab")
@@ -109,14 +119,12 @@ def test_a_keyboard_alone_is_enough(site: Site, page: Page) -> None:
 
 
 def test_a_number_that_is_no_test_card_never_leaves_the_page(site: Site, page: Page) -> None:
-    page.goto(site.initiate(site.business()))
-    heading(page, "How would you like to pay?")
+    choosing(site, page)
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url))
     page.locator("#card-number").fill("5399 8383 8383 8381")
-    page.get_by_role("button", name="Pay ₦").click()
-    advice = page.get_by_text(re.compile("never type a real card number here.", re.IGNORECASE))
-    expect(advice).to_have_text("This is no test card. Choose one below; never type a real card number here.")
+    press(page, "Pay ₦")
+    shown(page, "This is no test card. Choose one below; never type a real card number here.")
     expect(page.locator("#card-number")).to_be_focused()
     assert sent == []
 
@@ -133,24 +141,15 @@ def test_a_gateway_that_is_not_configured_or_unhealthy_says_so_and_cannot_be_cho
     page.reload()
     expect(page.locator('input[value="provider_a"]')).to_be_checked()
     expect(page.locator("#pay")).to_have_text("Continue to Paystack")
-
-    async def fall_ill() -> None:
-        now = site.services.clock.now()
-        async with site.services.store.begin() as tx:
-            await tx.health.lock("provider_a", Environment.SANDBOX)
-            await tx.health.save(Health("provider_a", Environment.SANDBOX, 5, now + timedelta(minutes=5)))
-
-    site.do(fall_ill())
+    ill = Health("provider_a", Environment.SANDBOX, 5, site.services.clock.now() + timedelta(minutes=5))
+    site.within(lambda tx: tx.health.save(ill))
     page.reload()
     expect(option).to_contain_text("Not available right now. Try again")
     expect(page.locator('input[value="sandbox"]')).to_be_checked()
 
 
 def test_a_hidden_page_asks_nothing_until_it_is_seen(site: Site, page: Page) -> None:
-    url = site.initiate(site.business())
-    page.goto(url)
-    pay_with(page, SILENT_CARD)
-    heading(page, "Waiting for confirmation")
+    url = waiting(site, page)
     page.add_init_script("Object.defineProperty(document, 'hidden', {configurable: true, get: () => !window.isSeen})")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/verify") else None)
@@ -164,7 +163,7 @@ def test_a_hidden_page_asks_nothing_until_it_is_seen(site: Site, page: Page) -> 
 def test_the_window_closes_while_the_page_is_open(site: Site, page: Page) -> None:
     site.business()
     page.goto(site.put(ttl=timedelta(seconds=3)))
-    heading(page, "How would you like to pay?")
+    heading(page, CHOICE)
     heading(page, "This payment link has expired")
 
 
@@ -177,44 +176,39 @@ def test_a_wrong_clock_of_the_payer_does_not_change_the_countdown(site: Site, pa
 def test_what_a_provider_adds_to_the_address_decides_nothing(site: Site, page: Page) -> None:
     url = site.initiate(site.business())
     page.goto(f"{url}?trxref={url[-19:]}&reference={url[-19:]}&status=success")
-    heading(page, "How would you like to pay?")
+    heading(page, CHOICE)
     assert page.url == url
 
 
 def test_what_goes_wrong_while_choosing_leaves_the_choice_open(site: Site, page: Page) -> None:
-    page.goto(site.initiate(site.business()))
+    choosing(site, page)
     alert = page.get_by_role("alert")
     page.route("**/api/v1/**", lambda route: route.abort())
     pay_with(page, SUCCESS_CARD)
     expect(alert).to_contain_text("We could not reach the payment service.")
     expect(page.locator("#card-number")).to_have_value("4242 4242 4242 4242")
     page.unroute("**/api/v1/**")
+    not_available = answering(400, "GATEWAY_NOT_AVAILABLE", field="gatewaySlug")
     for answer, words in (
         (answering(503, "SERVICE_UNAVAILABLE"), "trying again never charges you twice"),
-        (
-            answering(400, "GATEWAY_NOT_AVAILABLE", field="gatewaySlug"),
-            "Sandbox simulator cannot take this payment right now",
-        ),
+        (not_available, "Sandbox simulator cannot take this payment right now"),
     ):
         page.route("**/process", answer)
-        page.get_by_role("button", name="Pay ₦").click()
+        press(page, "Pay ₦")
         expect(alert).to_contain_text(words)
-        heading(page, "How would you like to pay?")
+        heading(page, CHOICE)
         page.unroute("**/process")
-    page.get_by_role("button", name="Pay ₦").click()
+    press(page, "Pay ₦")
     heading(page, "Payment successful")
 
 
 def test_unreachable_when_the_result_comes_then_back(site: Site, page: Page) -> None:
-    url = site.initiate(site.business())
-    page.goto(url)
-    pay_with(page, SILENT_CARD)
-    heading(page, "Waiting for confirmation")
+    url = waiting(site, page)
     page.route(url, lambda route: route.abort())
     site.simulate(url, "SUCCESS")
     heading(page, "You seem to be offline")
     page.unroute(url)
-    page.get_by_role("button", name="Try again").click()
+    press(page, "Try again")
     heading(page, "Payment successful")
 
 
@@ -232,46 +226,43 @@ def test_a_forged_launch_link_leads_back_to_the_page(site: Site, page: Page) -> 
     page.route("https://checkout-v2.payaza.africa/**", lambda route: route.abort())
     page.goto(f"{url}/launch#eyJtZXJjaGFudF9rZXkiOiJQWjc4LVBLTElWRS1FVklMIn0")
     page.wait_for_url(url)
-    heading(page, "How would you like to pay?")
+    heading(page, CHOICE)
 
 
 def test_every_page_carries_its_headers(site: Site) -> None:
     url = site.initiate(site.business())
     addresses = {url: 200, f"{site.base_url}/checkout/nonsense": 400, url[:-6] + "ZZZZZZ": 404}
+    wanted = {
+        "content-type": ["text/html; charset=utf-8"],
+        "cache-control": ["no-store"],
+        "x-content-type-options": ["nosniff"],
+        "referrer-policy": ["no-referrer"],
+    }
     for address, path in product(addresses, ("", "/launch")):
         answer, status = httpx.get(address + path), addresses[address]
         policy = answer.headers["content-security-policy"]
         assert answer.status_code == status
-        assert answer.headers["content-type"] == "text/html; charset=utf-8"
-        assert "default-src 'none'" in policy
-        assert "frame-ancestors 'none'" in policy
-        assert "unsafe" not in policy
-        assert "*" not in policy
-        assert answer.headers["cache-control"] == "no-store"
-        assert answer.headers.get_list("x-content-type-options") == ["nosniff"]
-        assert answer.headers.get_list("referrer-policy") == ["no-referrer"]
+        assert {name: answer.headers.get_list(name) for name in wanted} == wanted
+        assert all(words in policy for words in ("default-src 'none'", "frame-ancestors 'none'"))
+        assert not any(words in policy for words in ("unsafe", "*"))
         assert "payaza" not in policy or (path, status) == ("/launch", 200)
 
 
 def test_assets_are_named_by_their_content_and_kept_for_ever(site: Site) -> None:
+    place = f"{site.base_url}/checkout/assets"
     for name in ASSETS.files:
-        answer = httpx.get(f"{site.base_url}/checkout/assets/{ASSETS.digest}/{name}")
-        assert (answer.status_code, answer.content) == (200, ASSETS.files[name])
-        assert "immutable" in answer.headers["cache-control"]
-        assert answer.headers["content-encoding"] == "gzip"
-        plain = httpx.get(
-            f"{site.base_url}/checkout/assets/{ASSETS.digest}/{name}", headers={"Accept-Encoding": "identity"}
-        )
-        assert (plain.content, plain.headers.get("content-encoding")) == (ASSETS.files[name], None)
-        assert httpx.get(f"{site.base_url}/checkout/assets/0/{name}").headers["cache-control"] == "no-store"
-    assert httpx.get(f"{site.base_url}/checkout/assets/{ASSETS.digest}/pages.py").status_code == 404
+        for asked, encoding in (("gzip", "gzip"), ("identity", None)):
+            answer = httpx.get(f"{place}/{ASSETS.digest}/{name}", headers={"Accept-Encoding": asked})
+            found = answer.status_code, answer.content, answer.headers.get("content-encoding")
+            assert found == (200, ASSETS.files[name], encoding)
+            assert "immutable" in answer.headers["cache-control"]
+        assert httpx.get(f"{place}/0/{name}").headers["cache-control"] == "no-store"
+    assert httpx.get(f"{place}/{ASSETS.digest}/pages.py").status_code == 404
 
 
-class Down:
-    """A checkout whose database, or whose code, fails."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+@dataclass
+class FailingCheckout:
+    error: Exception
 
     async def page(self, reference: str) -> NoReturn:
         raise self.error
@@ -280,20 +271,17 @@ class Down:
 @pytest.mark.error_lines("request failed")
 def test_a_failing_service_answers_with_a_page_and_no_detail(site: Site) -> None:
     for error, status in ((Unavailable("gone"), 503), (Conflict(), 503), (KeyError("canary"), 500)):
-        failing = replace(site.services, checkout=cast(Checkout, Down(error)))
+        failing = replace(site.services, checkout=cast(Checkout, FailingCheckout(error)))
         with TestClient(create_app(failing)) as client:
             answer = client.get("/checkout/PAY-20250131-7K2M9X")
-        assert answer.status_code == status
-        assert ("Retry-After" in answer.headers) == (status == 503)
+        assert (answer.status_code, "Retry-After" in answer.headers) == (status, status == 503)
         assert "Nothing has been charged by opening this page." in answer.text
         assert "canary" not in answer.text
 
 
 def test_guessing_references_on_the_page_counts_against_the_same_limit(database_url: str) -> None:
     with served(database_url, unknown_reference_limit=2) as site:
-        url = f"{site.base_url}/checkout/PAY-20250131-ZZZZZZ"
-        answers = [httpx.get(url) for _ in range(4)]
-        assert [answer.status_code for answer in answers[:2]] == [404, 404]
-        assert answers[3].status_code == 429
-        assert "Retry-After" in answers[3].headers
-        assert "Too many attempts" in answers[3].text
+        one, two, _, four = [httpx.get(f"{site.base_url}/checkout/PAY-20250131-ZZZZZZ") for _ in range(4)]
+    assert [answer.status_code for answer in (one, two, four)] == [404, 404, 429]
+    assert "Retry-After" in four.headers
+    assert "Too many attempts" in four.text

@@ -13,6 +13,7 @@ from typing import Any
 from tests.support.machine import NODE, program
 
 PATIENCE = 300  # seconds; Go compiles what it uses of its library
+INTERPRETERS = {"python": ("python", "listing.py"), "js": ("node", "listing.mjs"), "php": ("php", "listing.php")}
 _FENCE = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -50,33 +51,17 @@ class ReadersShell:
         match listing.language:
             case "bash":
                 # What it exports is there for the next one.
-                code = f"set -euo pipefail\n{listing.code}\nenv -0 >.environment\n"
-                self._ran([program("bash"), "-c", code])
+                self._ran([program("bash"), "-c", f"set -euo pipefail\n{listing.code}\nenv -0 >.environment\n"])
                 pairs = (self.folder / ".environment").read_text().split("\0")
                 self.environment = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-            case "python":
-                self._ran([sys.executable, self._file("listing.py", listing.code)])
-            case "js":
-                self._ran([program("node"), self._file("listing.mjs", listing.code)])
-            case "php":
-                self._ran([program("php"), self._file("listing.php", listing.code)])
-            case other:
-                raise AssertionError(f"nobody runs a listing in {other}")
-
-    def _file(self, name: str, code: str) -> str:
-        (self.folder / name).write_text(code)
-        return name
+            case language:
+                interpreter, file = INTERPRETERS[language]
+                (self.folder / file).write_text(listing.code)
+                self._ran([program(interpreter), file])
 
     def _ran(self, command: list[str]) -> None:
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        place: dict[str, Any] = {"cwd": self.folder, "env": self.environment}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, **place)
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
         self.printed = done.stdout
 

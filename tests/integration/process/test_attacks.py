@@ -4,14 +4,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
 from lab.attack import access, connections, target
 from lab.attack.run import Attack, attacks
 from lab.attack.target import Target
 from tests.support.ports import free_port
-from tests.support.processes import environment, wait_until
+from tests.support.processes import answers, environment, wait_until
 
 pytestmark = pytest.mark.release
 ATTACKS = dict(attacks())
@@ -28,17 +27,10 @@ def vulnerable() -> Iterator[Target]:
         patch.setattr(connections, "SECONDS", 3)
         try:
             origin = f"http://127.0.0.1:{port}"
-            wait_until(lambda: _answers(origin))
+            wait_until(lambda: answers(port, "/"))
             yield Target(origin, process.pid, "ssk_sand_0", "a.b.c", "biz_0", dev_origin=origin, front_origin=origin)
         finally:
             process.kill()
-
-
-def _answers(origin: str) -> bool:
-    try:
-        return httpx.get(origin, trust_env=False).status_code == 200
-    except httpx.HTTPError:
-        return False
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=list(ATTACKS))

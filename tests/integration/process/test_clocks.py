@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import psycopg
@@ -14,7 +14,7 @@ import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import services_over
-from tests.support.http_world import Shop, an_api
+from tests.support.http_world import an_api
 from tests.support.machine import absent
 from tests.support.processes import environment, serving, wait_until
 
@@ -23,10 +23,11 @@ WINDOW = timedelta(hours=1)  # from initiation to expiry
 BELIEVED = timedelta(seconds=10)  # between the database's word and ours, on a loaded machine
 JUMPS = ("-5m", "+1d", "-3d")
 CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
+Clock = tuple[Callable[[str], object], dict[str, str]]
 
 
 @pytest.fixture
-def clock(tmp_path: Path) -> tuple[Callable[[str], object], dict[str, str]]:
+def clock(tmp_path: Path) -> Clock:
     """Sets the wall clock of a process, and the environment by which it listens; its monotonic clock is true."""
     if LIBRARY is None:
         absent("libfaketime is not installed (on Debian: apt install faketime)")
@@ -41,11 +42,6 @@ def clock(tmp_path: Path) -> tuple[Callable[[str], object], dict[str, str]]:
     return file.write_text, listening
 
 
-async def a_sandbox_shop(store: PostgresStore) -> Shop:
-    async with an_api(services_over(store)) as api:
-        return await api.open_shop()
-
-
 def is_off(client: httpx.Client, now: datetime) -> bool:
     """Whether the server's machine tells another time: what it writes into `Date`."""
     told = parsedate_to_datetime(client.get("/payments/context").headers["date"]).replace(tzinfo=None)
@@ -53,10 +49,11 @@ def is_off(client: httpx.Client, now: datetime) -> bool:
 
 
 async def test_a_wrong_clock_of_the_machine_decides_nothing(
-    database_url: str, store: PostgresStore, clock: tuple[Callable[[str], object], dict[str, str]]
+    database_url: str, store: PostgresStore, clock: Clock
 ) -> None:
     jump, listening = clock
-    shop = await a_sandbox_shop(store)
+    async with an_api(services_over(store)) as api:
+        shop = await api.open_shop()
     with (
         serving(database_url, "--no-worker", **listening) as (_, origin),
         httpx.Client(base_url=f"{origin}/api/v1", headers=shop.as_sandbox, timeout=30) as client,
@@ -64,14 +61,11 @@ async def test_a_wrong_clock_of_the_machine_decides_nothing(
     ):
 
         def now() -> datetime:
-            row = database.execute("SELECT now() AT TIME ZONE 'UTC'").fetchone()
-            assert row is not None
-            found: datetime = row[0]
-            return found
+            [(found,)] = database.execute("SELECT now() AT TIME ZONE 'UTC'").fetchall()
+            return cast(datetime, found)
 
         def initiated() -> dict[str, Any]:
-            data: dict[str, Any] = client.post("/payments/initiate", json={"amount": 15_000}).json()["data"]
-            return data
+            return dict(client.post("/payments/initiate", json={"amount": 15_000}).json()["data"])
 
         def processed(payment: dict[str, Any]) -> int:
             return client.post(f"/public/payments/{payment['reference']}/process", json=CARD).status_code
@@ -98,13 +92,12 @@ async def test_a_wrong_clock_of_the_machine_decides_nothing(
 
 @pytest.mark.parametrize(("offset", "told"), [("+0", None), ("+6", "6 s ahead of"), ("-6", "6 s behind")])
 def test_doctor_tells_of_a_machine_whose_clock_is_not_the_databases(
-    database_url: str, clock: tuple[Callable[[str], object], dict[str, str]], offset: str, told: str | None
+    database_url: str, clock: Clock, offset: str, told: str | None
 ) -> None:
     jump, listening = clock
     jump(offset)
+    # A process of its own: the library is loaded at its start.
     settings = environment(PAYAGG_DATABASE_URL=database_url, **listening)
-    done = subprocess.run(
-        [sys.executable, "-m", "payagg", "doctor"], check=True, env=settings, capture_output=True, text=True
-    )
-    warned = [line for line in done.stdout.splitlines() if line.startswith("warning This machine's clock")]
+    said = subprocess.check_output([sys.executable, "-m", "payagg", "doctor"], env=settings, text=True)
+    warned = [line for line in said.splitlines() if line.startswith("warning This machine's clock")]
     assert warned == [] if told is None else told in " ".join(warned)

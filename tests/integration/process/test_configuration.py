@@ -1,7 +1,6 @@
 """What an operator meets before anything serves: secrets, settings, the database that is not there."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -17,46 +16,41 @@ from payagg.entrypoints.process.interpreter import interpreter
 from payagg.entrypoints.settings import fields_of, variable
 from tests.support.ports import free_port
 from tests.support.postgres_rules import admitted_by
-from tests.support.processes import SECRETS, environment, is_ready, one_line, payagg, started, wait_until
+from tests.support.processes import SECRETS, environment, is_ready, one_line, payagg, started, succeeded, wait_until
 
 COMMANDS = (("serve",), ("worker",), ("migrate",), ("doctor",))
 
 
 def test_the_keys_that_are_made_start_a_server_s_commands(tmp_path: Path) -> None:
-    made = payagg("keygen")
-    assert made.returncode == 0, made.stderr
-    file = tmp_path / "env"
-    file.write_text(made.stdout)
+    made, file = succeeded(payagg("keygen")), tmp_path / "env"
+    file.write_text(made)
     # As a shell reads the file, and as Compose and systemd do: single quotes keep every character.
     script = f"set -a; . {file}; exec {sys.executable} -m payagg token admin --sub root --role ADMIN"
     token = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, env=environment())
     assert token.stdout.count(".") == 2, token.stderr
-    assert payagg("keygen").stdout != made.stdout
-    names = {line.partition("=")[0] for line in made.stdout.splitlines() if not line.startswith("#")}
+    assert payagg("keygen").stdout != made
+    names = {line.partition("=")[0] for line in made.splitlines() if not line.startswith("#")}
     assert names == {"PAYAGG_JWT_ALGORITHM", "PAYAGG_JWT_KEY", "PAYAGG_ENCRYPTION_KEYS", "PAYAGG_METRICS_TOKEN"}
 
 
 def test_config_shows_what_is_in_force_and_no_secret(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("hush-hush-hush-hush-hush\n")
-    shown = payagg(
-        "config",
-        PAYAGG_DATABASE_URL="postgresql://ada:hidden-word@db.example:6432/money",
-        PAYAGG_METRICS_TOKEN_FILE=str(token),
-        PAYAGG_POOL_SIZE="7",
-        **SECRETS,
-    )
-    assert shown.returncode == 0, shown.stderr
-    lines = {line.split()[0]: line.split(maxsplit=1)[1] for line in shown.stdout.splitlines()}
-    assert lines.pop("Python") == interpreter()
-    assert set(lines) == {variable(one) for one in fields_of()}
-    assert lines["PAYAGG_DATABASE_URL"] == "money at db.example:6432 as ada  (environment)"
-    assert lines["PAYAGG_METRICS_TOKEN"] == f"set  ({token})"
-    assert lines["PAYAGG_POOL_SIZE"] == "7  (environment)"
-    assert lines["PAYAGG_CHECKOUT_TTL"] == "3600  (default)"
-    assert lines["PAYAGG_ENCRYPTION_KEYS"] == "set: k1  (environment)"
+    url = "postgresql://ada:hidden-word@db.example:6432/money"
+    given = {"PAYAGG_DATABASE_URL": url, "PAYAGG_METRICS_TOKEN_FILE": str(token), "PAYAGG_POOL_SIZE": "7", **SECRETS}
+    shown = succeeded(payagg("config", **given))
+    lines = {line.split()[0]: line.split(maxsplit=1)[1] for line in shown.splitlines()}
+    assert lines.keys() == {"Python", *(variable(one) for one in fields_of())}
+    assert lines.items() >= {
+        ("Python", interpreter()),
+        ("PAYAGG_DATABASE_URL", "money at db.example:6432 as ada  (environment)"),
+        ("PAYAGG_METRICS_TOKEN", f"set  ({token})"),
+        ("PAYAGG_POOL_SIZE", "7  (environment)"),
+        ("PAYAGG_CHECKOUT_TTL", "3600  (default)"),
+        ("PAYAGG_ENCRYPTION_KEYS", "set: k1  (environment)"),
+    }
     for secret in ("hidden-word", "hush-hush", SECRETS["PAYAGG_JWT_KEY"], SECRETS["PAYAGG_ENCRYPTION_KEYS"][3:]):
-        assert secret not in shown.stdout
+        assert secret not in shown
 
 
 def test_a_server_for_others_needs_its_own_address() -> None:
@@ -115,24 +109,22 @@ def test_four_reasons_why_there_is_no_database_are_four_lines(postgres: str, tmp
 
 
 def test_a_server_names_its_database(database_url: str, tmp_path: Path) -> None:
-    done = payagg("doctor", PAYAGG_DATABASE_URL=database_url)
-    name = urlsplit(database_url).path.strip("/")
-    assert f"The database is {name} at " in done.stdout
-    made = payagg("doctor", PAYAGG_STATE_DIR=str(tmp_path / "state"))
-    assert f"Making a Postgres database in {tmp_path}/state/postgres" in made.stdout
-    assert os.path.isdir(tmp_path / "state" / "postgres")
-    port = free_port()
-    arguments = ("serve", "--port", str(port))
-    with started(*arguments, stderr=subprocess.PIPE, PAYAGG_DATABASE_URL=database_url) as process:
+    name, port = urlsplit(database_url).path.strip("/"), free_port()
+    assert f"The database is {name} at " in payagg("doctor", PAYAGG_DATABASE_URL=database_url).stdout
+    made = payagg("doctor", PAYAGG_STATE_DIR=str(tmp_path / "state")).stdout
+    assert f"Making a Postgres database in {tmp_path}/state/postgres" in made
+    assert (tmp_path / "state" / "postgres").is_dir()
+    command = ("serve", "--port", str(port))
+    with started(*command, stderr=subprocess.PIPE, PAYAGG_DATABASE_URL=database_url) as process:
         assert process.stderr is not None
         line = json.loads(process.stderr.readline())
-        assert line["event"].startswith(f"The database is {name} at ")
-        assert line["level"] == "warning"
+        assert (line["event"].partition(" at ")[0], line["level"]) == (f"The database is {name}", "warning")
         wait_until(lambda: is_ready(port))
 
 
 def test_a_server_refuses_weak_keys_before_it_looks_for_a_database() -> None:
-    weak = SECRETS | {"PAYAGG_ENCRYPTION_KEYS": "k1:" + "A" * 43 + "="}
-    assert "PAYAGG_ENCRYPTION_KEYS has a weak key" in one_line(payagg("serve", **weak))
-    weak = SECRETS | {"PAYAGG_JWT_KEY": "a" * 40}
-    assert "PAYAGG_JWT_KEY is too regular" in one_line(payagg("worker", **weak))
+    for command, name, weak, words in (
+        ("serve", "PAYAGG_ENCRYPTION_KEYS", "k1:" + "A" * 43 + "=", "has a weak key"),
+        ("worker", "PAYAGG_JWT_KEY", "a" * 40, "is too regular"),
+    ):
+        assert f"{name} {words}" in one_line(payagg(command, **SECRETS | {name: weak}))

@@ -7,26 +7,26 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
+from types import MappingProxyType
 from typing import Any
 
 import pytest
-from payagg_testing.command import main
 from payagg_testing.conformance.access import ServiceAccess
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.provider_b import launch
 from payagg.entrypoints.dev.fake_providers import serve_asgi
 from payagg.entrypoints.http.app import create_app
+from tests.support.harness import harness
 from tests.support.in_process import InProcess
 from tests.support.machine import ROOT
 
 pytestmark = pytest.mark.release
-SRC = ROOT / "src"
 BRIEF = ["--histories", "20", "--actions", "6", "--kinds", "1", "--seed", "1"]
 Answer = dict[str, Any]  # ASGI's http.response.start
 Wrong = Callable[[str, Answer], None]
@@ -39,10 +39,6 @@ class Served:
     url: str
     admin: str
     merchants: dict[str, str]  # by business
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        return self.admin, *self.merchants.values()
 
     @property
     def options(self) -> list[str]:
@@ -111,10 +107,16 @@ REOPENS_FINAL_PAYMENTS = status("/simulate", 409, 200)
 REPLAYS_AS_CREATED = status("/initiate", 200, 201)
 
 
+def python(
+    *arguments: str, cwd: Path | None = None, more: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **more}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=300, check=False)
+
+
 def replayed(script: Path, one: Served) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "PYTHONPATH": str(SRC)} | one.environment()
-    command = [sys.executable, str(script)]
-    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    return python(str(script), more=one.environment())
 
 
 @pytest.mark.parametrize(
@@ -126,16 +128,13 @@ def test_a_counterexample_is_a_story_and_a_script_that_does_it_again(
 ) -> None:
     script = tmp_path / f"replay-{machine}.py"
     with served(wrong) as one:
-        with pytest.raises(SystemExit) as ended:
-            main(["run", *one.options, *BRIEF, "--machine", machine, "--scripts", str(tmp_path)])
-        told = capsys.readouterr().out
-        assert ended.value.code == 1
-        assert "BROKEN" in told
-        assert "expected: " in told
-        assert "came:     " in told
-        for secret in one.tokens:
-            assert secret not in told
-            assert secret not in script.read_text()
+        options = (*one.options, *BRIEF, "--machine", machine, "--scripts", str(tmp_path))
+        status, told = harness(capsys, "run", *options)
+        assert status == 1
+        for words in ("BROKEN", "expected: ", "came:     "):
+            assert words in told
+        for secret in (one.admin, *one.merchants.values()):
+            assert secret not in told + script.read_text()
         again = replayed(script, one)
         assert again.returncode == 1, again.stdout + again.stderr
         assert "expected" in again.stderr
@@ -149,38 +148,35 @@ def test_a_script_judges_a_charge_at_a_played_provider(
 ) -> None:
     monkeypatch.setattr(launch, "naira_text", str)  # so the popup is opened with kobo, where it takes naira
     with served() as one:
-        played = ["--provider-b", "provider_b", "--machine", "settlement-b"]
-        with pytest.raises(SystemExit) as ended:
-            main(["run", *one.options, *BRIEF, *played, "--scripts", str(tmp_path)])
-        told = capsys.readouterr().out
-        assert ended.value.code == 1
-        assert "Search again with --machine settlement-b --seed 1." in told
-        assert "What stays there: a fake account of provider_b" in told
+        played = ("--provider-b", "provider_b", "--machine", "settlement-b")
+        status, told = harness(capsys, "run", *one.options, *BRIEF, *played, "--scripts", str(tmp_path))
+        assert status == 1
+        for words in (
+            "Search again with --machine settlement-b --seed 1.",
+            "What stays there: a fake account of provider_b",
+        ):
+            assert words in told
         again = replayed(tmp_path / "replay-settlement-b.py", one)
     assert again.returncode == 1, again.stdout + again.stderr
     assert "was asked for 500000 kobo" in again.stderr
 
 
 def test_a_good_service_passes_and_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    with served() as one, pytest.raises(SystemExit) as ended:
-        main(["run", *one.options, "--histories", "3", "--actions", "10"])
-    told = capsys.readouterr().out
-    assert ended.value.code == 0, told
-    assert told.count("  keeps ") == 6
-    assert "skipped: it needs an inbox that the service can reach" in told
-    assert "skipped: it needs a provider's account that the harness may play" in told
+    with served() as one:
+        status, told = harness(capsys, "run", *one.options, "--histories", "3", "--actions", "10")
+    assert (status, told.count("  keeps ")) == (0, 6), told
+    for needed in ("an inbox that the service can reach", "a provider's account that the harness may play"):
+        assert f"skipped: it needs {needed}" in told
 
 
 PLUGIN_TEST = "def test_our_service_keeps_the_interface(payagg_check):\n    payagg_check()\n"
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "payagg_testing.pytest_plugin", "-p", "no:cacheprovider"]
+PYTEST = ("-m", "pytest", "-q", "-p", "payagg_testing.pytest_plugin", "-p", "no:cacheprovider")
 
 
 def plugin_run(folder: Path, options: list[str], *more: str) -> str:
     (folder / "test_ours.py").write_text(PLUGIN_TEST)
     given = [option.replace("--", "--payagg-") if option.startswith("--") else option for option in options]
-    command = [*PYTEST, "--payagg-histories", "3", "--payagg-seed", "1", *given, *more]
-    environ = {**os.environ, "PYTHONPATH": str(SRC)}
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300, check=False)
+    done = python(*PYTEST, "--payagg-histories", "3", "--payagg-seed", "1", *given, *more, cwd=folder)
     return done.stdout + done.stderr
 
 
@@ -191,6 +187,5 @@ def test_the_pytest_plugin_runs_over_the_domain(tmp_path: Path) -> None:
 def test_the_pytest_plugin_fails_with_the_story(tmp_path: Path) -> None:
     with served(REPLAYS_AS_CREATED) as one:
         told = plugin_run(tmp_path, one.options, "-k", "idempotency")
-    assert "1 failed" in told
-    assert "To replay it:" in told
-    assert "expected: " in told
+    for words in ("1 failed", "To replay it:", "expected: "):
+        assert words in told

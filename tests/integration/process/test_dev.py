@@ -6,9 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,15 +17,12 @@ import pytest
 
 from payagg.entrypoints.process.python_flaws import python_flaw
 from tests.support.error_lines import ERROR_LOG
+from tests.support.http_world import bearer
 from tests.support.ports import free_port
-from tests.support.processes import environment, payagg
+from tests.support.processes import environment, one_line, payagg, succeeded, wait_until
 
 STOP_SECONDS = 30
 PATIENCE = 60  # a bound for a slow machine, never an expectation
-
-
-def command(state: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return payagg(*arguments, PAYAGG_STATE_DIR=str(state))
 
 
 @contextmanager
@@ -56,61 +53,48 @@ def first_line(stream: IO[str] | None) -> str:
 
 
 def printed_tour(stream: IO[str] | None) -> list[str]:
-    """The lines up to the one that says how to stop."""
+    """The lines before the one that says how to stop."""
     assert stream is not None
-    lines = []
-    for line in stream:
-        lines.append(line.rstrip("\n"))
-        if "Ctrl-C" in line:
-            break
-    return lines
+    return [line.rstrip("\n") for line in takewhile(lambda line: "Ctrl-C" not in line, stream)]
 
 
 def inbox_holds(demo: dict[str, str], kind: str, reference: str) -> dict[str, Any]:
     """Waits for the delivery of that event, as the inbox page does."""
-    origin = demo["webhookInboxUrl"]
-    with httpx.Client(trust_env=False) as client:
-        for _ in range(PATIENCE * 10):
-            for received in client.get(f"{origin}/deliveries").json()["deliveries"]:
-                if received["type"] == kind and reference in received["body"]:
-                    return dict(received)
-            time.sleep(0.1)  # the page polls as well; there is no other signal to wait for
-    raise AssertionError(f"{kind} of {reference} never arrived")
+
+    def found() -> list[dict[str, Any]]:
+        told = httpx.get(f"{demo['webhookInboxUrl']}/deliveries", trust_env=False).json()["deliveries"]
+        return [one for one in told if one["type"] == kind and reference in one["body"]]
+
+    wait_until(found)
+    return found()[0]
 
 
-def pays_and_hears_of_it(demo: dict[str, str]) -> None:
-    reference = demo["checkoutUrl"].rpartition("/")[2]
+def pays_and_hears_of_it(demo: dict[str, str], reference: str) -> None:
     with httpx.Client(base_url=demo["baseUrl"], trust_env=False, timeout=PATIENCE) as api:
         card = {"gatewaySlug": "sandbox", "cardNumber": "4242 4242 4242 4242"}
         assert api.post(f"/public/payments/{reference}/process", json=card).status_code == 200
         assert api.get(f"/public/payments/{reference}/verify").json()["data"]["status"] == "SUCCESS"
-        key = {"Authorization": f"Bearer {demo['sandboxSecretKey']}"}
-        assert api.get(f"/payments/{reference}", headers=key).json()["data"]["status"] == "SUCCESS"
-        live = {"Authorization": f"Bearer {demo['liveSecretKey']}"}
-        assert api.get("/payments/context", headers=live).json()["data"]["environment"] == "LIVE"
-        admin = {"Authorization": f"Bearer {demo['adminToken']}"}
-        gateways = api.get("/admin/gateways", headers=admin).json()["data"]
-        assert {one["status"] for one in gateways} == {"ACTIVE"}
-        merchant = {"Authorization": f"Bearer {demo['merchantToken']}"}
-        listed = api.get(f"/merchant/businesses/{demo['businessId']}/webhooks", headers=merchant)
-        assert len(listed.json()["data"]) == 1
+
+        def read(path: str, credential: str) -> Any:
+            return api.get(path, headers=bearer(demo[credential])).json()["data"]
+
+        assert read(f"/payments/{reference}", "sandboxSecretKey")["status"] == "SUCCESS"
+        assert read("/payments/context", "liveSecretKey")["environment"] == "LIVE"
+        assert {one["status"] for one in read("/admin/gateways", "adminToken")} == {"ACTIVE"}
+        assert len(read(f"/merchant/businesses/{demo['businessId']}/webhooks", "merchantToken")) == 1
         assert api.get(demo["docsUrl"]).status_code == 200
         received = inbox_holds(demo, "payment.success", reference)
-        assert received["verdict"] == "Signature verified"
-        assert received["verified"]
+        assert (received["verdict"], received["verified"]) == ("Signature verified", True)
         again = api.post(f"{demo['webhookInboxUrl']}/redeliver/{received['eventId']}", headers={"X-Inbox": "1"})
         assert again.json()["message"] == "It is on its way again."
 
 
-def explains_and_logs_no_secret(state: Path, demo: dict[str, str]) -> None:
-    reference = demo["checkoutUrl"].rpartition("/")[2]
-    told = command(state, "explain", reference)
-    assert told.returncode == 0
+def explains_and_logs_no_secret(state: Path, demo: dict[str, str], reference: str) -> None:
+    told = succeeded(payagg("explain", reference, PAYAGG_STATE_DIR=str(state)))
     for word in ("initiated", "INITIATED -> PENDING", "PENDING -> SUCCESS", "payment.success", "DELIVERED after try 1"):
-        assert word in told.stdout
-    assert "ada@example.com" not in told.stdout
-    examined = command(state, "doctor")
-    assert examined.returncode == 0, examined.stdout
+        assert word in told
+    assert "ada@example.com" not in told
+    succeeded(payagg("doctor", PAYAGG_STATE_DIR=str(state)))
     log = (state / "dev.log").read_text()
     assert reference in log
     assert log.count("this Python has a known flaw") == (python_flaw() is not None)
@@ -133,18 +117,14 @@ def does_what_its_tour_says(state: Path, port: int, before: dict[str, str], line
     assert any(after["checkoutUrl"] in line for line in lines)
     curls = [line.strip() for line in lines if line.strip().startswith("curl ")]
     assert len(curls) == 3
-    answers = []
-    for line in curls:
-        pasted = subprocess.run(["bash", "-c", line], check=True, capture_output=True, text=True, timeout=PATIENCE)
-        answers.append(json.loads(pasted.stdout))
+    answers = [json.loads(subprocess.check_output(["bash", "-c", line], timeout=PATIENCE)) for line in curls]
     assert [answer["success"] for answer in answers] == [True, True, True]
     assert [answer["data"]["status"] for answer in answers] == ["INITIATED", "INITIATED", "SUCCESS"]
     assert inbox_holds(after, "payment.success", answers[2]["data"]["reference"])["verified"]
-    second = command(state, "dev", "--port", str(free_port()))
-    assert second.returncode == 1
-    assert re.fullmatch(r"payagg: Another `payagg dev` already runs on .*\.\n", second.stderr)
-    made = command(state, "business", "create", "--name", "Beside", "--owner", "someone")
-    assert made.returncode == 0
+    second = one_line(payagg("dev", "--port", str(free_port()), PAYAGG_STATE_DIR=str(state)))
+    assert re.fullmatch(r"payagg: Another `payagg dev` already runs on .*\.\n", second)
+    business = ("business", "create", "--name", "Beside", "--owner", "someone")
+    succeeded(payagg(*business, PAYAGG_STATE_DIR=str(state)))
     assert httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200
 
 
@@ -157,8 +137,9 @@ def test_dev_from_its_first_start_over_kept_data_to_a_fresh_one(tmp_path: Path) 
         demo = json.loads(first_line(process.stdout))
         assert demo == json.loads((state / "demo.json").read_text())
         assert (state / "demo.json").stat().st_mode & 0o777 == 0o600
-        pays_and_hears_of_it(demo)
-        explains_and_logs_no_secret(state, demo)
+        reference = demo["checkoutUrl"].rpartition("/")[2]
+        pays_and_hears_of_it(demo, reference)
+        explains_and_logs_no_secret(state, demo, reference)
         answers_under_its_own_names_alone(demo, port)
     with dev(state, port) as process:
         does_what_its_tour_says(state, port, demo, printed_tour(process.stdout))
@@ -176,7 +157,6 @@ def test_a_busy_port_is_one_line_that_names_the_port_and_the_option(tmp_path: Pa
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         busy = str(taken.getsockname()[1])
-        told = command(tmp_path / "state", "dev", "--port", busy)
-    assert told.returncode == 1
-    assert re.fullmatch(rf"payagg: Port {busy} on 127\.0\.0\.1 cannot be used .*--port.*\n", told.stderr)
+        told = one_line(payagg("dev", "--port", busy, PAYAGG_STATE_DIR=str(tmp_path / "state")))
+    assert re.fullmatch(rf"payagg: Port {busy} on 127\.0\.0\.1 cannot be used .*--port.*\n", told)
     assert not (tmp_path / "state" / "postgres").exists()

@@ -9,6 +9,7 @@ import httpx
 import psutil
 import pytest
 
+from lab.kit.processes import postmaster
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.support.processes import children, is_ready, serving, wait_until, wait_until_two_answer
 
@@ -26,22 +27,19 @@ def test_a_server_whose_embedded_postgres_is_killed_answers_again(tmp_path: Path
             lambda: any(psutil.Process(child).nice() != psutil.Process().nice() for child in children(process.pid))
         )
         for _ in range(2):
-            killed = postmaster(state)
+            killed = postmaster(state / "postgres")
+            assert killed is not None
             os.kill(killed, signal.SIGKILL)
             wait_until(partial(is_another_ready, state, killed, origin))
             with httpx.Client(base_url=f"{origin}/api/v1", trust_env=False) as client:
                 # The pool's connections are all lost: each call makes one of its own, as often as need be.
                 wait_until(partial(is_unknown, client, "PAY-20250101-ABCDEF"))
-    assert not (state / "postgres" / "postmaster.pid").exists()
+    assert postmaster(state / "postgres") is None
     EmbeddedPostgres(state).destroy()
 
 
-def postmaster(state: Path) -> int:
-    return int((state / "postgres" / "postmaster.pid").read_text().splitlines()[0])
-
-
 def is_another_ready(state: Path, killed: int, origin: str) -> bool:
-    return is_ready(int(origin.rpartition(":")[2])) and postmaster(state) != killed
+    return is_ready(int(origin.rpartition(":")[2])) and postmaster(state / "postgres") != killed
 
 
 def is_unknown(client: httpx.Client, reference: str) -> bool:

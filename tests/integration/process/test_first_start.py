@@ -11,7 +11,7 @@ import pytest
 
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.support.machine import ROOT
-from tests.support.processes import environment, payagg
+from tests.support.processes import environment, payagg, succeeded
 
 pytestmark = pytest.mark.release
 INTERPRETER = "src/payagg/entrypoints/process/interpreter.py"
@@ -63,38 +63,35 @@ def programs(folder: Path, **more: str) -> str:
     return str(folder)
 
 
-def make_run(clone: Path, **variables: str) -> str:
-    """The lines on standard error of a `make run` that fails, without make's own."""
-    done = subprocess.run(
-        ["make", "run"], cwd=clone, env={**plain(), **variables}, check=False, capture_output=True, text=True
-    )
-    return refusal(done)
-
-
-def plain() -> dict[str, str]:
-    """The environment without what directs pip, Python, or an outer make."""
+def make_run(clone: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Without what directs pip, Python, or an outer make."""
     left_out = ("PIP_", "PYTHON", "MAKE", "PAYAGG_")
-    return {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(left_out)} | variables
+    return subprocess.run(["make", "run"], cwd=clone, env=environ, check=False, capture_output=True, text=True)
 
 
 def refusal(done: "subprocess.CompletedProcess[str]") -> str:
+    """The one line on standard error, without make's own."""
     assert done.returncode == 2, done.stdout + done.stderr
     said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
     assert len(said) == 1, done.stderr
     return said[0]
 
 
-def test_without_a_python_the_line_says_which_one_is_needed(clone: Path, tmp_path: Path) -> None:
-    said = make_run(clone, PATH=programs(tmp_path / "bin"))
-    assert said == "payagg needs Python 3.11 or newer; found none. Install it and run make again."
+def a_script(path: Path, lines: str) -> str:
+    path.write_text(f"#!/bin/sh\n{lines}\n")
+    path.chmod(0o755)
+    return str(path)
 
 
-def test_an_old_python_is_named(clone: Path, tmp_path: Path) -> None:
-    old = tmp_path / "old"
-    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 && exit\nexit 1\n')
-    old.chmod(0o755)
-    said = make_run(clone, PATH=programs(tmp_path / "bin", python3=str(old)))
-    assert said == "payagg needs Python 3.11 or newer; found Python 3.9.2. Install it and run make again."
+@pytest.mark.parametrize("version", [None, "Python 3.9.2"])
+def test_without_a_python_or_with_an_old_one_the_line_says_which_is_needed(
+    clone: Path, tmp_path: Path, version: str | None
+) -> None:
+    old = a_script(tmp_path / "old", f'[ "$1" = --version ] && echo {version} && exit\nexit 1')
+    path = programs(tmp_path / "bin", **({"python3": old} if version else {}))
+    needed = f"payagg needs Python 3.11 or newer; found {version or 'none'}. Install it and run make again."
+    assert refusal(make_run(clone, PATH=path)) == needed
 
 
 @pytest.mark.parametrize(
@@ -110,19 +107,16 @@ def test_an_old_python_is_named(clone: Path, tmp_path: Path) -> None:
 def test_the_best_python_on_the_path_is_taken_and_named(
     clone: Path, tmp_path: Path, found: dict[str, str], taken: str
 ) -> None:
-    played = {name: str(tmp_path / name) for name in found}
-    for name, said in found.items():
-        Path(played[name]).write_text(f'#!/bin/sh\n[ "$1" = -I ] && echo "{said}"\nexit {not said:d}\n')
-        Path(played[name]).chmod(0o755)
+    played = {
+        name: a_script(tmp_path / name, f'[ "$1" = -I ] && echo "{said}"\nexit {not said:d}')
+        for name, said in found.items()
+    }
     path = programs(tmp_path / "bin", **played)
-    done = subprocess.run(
-        ["make", "run"], cwd=clone, env={**plain(), "PATH": path}, check=False, capture_output=True, text=True
-    )
-    assert f"Making .venv with {path}/{taken} (" in done.stdout
+    assert f"Making .venv with {path}/{taken} (" in make_run(clone, PATH=path).stdout
 
 
 def test_a_package_index_that_is_not_reached_is_one_line(clone: Path) -> None:
-    said = make_run(clone, **NO_INDEX)
+    said = refusal(make_run(clone, **NO_INDEX))
     assert said.startswith("The packages could not be fetched, as pip reaches no package index: look at the network")
     story = Path(said.rpartition(" in ")[2].rstrip("."))
     assert "No matching distribution found" in story.read_text()
@@ -132,23 +126,14 @@ def test_a_package_index_that_is_not_reached_is_one_line(clone: Path) -> None:
 @pytest.fixture
 def old_state(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "state"
-    made = subprocess.run(
-        [sys.executable, "-c", MADE_LONG_AGO, str(folder)],
-        check=False,
-        capture_output=True,
-        text=True,
-        env=environment(),
-    )
-    assert made.returncode == 0, made.stderr
+    subprocess.run([sys.executable, "-c", MADE_LONG_AGO, str(folder)], check=True, env=environment())
     yield folder
     EmbeddedPostgres(folder).destroy()
 
 
 def test_the_state_folder_of_an_earlier_version_is_brought_up_to_date(old_state: Path) -> None:
-    examined = payagg("migrate", PAYAGG_STATE_DIR=str(old_state))
-    assert examined.returncode == 0, examined.stderr
-    lines = examined.stdout.splitlines()
+    lines = succeeded(payagg("migrate", PAYAGG_STATE_DIR=str(old_state))).splitlines()
     assert "Bringing the schema up to date ..." in lines
     [warning] = [line for line in lines if "earlier version" in line]
     assert "`payagg dev --fresh` makes it anew" in warning
-    assert payagg("doctor", PAYAGG_STATE_DIR=str(old_state)).returncode == 0
+    succeeded(payagg("doctor", PAYAGG_STATE_DIR=str(old_state)))

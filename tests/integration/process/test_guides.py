@@ -13,11 +13,19 @@ from payagg.entrypoints.http.docs.samples import samples
 from payagg.entrypoints.settings import Settings
 from tests.integration.process.listings import Listing, ReadersShell, is_refusal, listings, shape
 from tests.integration.process.test_dev import dev, first_line
+from tests.support.http_world import bearer
 from tests.support.machine import ROOT
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.release
 GUIDES = ROOT / "docs" / "guide"
+TOLD = {
+    "BASE_URL": "baseUrl",
+    "SECRET_KEY": "sandboxSecretKey",
+    "MERCHANT_TOKEN": "merchantToken",
+    "ADMIN_TOKEN": "adminToken",
+    "BUSINESS_ID": "businessId",
+}
 # Calls that need no id of something that must be made first.
 SAMPLED = {"getPaymentContext", "initiatePayment", "listPayments", "listEventsOfKey", "listBusinessGateways"}
 
@@ -34,17 +42,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 def shell(demo: dict[str, str], tmp_path: Path) -> ReadersShell:
     """After the quick start's first steps, with a payment of its own."""
     (tmp_path / ".payagg").symlink_to(Path(demo["folder"]) / ".payagg")
-    key = {"Authorization": f"Bearer {demo['sandboxSecretKey']}"}
+    key = bearer(demo["sandboxSecretKey"])
     made = httpx.post(f"{demo['baseUrl']}/payments/initiate", json={"amount": 150000}, headers=key, trust_env=False)
-    environment = {
-        "BASE_URL": demo["baseUrl"],
-        "SECRET_KEY": demo["sandboxSecretKey"],
-        "MERCHANT_TOKEN": demo["merchantToken"],
-        "ADMIN_TOKEN": demo["adminToken"],
-        "BUSINESS_ID": demo["businessId"],
-        "REFERENCE": made.json()["data"]["reference"],
-    }
-    return ReadersShell(tmp_path, environment)
+    environment = {name: demo[told] for name, told in TOLD.items()}
+    return ReadersShell(tmp_path, environment | {"REFERENCE": made.json()["data"]["reference"]})
 
 
 def run(shell: ReadersShell, listing: Listing) -> None:

@@ -1,6 +1,5 @@
 """Whoever takes LIVE events without naming the providers' networks is warned, by the server and by the doctor."""
 
-import asyncio
 import json
 from pathlib import Path
 from subprocess import PIPE
@@ -8,29 +7,25 @@ from subprocess import PIPE
 import pytest
 
 from tests.support.ports import free_port
-from tests.support.processes import SECRETS, is_ready, payagg, started, wait_until
+from tests.support.processes import SECRETS, is_ready, payagg, started, succeeded, wait_until
 from tests.support.provider_rigs import SECRET_KEYS
 from tests.support.provider_world import world_on
 
 SANDBOX = {"sandboxSecretKey": SECRET_KEYS["test"]}
 LIVE = SANDBOX | {"liveSecretKey": SECRET_KEYS["live"]}
-NETWORKS = {"PAYAGG_PROVIDER_NETWORKS": "203.0.113.0/24"}
 NAME = "PAYAGG_PROVIDER_NETWORKS"
+NETWORKS = {NAME: "203.0.113.0/24"}
 
 
-def with_credentials(database_url: str, folder: Path, credentials: dict[str, str]) -> None:
-    async def store() -> None:
-        async with world_on(database_url, folder) as world:
-            await world.set_credentials("provider_a", credentials)
-            await world.set_credentials("provider_b", {"unrelated": "x"})
-
-    asyncio.run(store())
+async def set_credentials(database_url: str, folder: Path, credentials: dict[str, str]) -> None:
+    async with world_on(database_url, folder) as world:
+        await world.set_credentials("provider_a", credentials)
+        await world.set_credentials("provider_b", {"unrelated": "x"})
 
 
 def told_by_doctor(database_url: str, **settings: str) -> list[str]:
-    done = payagg("doctor", PAYAGG_DATABASE_URL=database_url, **settings)
-    assert done.returncode == 0, done.stdout
-    return [line for line in done.stdout.splitlines() if NAME in line]
+    done = succeeded(payagg("doctor", PAYAGG_DATABASE_URL=database_url, **settings))
+    return [line for line in done.splitlines() if NAME in line]
 
 
 def warned_by_server(database_url: str, **settings: str) -> list[list[str]]:
@@ -44,8 +39,8 @@ def warned_by_server(database_url: str, **settings: str) -> list[list[str]]:
 
 
 @pytest.mark.rule("limits.10")
-def test_live_credentials_without_provider_networks_are_warned_of(database_url: str, tmp_path: Path) -> None:
-    with_credentials(database_url, tmp_path, LIVE)
+async def test_live_credentials_without_provider_networks_are_warned_of(database_url: str, tmp_path: Path) -> None:
+    await set_credentials(database_url, tmp_path, LIVE)
     (line,) = told_by_doctor(database_url, **SECRETS)
     assert line.startswith("warning")
     assert "LIVE credentials of provider_a: " in line
@@ -57,7 +52,7 @@ def test_live_credentials_without_provider_networks_are_warned_of(database_url: 
     assert warned_by_server(database_url, **NETWORKS) == []
 
 
-def test_nobody_is_warned_of_provider_networks_in_vain(database_url: str, tmp_path: Path) -> None:
+async def test_nobody_is_warned_of_provider_networks_in_vain(database_url: str, tmp_path: Path) -> None:
     assert told_by_doctor(database_url, **SECRETS) == []
-    with_credentials(database_url, tmp_path, SANDBOX)
+    await set_credentials(database_url, tmp_path, SANDBOX)
     assert told_by_doctor(database_url, **SECRETS) == []

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +12,7 @@ import psutil
 
 from payagg.entrypoints.process.python_flaws import python_flaw
 from tests.support.ports import free_port
-from tests.support.processes import PATIENCE, SECRETS, children, environment, is_ready, wait_until
+from tests.support.processes import PATIENCE, children, is_ready, started, wait_until
 
 REQUESTS = 400  # their lines are more than a pipe holds
 
@@ -29,23 +28,10 @@ def unread(*arguments: str, filled: bool, **settings: str) -> "Iterator[tuple[su
                 os.write(writer, b" " * 4096)
         except BlockingIOError:
             os.set_blocking(writer, True)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "payagg", *arguments],
-        stderr=writer,
-        env=environment(**(SECRETS | {"PAYAGG_SHUTDOWN_DELAY": "0"} | settings)),
-    )
-    os.close(writer)
-    try:
+    with started(*arguments, stderr=writer, **settings) as process:
+        os.close(writer)
         yield process, reader
-    finally:
-        process.kill()
-        process.wait()
-        os.close(reader)
-
-
-def ends(process: "subprocess.Popen[bytes]") -> None:
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE) == 0
+    os.close(reader)
 
 
 def lines_in(reader: int) -> list[dict[str, object]]:
@@ -65,7 +51,8 @@ def test_a_server_whose_log_nobody_reads_answers_everybody_and_ends(database_url
             for _ in range(REQUESTS):
                 assert client.get("/api/v1/payments/context").status_code == 401
             assert client.get("/healthz").status_code == 200
-        ends(process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
         lines = lines_in(reader)
     assert len([line for line in lines if line.get("route") == "/api/v1/payments/context"]) > 100
     flaw = python_flaw()
@@ -80,4 +67,3 @@ def test_processes_whose_log_takes_no_line_answer_and_end(database_url: str) -> 
         wait_until(lambda: any(psutil.Process(child).nice() != os.nice(0) for child in children(process.pid)))
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
             assert {client.get("/healthz").status_code for _ in range(REQUESTS)} == {200}
-        ends(process)

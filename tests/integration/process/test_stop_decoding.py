@@ -8,7 +8,7 @@ import psutil
 
 from payagg.adapters.image_decoder import SCANS_MAX
 from payagg.entrypoints.process.server import STOP_SECONDS
-from tests.support.http_world import admin_token
+from tests.support.http_world import admin_token, bearer
 from tests.support.images import a_jpeg_of_scans
 from tests.support.processes import serving, wait_until
 
@@ -19,7 +19,7 @@ async def test_costly_logos_keep_neither_other_callers_nor_the_end_waiting(datab
     costly = a_jpeg_of_scans(SCANS_MAX, (4096, 4096))
     with serving(database_url) as (process, origin):
         async with httpx.AsyncClient(base_url=f"{origin}/api/v1", trust_env=False, timeout=60) as client:
-            headers = {"Authorization": f"Bearer {admin_token()}"}
+            headers = bearer(admin_token())
             [gateway, *_] = (await client.get("/admin/gateways", headers=headers)).json()["data"]
             place = f"/admin/gateways/{gateway['id']}/logo"
             uploads = [

@@ -1,21 +1,22 @@
 """SIGTERM while the database is frozen: it accepts connections and packets, and says nothing for ever."""
 
 import asyncio
-import os
 import secrets
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
+from lab.kit.processes import postmaster, signalled
 from payagg.adapters.postgres.embedded.server import STOP_SECONDS as EMBEDDED_STOP_SECONDS
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.entrypoints.process.server import STOP_SECONDS
+from tests.support.http_world import bearer
 from tests.support.processes import serving, started, wait_until
 
 CALLERS = 240  # more than two rounds of those who share a statement
@@ -35,17 +36,13 @@ def server(state: Path) -> Iterator[EmbeddedPostgres]:
 
 @contextmanager
 def frozen(state: Path) -> Iterator[None]:
-    postmaster = psutil.Process(int((state / "postgres" / "postmaster.pid").read_text().splitlines()[0]))
-    stopped = [postmaster, *postmaster.children(recursive=True)]
-    for process in stopped:
-        with suppress(psutil.NoSuchProcess):  # a worker of Postgres that has just done its work
-            process.suspend()
+    pid = postmaster(state / "postgres")
+    assert pid is not None
+    signalled([pid], signal.SIGSTOP)
     try:
         yield
     finally:
-        for process in stopped:
-            with suppress(psutil.NoSuchProcess):
-                process.resume()
+        signalled([pid], signal.SIGCONT)
 
 
 # A process that its supervisor ends in the middle of its stop may print where it stood.
@@ -56,8 +53,7 @@ async def test_processes_end_as_promised_and_answer_what_they_accepted(server: E
         async with httpx.AsyncClient(base_url=origin, trust_env=False, timeout=60, limits=limits) as client:
 
             async def call() -> int:
-                key = f"ssk_sand_{secrets.token_hex(24)}"
-                headers = {"Authorization": f"Bearer {key}"}
+                headers = bearer(f"ssk_sand_{secrets.token_hex(24)}")
                 answer = await client.post("/api/v1/payments/initiate", json={"amount": 100}, headers=headers)
                 return answer.status_code
 
@@ -95,6 +91,6 @@ def test_an_embedded_server_that_is_frozen_ends_with_its_user(tmp_path: Path) ->
     with serving(None, PAYAGG_STATE_DIR=str(state)) as (process, _), frozen(state):
         process.send_signal(signal.SIGTERM)
         assert process.wait(STOP_SECONDS + 2 * EMBEDDED_STOP_SECONDS) == 0
-    assert not (state / "postgres" / "postmaster.pid").exists()
+    assert postmaster(state / "postgres") is None
     with EmbeddedPostgres(state):
-        os.kill(int((state / "postgres" / "postmaster.pid").read_text().splitlines()[0]), 0)
+        assert psutil.pid_exists(postmaster(state / "postgres") or 0)

@@ -10,7 +10,7 @@ import pytest
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from tests.support.ports import free_port
-from tests.support.processes import PATIENCE, children, is_ready, serving, started, wait_until
+from tests.support.processes import PATIENCE, answers, children, is_ready, serving, started, wait_until
 
 ASKED = 20  # times, on a connection each, so that every process of a server is asked
 LONG = {"PAYAGG_SHUTDOWN_DELAY": "300"}
@@ -27,21 +27,13 @@ def set_revision(database_url: str, revision: str) -> None:
         connection.execute("UPDATE alembic_version SET version_num = %s", [revision])
 
 
-def is_alive(port: int) -> bool:
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).status_code == 200
-    except httpx.TransportError:
-        return False
-
-
 def test_a_server_that_is_about_to_stop_is_not_ready_and_goes_on_answering(database_url: str) -> None:
     with serving(database_url, **LONG) as (process, origin):
         assert asked(origin, "/readyz") == {200}
         process.send_signal(signal.SIGTERM)
         wait_until(lambda: asked(origin, "/readyz") == {503})
         assert "about to stop" in httpx.get(f"{origin}/readyz", trust_env=False).text
-        assert asked(origin, "/healthz") == {200}
-        assert asked(origin, "/api/v1/admin/gateways") == {401}
+        assert (asked(origin, "/healthz"), asked(origin, "/api/v1/admin/gateways")) == ({200}, {401})
         # Whoever does not want to wait presses Ctrl-C.
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
@@ -78,7 +70,7 @@ def test_processes_are_replaced_while_others_are_ready_and_not_before_the_migrat
 def test_a_server_that_starts_before_the_migration_waits_for_it(empty_url: str) -> None:
     port = free_port()
     with started("serve", "--port", str(port), PAYAGG_DATABASE_URL=empty_url) as process:
-        wait_until(lambda: is_alive(port))
+        wait_until(lambda: answers(port, "/healthz"))
         origin = f"http://127.0.0.1:{port}"
         assert asked(origin, "/readyz") == asked(origin, "/api/v1/admin/gateways") == {503}
         answer = httpx.post(f"{origin}/api/v1/payments/initiate", json={"amount": 100}, trust_env=False)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,12 +36,17 @@ async def working(services: Any) -> AsyncIterator[None]:
         await running
 
 
+def services_with(**stubs: dict[str, Any]) -> Any:
+    """In memory, some of them played by these functions."""
+    played: dict[str, Any] = {name: SimpleNamespace(**functions) for name, functions in stubs.items()}
+    return replace(services_over(MemoryStore()), **played)
+
+
 async def test_an_unpaid_payment_expires_and_its_merchant_hears_of_it(store: PostgresStore) -> None:
     services = services_over(store, replace(SETTINGS, checkout_ttl=timedelta(seconds=1)))
     async with an_api(services) as api, a_receiver() as receiver:
         shop = await api.open_shop()
-        body = {"url": receiver.origin, "environment": "SANDBOX"}
-        await api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=body)
+        await api.add_endpoint(shop, receiver.origin)
         reference = (await api.initiate(shop))["reference"]
         async with working(services):
             await until(lambda: bool(receiver.received))
@@ -57,17 +63,16 @@ async def test_an_unpaid_payment_expires_and_its_merchant_hears_of_it(store: Pos
 async def test_a_sweep_that_fails_is_tried_again_and_stops_no_other(error: Exception) -> None:
     calls: Counter[str] = Counter()
 
-    class Drains:
-        async def end_drains(self) -> int:
-            calls["drains"] += 1
-            raise error
+    async def fails() -> int:
+        calls["drains"] += 1
+        raise error
 
-    class Inbound:
-        async def retry_due(self) -> int:
-            calls["inbound"] += 1
-            return 0
+    async def works() -> int:
+        calls["inbound"] += 1
+        return 0
 
-    async with working(replace(services_over(MemoryStore()), gateways=Drains(), provider_events=Inbound())):  # type: ignore[arg-type]
+    services = services_with(gateways={"end_drains": fails}, provider_events={"retry_due": works})
+    async with working(services):
         await until(lambda: min(calls["drains"], calls["inbound"]) >= 2)
 
 
@@ -96,27 +101,23 @@ async def test_the_worker_wipes_the_secrets_of_a_deleted_gateway_and_says_so(
 
 
 async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> None:
-    services = services_over(MemoryStore())
+    async def ends(stop: asyncio.Event) -> None:
+        raise RuntimeError("a defect")
 
-    class EndingDispatcher:
-        async def run(self, stop: asyncio.Event) -> None:
-            raise RuntimeError("a defect")
-
-        async def purge(self) -> int:
-            return 0
+    async def purge() -> int:
+        return 0
 
     with pytest.raises(RuntimeError, match="a defect"):
-        await worker.run(replace(services, dispatcher=EndingDispatcher()), asyncio.Event())  # type: ignore[arg-type]
+        await worker.run(services_with(dispatcher={"run": ends, "purge": purge}), asyncio.Event())
 
 
 async def test_a_worker_told_to_stop_while_a_sweep_hangs_stops_nonetheless() -> None:
     started = asyncio.Event()
 
-    class HangingGateways:
-        async def end_drains(self) -> int:
-            started.set()
-            await asyncio.Event().wait()
-            return 0
+    async def hangs() -> int:
+        started.set()
+        await asyncio.Event().wait()
+        return 0
 
-    async with working(replace(services_over(MemoryStore()), gateways=HangingGateways())):  # type: ignore[arg-type]
+    async with working(services_with(gateways={"end_drains": hangs})):
         await started.wait()

@@ -4,8 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +17,7 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.process.server import WORKER_NICENESS
 from tests.support.assembly import services_over
-from tests.support.http_world import Api, Shop
+from tests.support.http_world import Api
 from tests.support.postgres_world import count
 from tests.support.processes import children, is_ready, serving, wait_until, wait_until_two_answer
 
@@ -26,9 +25,7 @@ CLIENTS = 16
 POOL = 4
 PATIENCE = 60
 NICENESS_MAX = 19
-pytestmark = [
-    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc"),
-]
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc")
 
 
 @dataclass
@@ -88,12 +85,6 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
     return int(head[0].split()[1]), headers
 
 
-@asynccontextmanager
-async def a_shop(store: PostgresStore, origin: str) -> AsyncIterator[Shop]:
-    async with httpx.AsyncClient(trust_env=False) as client:
-        yield await Api(services_over(store), origin, client).open_shop()
-
-
 async def until(clients: list[LoadClient], answers: int) -> None:
     """Returns when each client has had so many more answers, or a fault."""
     wanted = [client.answers + answers for client in clients]
@@ -124,8 +115,9 @@ async def test_a_restart_and_a_stop_under_load_answer_what_was_accepted(
     """And before them the processes hold no more connections to Postgres than their pools."""
     held = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'payagg'"
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as watcher:
-        async with a_shop(store, "") as shop:
-            await store.close()
+        async with httpx.AsyncClient() as unused:
+            shop = await Api(services_over(store), "", unused).open_shop()
+        await store.close()
         with serving(database_url, "--workers", "2", PAYAGG_POOL_SIZE=str(POOL)) as (process, origin):
             clients = [LoadClient(origin, shop.sandbox) for _ in range(CLIENTS * 2)]
             loads = [asyncio.create_task(client.run()) for client in clients]

@@ -25,17 +25,9 @@ LISTED: dict[str, set[tuple[str, int]]] = {
 }
 # Words about secrets that are none.
 HARMLESS = {
-    "secretKeyDisplay",
-    "secretKeyNote",
-    "secretLast4",
-    "hasCredentials",
-    "credentialNames",
-    "credentialsOnFile",  # their names
-    # Of an audit entry: names and instants, never a value.
-    "credentialsSet",
-    "credentialsRemoved",
-    "replacedSecretsUntil",
-    "endedSecrets",  # their environments and instants
+    *("secretKeyDisplay", "secretKeyNote", "secretLast4", "hasCredentials", "credentialNames", "credentialsOnFile"),
+    # Of an audit entry: names, environments and instants, never a value.
+    *("credentialsSet", "credentialsRemoved", "replacedSecretsUntil", "endedSecrets"),
     "eventDigest",  # tells two refunds without an id apart: some of the digest of a provider's body
 }
 SECRETIVE = re.compile(r"secret|hash|digest|password|credential|private|ciphertext|cvv|cardnumber", re.IGNORECASE)

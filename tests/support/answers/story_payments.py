@@ -4,14 +4,11 @@ import base64
 import hashlib
 import hmac
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.support.answers.story_merchant import Selling
+from tests.support.answers.storyteller import Storyteller
 from tests.support.http_world import a_token, bearer
 from tests.support.provider_rigs import SIGNING
-
-if TYPE_CHECKING:
-    from tests.support.answers.story import Storyteller
 
 ORDER = {
     "amount": 150000,
@@ -21,67 +18,60 @@ ORDER = {
     "metadata": {"orderId": "1001"},
     "idempotencyKey": "order-1001",
 }
-SUCCESS, NO_FUNDS, REVERSED = "4242 4242 4242 4242", "4000 0000 0000 9995", "4000 0000 0000 0259"
+SUCCESS, NO_FUNDS, REVERSED = (
+    {"gatewaySlug": "sandbox", "cardNumber": number}
+    for number in ("4242 4242 4242 4242", "4000 0000 0000 9995", "4000 0000 0000 0259")
+)
 
 
-async def pay(told: "Storyteller", shop: Selling) -> None:
-    await _with_the_simulator(told, shop)
-    await _with_provider_a(told, shop)
-    await _with_provider_b(told, shop)
-    await _from_the_dashboard(told, shop)
-    await _refused(told, shop)
+async def pay(told: Storyteller) -> None:
+    for part in (_with_the_simulator, _with_provider_a, _with_provider_b, _from_the_dashboard, _refused):
+        await part(told)
 
 
-async def _initiated(told: "Storyteller", shop: Selling, number: int, **more: Any) -> str:
+async def _initiated(told: Storyteller, number: int, **more: Any) -> str:
     body = {"amount": 150000, "idempotencyKey": f"order-{number}", **more}
-    made = await told.call("initiatePayment", "/payments/initiate", json=body)
-    return str(made["reference"])
+    return str((await told.call("initiatePayment", json=body))["reference"])
 
 
-async def _with_the_simulator(told: "Storyteller", shop: Selling) -> None:
-    await told.call("getPaymentContext", "/payments/context")
-    reference = await _initiated(told, shop, 1001, **ORDER)
-    await told.call("initiatePayment", "/payments/initiate", 200, json=ORDER)
-    public = f"/public/payments/{reference}"
-    await told.call("getPublicPayment", public)
-    await told.call("listPaymentOptions", f"{public}/gateways")
-    card = {"gatewaySlug": "sandbox", "cardNumber": SUCCESS}
-    await told.call("processPayment", f"{public}/process", json=card)
-    await told.call("verifyPayment", f"{public}/verify")
-    await told.call("getPayment", f"/payments/{reference}")
-    await told.refused("PAYMENT_ALREADY_PROCESSED", "POST", f"{public}/process", json=card)
-    simulate = f"/payments/{reference}/simulate"
-    await told.refused("PAYMENT_ALREADY_FINAL", "POST", simulate, json={"outcome": "FAILED"})
-    await told.refused("SANDBOX_ONLY", "POST", simulate, json={"outcome": "FAILED"}, headers=shop.live)
-    await told.refused("DUPLICATE_PAYMENT", "POST", "/payments/initiate", json=ORDER)
-    for number, card_number in ((1002, NO_FUNDS), (1003, REVERSED)):
-        other = f"/public/payments/{await _initiated(told, shop, number)}"
-        card = {"gatewaySlug": "sandbox", "cardNumber": card_number}
-        await told.call("processPayment", f"{other}/process", json=card)
-        await told.call("verifyPayment", f"{other}/verify")
-    simulated = await _initiated(told, shop, 1004, webhookUrl="https://shop.example/orders/1004")
-    outcome = {"outcome": "SUCCESS"}
-    await told.call("simulatePayment", f"/payments/{simulated}/simulate", json=outcome)
+async def _with_the_simulator(told: Storyteller) -> None:
+    await told.call("getPaymentContext")
+    reference = await _initiated(told, 1001, **ORDER)
+    await told.call("initiatePayment", status=200, json=ORDER)
+    await told.call("getPublicPayment", reference)
+    await told.call("listPaymentOptions", reference)
+    await told.call("processPayment", reference, json=SUCCESS)
+    await told.call("verifyPayment", reference)
+    await told.call("getPayment", reference)
+    await told.refused("PAYMENT_ALREADY_PROCESSED", "processPayment", reference, json=SUCCESS)
+    failed = {"outcome": "FAILED"}
+    await told.refused("PAYMENT_ALREADY_FINAL", "simulatePayment", reference, json=failed)
+    await told.refused("SANDBOX_ONLY", "simulatePayment", reference, json=failed, headers=told.live)
+    await told.refused("DUPLICATE_PAYMENT", "initiatePayment", json=ORDER)
+    for number, card in ((1002, NO_FUNDS), (1003, REVERSED)):
+        other = await _initiated(told, number)
+        await told.call("processPayment", other, json=card)
+        await told.call("verifyPayment", other)
+    simulated = await _initiated(told, 1004, webhookUrl="https://shop.example/orders/1004")
+    await told.call("simulatePayment", simulated, json={"outcome": "SUCCESS"})
     await told.passes(seconds=5)
-    log = f"{shop.path}/payments/{simulated}/deliveries"
-    [sent] = await told.call("listPaymentDeliveries", log)
-    await told.call("redeliverToPayment", f"{log}/{sent['id']}/redeliver")
+    [sent] = await told.call("listPaymentDeliveries", simulated)
+    await told.call("redeliverToPayment", simulated, sent["id"])
     await told.passes(seconds=5)
 
 
-async def _with_provider_a(told: "Storyteller", shop: Selling) -> None:
+async def _with_provider_a(told: Storyteller) -> None:
     """Paid, refunded in part, then disputed; another is paid after its hour, a third too little."""
-    fake, events = told.fakes.paystack, "/webhooks/provider_a/sandbox"
+    fake = told.fakes.paystack
 
     async def receive(outgoing: Any) -> None:
         headers = {**outgoing.headers}
-        await told.call("receiveProviderASandboxEvent", events, content=outgoing.body, headers=headers)
+        await told.call("receiveProviderASandboxEvent", content=outgoing.body, headers=headers)
         await told.passes(seconds=5)
 
     async def handed_over(number: int) -> str:
-        reference = await _initiated(told, shop, number)
-        choice = {"gatewaySlug": "provider_a"}
-        await told.call("processPayment", f"/public/payments/{reference}/process", json=choice)
+        reference = await _initiated(told, number)
+        await told.call("processPayment", reference, json={"gatewaySlug": "provider_a"})
         return reference
 
     reference = await handed_over(1005)
@@ -95,55 +85,47 @@ async def _with_provider_a(told: "Storyteller", shop: Selling) -> None:
     late = await handed_over(1006)
     fake.decline(late)
     await told.passes(minutes=61)
-    await told.call("verifyPayment", f"/public/payments/{late}/verify")
+    await told.call("verifyPayment", late)
     await told.passes(seconds=5)
     fake.pay(late)
     await receive(fake.book.waiting[-1])
-    await _ended_by_hand(told, shop, await handed_over(1010))
-    altered = await handed_over(1007)
-    fake.pay(altered)
-    fake.book.alter = {"amount": 149999}
-    await told.refused("PAYMENT_AMOUNT_MISMATCH", "GET", f"/public/payments/{altered}/verify")
-    fake.book.alter = {}
-    short = await handed_over(1011)
-    charge = fake.book.charges[short]
+    await _ended_by_hand(told, await handed_over(1010))
+    await _paid_too_little(told, await handed_over(1007))
+    charge = fake.book.charges[await handed_over(1011)]
     too_little = {"status": "success", "amount": 149000, "requested_amount": 149000}
     await receive(fake._sign("charge.success", {**fake.transaction(charge), **too_little}, charge))
-    for id, path in (
-        ("receiveProviderALiveEvent", "/webhooks/provider_a/live"),
-        ("receiveProviderAEvent", "/webhooks/provider_a"),
-    ):
-        body = json.dumps({"event": "transfer.success", "data": {}}).encode()
+    body = json.dumps({"event": "transfer.success", "data": {}}).encode()
+    for id in ("receiveProviderALiveEvent", "receiveProviderAEvent"):
         headers = {"x-provider_a-signature": fake.signature(body, "sk_live_canary")}
-        await told.call(id, path, content=body, headers=headers)
+        await told.call(id, content=body, headers=headers)
         told.operations[id]["request"] = told.operations["receiveProviderASandboxEvent"]["request"]
-    await told.refused("INVALID_WEBHOOK_SIGNATURE", "POST", events, content=b"{}", headers={})
+    await told.refused("INVALID_WEBHOOK_SIGNATURE", "receiveProviderASandboxEvent", content=b"{}", headers={})
 
 
-async def _ended_by_hand(told: "Storyteller", shop: Selling, reference: str) -> None:
-    """The payer paid too little; nobody but administrators will end that payment."""
-    as_another: dict[str, Any] = {"headers": bearer(a_token("admin-2", type="admin", role="ADMIN"))}
-    resolve = f"/admin/payments/{reference}/resolve"
-    ending = {
-        "outcome": "FAILED",
-        "reason": "The payer paid too little.",
-        "evidence": "The provider gave it back, case 4711.",
-    }
-    await told.refused("RESOLUTION_NOT_ALLOWED", "POST", resolve, json=ending)
+async def _paid_too_little(told: Storyteller, reference: str) -> None:
     told.fakes.paystack.pay(reference)
     told.fakes.paystack.book.alter = {"amount": 149999}
-    await told.refused("PAYMENT_AMOUNT_MISMATCH", "GET", f"/public/payments/{reference}/verify")
+    await told.refused("PAYMENT_AMOUNT_MISMATCH", "verifyPayment", reference)
     told.fakes.paystack.book.alter = {}
+
+
+async def _ended_by_hand(told: Storyteller, reference: str) -> None:
+    """The payer paid too little; nobody but administrators will end that payment."""
+    other = bearer(a_token("admin-2", type="admin", role="ADMIN"))
+    case = {"reason": "The payer paid too little.", "evidence": "The provider gave it back, case 4711."}
+    ending = {"outcome": "FAILED", **case}
+    await told.refused("RESOLUTION_NOT_ALLOWED", "requestResolution", reference, json=ending)
+    await _paid_too_little(told, reference)
     await told.passes(minutes=61)
-    await told.refused("RESOLUTION_NOT_REQUESTED", "POST", f"{resolve}/confirm", **as_another)
-    await told.call("requestResolution", resolve, json=ending)
-    await told.refused("RESOLUTION_ALREADY_REQUESTED", "POST", resolve, json=ending, **as_another)
-    await told.refused("SECOND_ADMINISTRATOR_REQUIRED", "POST", f"{resolve}/confirm")
-    await told.call("confirmResolution", f"{resolve}/confirm", **as_another)
-    await told.call("getPaymentStory", f"/admin/payments/{reference}/story")
+    await told.refused("RESOLUTION_NOT_REQUESTED", "confirmResolution", reference, headers=other)
+    await told.call("requestResolution", reference, json=ending)
+    await told.refused("RESOLUTION_ALREADY_REQUESTED", "requestResolution", reference, json=ending, headers=other)
+    await told.refused("SECOND_ADMINISTRATOR_REQUIRED", "confirmResolution", reference)
+    await told.call("confirmResolution", reference, headers=other)
+    await told.call("getPaymentStory", reference)
 
 
-async def _with_provider_b(told: "Storyteller", shop: Selling) -> None:
+async def _with_provider_b(told: Storyteller) -> None:
     event = {
         "merchant_reference": "PAY-20250131-7K2M9X",
         "transaction_reference": "P-C-20250131-AAAAAAAAAA",
@@ -153,39 +135,29 @@ async def _with_provider_b(told: "Storyteller", shop: Selling) -> None:
         "channel": "Card",
     }
     body = json.dumps(event).encode()
-    for id, path, mode in (
-        ("receiveProviderBSandboxEvent", "/webhooks/provider_b/sandbox", "test"),
-        ("receiveProviderBLiveEvent", "/webhooks/provider_b/live", "live"),
-        ("receiveProviderBEvent", "/webhooks/provider_b", "live"),
-    ):
+    for path, mode in (("SandboxEvent", "test"), ("LiveEvent", "live"), ("Event", "live")):
         digest = hmac.new(SIGNING[mode].encode(), body, hashlib.sha512).digest()
         headers = {"x-provider_b-signature": base64.b64encode(digest).decode()}
-        await told.call(id, path, content=body, headers=headers)
+        await told.call(f"receiveProviderB{path}", content=body, headers=headers)
 
 
-async def _from_the_dashboard(told: "Storyteller", shop: Selling) -> None:
-    tests = f"{shop.path}/test-payment"
+async def _from_the_dashboard(told: Storyteller) -> None:
     body = {"amount": 150000, "idempotencyKey": "try-1"}
-    made = await told.call("createTestPayment", tests, json=body)
-    await told.call("createTestPayment", tests, 200, json=body)
-    one = f"{tests}/{made['reference']}"
-    await told.call("simulateTestPayment", f"{one}/simulate", json={"outcome": "SUCCESS"})
-    await told.call("getTestPayment", one)
+    reference = (await told.call("createTestPayment", json=body))["reference"]
+    await told.call("createTestPayment", status=200, json=body)
+    await told.call("simulateTestPayment", reference, json={"outcome": "SUCCESS"})
+    await told.call("getTestPayment", reference)
 
 
-async def _refused(told: "Storyteller", shop: Selling) -> None:
+async def _refused(told: Storyteller) -> None:
     """What a merchant's first tries meet."""
-    initiate = "/payments/initiate"
-    await told.refused("INVALID_API_KEY", "GET", "/payments/context", headers={"Authorization": "Bearer ssk_sand_1"})
-    await told.refused("VALIDATION_ERROR", "POST", initiate, json={"amount": 99})
-    await told.refused("GATEWAY_NOT_FOUND", "POST", initiate, json={"amount": 150000, "gateway": "cash"})
-    off = {"amount": 150000, "gateway": "provider_b"}
-    await told.refused("GATEWAY_DISABLED", "POST", initiate, json=off)
-    await told.refused("INVALID_REFERENCE", "GET", "/payments/PAY-1")
-    await told.refused("PAYMENT_NOT_FOUND", "GET", "/payments/PAY-20250131-000000")
-    reference = await _initiated(told, shop, 1008)
-    process = f"/public/payments/{reference}/process"
-    await told.refused("GATEWAY_NOT_AVAILABLE", "POST", process, json={"gatewaySlug": "provider_b"})
+    await told.refused("INVALID_API_KEY", "getPaymentContext", headers=bearer("ssk_sand_1"))
+    await told.refused("VALIDATION_ERROR", "initiatePayment", json={"amount": 99})
+    await told.refused("GATEWAY_NOT_FOUND", "initiatePayment", json={"amount": 150000, "gateway": "cash"})
+    await told.refused("GATEWAY_DISABLED", "initiatePayment", json={"amount": 150000, "gateway": "provider_b"})
+    await told.refused("INVALID_REFERENCE", "getPayment", "PAY-1")
+    await told.refused("PAYMENT_NOT_FOUND", "getPayment", "PAY-20250131-000000")
+    reference = await _initiated(told, 1008)
+    await told.refused("GATEWAY_NOT_AVAILABLE", "processPayment", reference, json={"gatewaySlug": "provider_b"})
     await told.passes(minutes=61)
-    card = {"gatewaySlug": "sandbox", "cardNumber": SUCCESS}
-    await told.refused("PAYMENT_EXPIRED", "POST", process, json=card)
+    await told.refused("PAYMENT_EXPIRED", "processPayment", reference, json=SUCCESS)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from payagg_testing.builders import AN_ADMIN, a_business, a_key, an_actor, an_endpoint
 from payagg_testing.clocks import ManualClock
@@ -28,7 +28,10 @@ from tests.support.assembly import services_over
 from tests.support.state_machine.scripted import ACCOUNT, HeardSettlement, LabelVault, PunctualEntropy, ScriptedProvider
 
 R = TypeVar("R")
-Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+class Run(Protocol):
+    def __call__(self, work: Coroutine[Any, Any, R], /) -> R: ...
 
 
 class StoreSystem:
@@ -94,22 +97,21 @@ class StoreSystem:
 
     def initiate(self, amount: int, environment: Environment, key: str | None) -> str:
         command = InitiatePayment(amount=amount, idempotency_key=key)
-        initiation = self.run(self.services.payments.initiate(command, self.business, environment))
-        reference: str = initiation.payment.reference
-        return reference
+        return self.run(self.services.payments.initiate(command, self.business, environment)).payment.reference
 
     def initiate_test(self, amount: int, key: str | None) -> str:
         command = TestPayment(amount=amount, idempotency_key=key)
-        initiation = self.run(self.services.payments.initiate_test(command, self.business, by=an_actor()))
-        reference: str = initiation.payment.reference
-        return reference
+        work = self.services.payments.initiate_test(command, self.business, by=an_actor())
+        return self.run(work).payment.reference
 
     def set_standing(self, is_active: bool) -> None:
-        self.run(self._set_standing(BusinessStatus.ACTIVE if is_active else BusinessStatus.SUSPENDED))
+        status = BusinessStatus.ACTIVE if is_active else BusinessStatus.SUSPENDED
 
-    async def _set_standing(self, status: BusinessStatus) -> None:
-        async with self.store.begin() as tx:
-            await tx.businesses.save(replace(self.business, status=status))
+        async def save() -> None:
+            async with self.store.begin() as tx:
+                await tx.businesses.save(replace(self.business, status=status))
+
+        self.run(save())
 
     def move_gateway(self, slug: str, move: str) -> None:
         self.run(self._move_gateway(slug, move))
@@ -125,12 +127,9 @@ class StoreSystem:
             await self.services.gateways.set_credentials(newest, credentials, by=AN_ADMIN)
             self.newest_accounts[slug] = account
             return
-        if move == "ENABLE":
-            await self.services.gateways.enable(newest, by=AN_ADMIN)
-        elif move == "DISABLE":
-            await self.services.gateways.disable(newest, by=AN_ADMIN)
-        else:
-            await self.services.gateways.delete(newest, by=AN_ADMIN)
+        gateways = self.services.gateways
+        moves = {"ENABLE": gateways.enable, "DISABLE": gateways.disable, "DELETE": gateways.delete}
+        await moves[move](newest, by=AN_ADMIN)
 
     def options(self, reference: str) -> frozenset[tuple[str, bool]]:
         listed = self.run(self.services.checkout.options(reference)).gateways
@@ -140,11 +139,10 @@ class StoreSystem:
         for provider in self.scripted.values():
             provider.refuses = refused
         command = ProcessPayment(gateway_slug=gateway, card_number=card)
-        url: str = self.run(self.services.checkout.process(reference, command)).checkout_url
-        return url
+        return self.run(self.services.checkout.process(reference, command)).checkout_url
 
     def report(self, reference: str, number: int, gateway: str, said: Said, environment: Environment) -> str:
-        return str(self.run(self._report(reference, number, gateway, said, environment)))
+        return self.run(self._report(reference, number, gateway, said, environment))
 
     async def _report(self, reference: str, number: int, gateway: str, said: Said, environment: Environment) -> str:
         payment = await self.store.find_payment(reference)
@@ -162,7 +160,7 @@ class StoreSystem:
 
     def verify(self, reference: str, said: Said) -> str:
         self._will_say(said)
-        return str(self.run(self.services.verification.verify(reference)).status.value)
+        return self.run(self.services.verification.verify(reference)).status.value
 
     def _will_say(self, said: Said) -> None:
         for provider in self.scripted.values():
@@ -183,8 +181,7 @@ class StoreSystem:
             pass
 
     def facts(self, reference: str) -> Facts:
-        facts: Facts = self.run(self._facts(reference))
-        return facts
+        return self.run(self._facts(reference))
 
     async def _facts(self, reference: str) -> Facts:
         found = await self.store.find_payment(reference)
@@ -212,21 +209,16 @@ class StoreSystem:
         )
 
     def gateway_facts(self) -> GatewayFacts:
-        facts: GatewayFacts = self.run(self._gateway_facts())
-        return facts
+        return self.run(self._gateway_facts())
 
     async def _gateway_facts(self) -> GatewayFacts:
         listed = await self.services.gateways.list_gateways()
         offered = await self.services.checkout_settings.list_gateways(self.business.id)
-        kept = []
+        made = [(slug, number, id) for slug, ids in self.gateway_ids.items() for number, id in enumerate(ids, 1)]
         async with self.store.begin() as tx:
-            for slug, ids in self.gateway_ids.items():
-                for number, id in enumerate(ids, 1):
-                    gateway = await tx.gateways.get_any(id)
-                    if gateway is not None and gateway.has_credentials:
-                        kept.append((slug, number))
+            found = [(slug, number, await tx.gateways.get_any(id)) for slug, number, id in made]
         return GatewayFacts(
             listed=tuple(sorted((gateway.slug, gateway.status) for gateway in listed)),
             offered=tuple(sorted(gateway.slug for gateway in offered)),
-            with_credentials=tuple(kept),
+            with_credentials=tuple((slug, number) for slug, number, one in found if one and one.has_credentials),
         )

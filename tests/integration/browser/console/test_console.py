@@ -8,9 +8,8 @@ from payagg_testing.conformance.inbox import Inbox
 from playwright.sync_api import Browser, expect
 from standardwebhooks.webhooks import Webhook
 
-from payagg.domain.business import Role
 from tests.integration.browser.console.test_console_admin import go, sign_in
-from tests.support.browser import DESK, SMALL_PHONE, opened
+from tests.support.browser import DESK, SMALL_PHONE, opened, press, shown
 from tests.support.checkout_site import Site
 
 pytestmark = pytest.mark.browser
@@ -20,13 +19,7 @@ CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
 @pytest.fixture
 def shop(site: Site) -> Site:
     """A site with the business of `ada`."""
-
-    async def ada_owns_it() -> None:
-        async with site.services.store.begin() as tx:
-            await tx.members.add("biz_1", "ada", Role.OWNER)
-
-    site.business(name="Ada's Shop")
-    site.do(ada_owns_it())
+    site.business("ada", name="Ada's Shop")
     return site
 
 
@@ -36,28 +29,25 @@ def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Brow
         expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
         go(page, "Keys")
-        page.get_by_label("Name").fill("Shop server")
-        page.get_by_role("button", name="Create a key").click()
+        press(page, "Create a key", {"Name": "Shop server"})
         secret = page.locator("#secret").inner_text()
         assert re.fullmatch("ssk_sand_[0-9a-f]{48}", secret)
-        page.get_by_role("button", name="Copy").click()
-        expect(page.get_by_text("Copied.")).to_be_visible()
+        press(page, "Copy")
+        shown(page, "Copied.")
         assert page.evaluate("navigator.clipboard.readText()") == secret
         page.reload()
         expect(page.get_by_role("row", name=re.compile("Shop server"))).to_contain_text(secret[-4:])
         assert secret not in page.content()
 
         go(page, "Webhooks")
-        page.get_by_label("Address").fill(f"{inbox.url}/hooks")
-        page.get_by_role("button", name="Create an endpoint").click()
+        press(page, "Create an endpoint", {"Address": f"{inbox.url}/hooks"})
         signing_secret = page.locator("#secret").inner_text()
-        page.get_by_role("button", name="Send a test event").click()
-        expect(page.get_by_text("The test event was accepted")).to_be_visible()
+        press(page, "Send a test event")
+        shown(page, "The test event was accepted")
         endpoint = page.url
 
         go(page, "Test payment")
-        page.get_by_label("Amount in naira").fill("2500.50")
-        page.get_by_role("button", name="Make a test payment").click()
+        press(page, "Make a test payment", {"Amount in naira": "2500.50"})
         expect(page.locator(".status")).to_contain_text("initiated")
         reference = page.get_by_role("heading", level=1).inner_text()
 
@@ -65,7 +55,7 @@ def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Brow
             page.get_by_role("link", name="Open the checkout page").click(modifiers=["ControlOrMeta"])
         payer = opening.value
         payer.locator('[data-number="4242424242424242"]').click()
-        payer.get_by_role("button", name="Pay ₦2,500.50").click()
+        press(payer, "Pay ₦2,500.50")
         expect(payer.get_by_text("Payment successful").first).to_be_visible()
         payer.close()
         shop.do(shop.services.dispatcher.run_once())
@@ -80,23 +70,22 @@ def test_from_a_key_to_a_paid_webhook_without_leaving_the_browser(chromium: Brow
         bodies = [webhook.verify(one.body, dict(one.headers)) for one in received]
         bodies.sort(key=lambda body: body["sequence"])
         assert [body["type"] for body in bodies] == ["webhook.test", "payment.pending", "payment.success"]
-        assert bodies[-1]["data"]["reference"] == reference
-        assert bodies[-1]["data"]["amount"] == 250_050
+        assert (bodies[-1]["data"]["reference"], bodies[-1]["data"]["amount"]) == (reference, 250_050)
 
         page.goto(endpoint)
-        page.get_by_role("button", name=f"Redeliver payment.success of {reference}").click()
-        expect(page.get_by_text("The delivery is on its way again.")).to_be_visible()
+        press(page, f"Redeliver payment.success of {reference}")
+        shown(page, "The delivery is on its way again.")
         shop.do(shop.services.dispatcher.run_once())
         expect(page.get_by_role("row", name=re.compile("payment.success"))).to_contain_text("2")
-        page.get_by_role("button", name="Deactivate").click()
-        expect(page.get_by_text("nothing is sent to it any more")).to_be_visible()
+        press(page, "Deactivate")
+        shown(page, "nothing is sent to it any more")
 
         go(page, "Keys")
         row = page.get_by_role("row", name=re.compile("Shop server"))
         row.get_by_text("Revoke", exact=False).first.click()
-        row.get_by_role("button", name="Revoke for ever").click()
-        expect(page.get_by_text("The key is revoked.")).to_be_visible()
-        page.get_by_role("button", name="Sign out").click()
+        press(row, "Revoke for ever")
+        shown(page, "The key is revoked.")
+        press(page, "Sign out")
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
@@ -106,23 +95,21 @@ def test_a_merchant_signs_in_with_a_token_and_sets_up_the_checkout(chromium: Bro
     shop.configure("provider_b", keys, name="Payaza", display_order=5)
     with opened(chromium, viewport=SMALL_PHONE) as page:
         page.goto(shop.base_url)
-        page.get_by_label("Token").fill("rubbish")
-        page.get_by_role("button", name="Sign in").click()
+        press(page, "Sign in", {"Token": "rubbish"})
         expect(page.get_by_role("alert")).to_contain_text("not valid")
         sign_in(page, shop, "ada", "/console")
         go(page, "Checkout")
         card = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Payaza"))
-        card.get_by_role("button", name="Up").click()
+        press(card, "Up")
         expect(page.get_by_role("heading", level=2).nth(1)).to_have_text("Payaza")
-        card.get_by_label("Name for your payers").fill("Bank & card")
         card.get_by_label("Chosen first").check()
-        card.get_by_role("button", name="Save").click()
+        press(card, "Save", {"Name for your payers": "Bank & card"})
         preview = page.get_by_role("region", name="Preview of the options")
         expect(preview.get_by_role("radio", name="Bank & card")).to_be_checked()
         renamed = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="Bank & card"))
         renamed.get_by_label("On: payers may choose it").uncheck()
-        renamed.get_by_role("button", name="Save").click()
+        press(renamed, "Save")
         expect(preview).not_to_contain_text("Bank & card")
         page.get_by_role("navigation", name="Environment").get_by_role("link", name="LIVE").click()
-        expect(page.get_by_text("Real payments and real money.")).to_be_visible()
+        shown(page, "Real payments and real money.")
         expect(page.get_by_role("heading", level=1)).to_have_text("Checkout settings")

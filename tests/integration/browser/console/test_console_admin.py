@@ -12,18 +12,16 @@ from playwright.sync_api import Browser, Page, expect
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.payment import Trigger
 from payagg.entrypoints.dev.fake_providers import Fault
-from tests.support.browser import DESK, SMALL_PHONE, judge_on_every_screen, opened
+from tests.support.browser import DESK, SMALL_PHONE, judge_on_every_screen, opened, press, shown
 from tests.support.checkout_site import Site
 from tests.support.images import an_image
 from tests.support.provider_rigs import credentials_a
 
 pytestmark = pytest.mark.browser
-SECRET = "sk_live_" + "s" * 40
+SECRET, ABSENT_KEY = "sk_live_" + "s" * 40, "Secret key (none on file)"
 LONG_NAME = "a.very.long.name.of.an.administrator@example.com"
 DRAIN = timedelta(seconds=8)  # long enough to see it on a busy machine, short enough to wait for its end
 SITE = {"drain_window": DRAIN, "with_fakes": True}
-
-
 CLAIMS: dict[str, dict[str, Any]] = {
     "/console/admin": {"type": "admin", "role": "ADMIN"},
     "/console": {"type": "merchant", "emailVerified": True},
@@ -34,8 +32,7 @@ def sign_in(page: Page, site: Site, subject: str = "admin-1", home: str = "/cons
     claims = {"sub": subject, **CLAIMS[home]}
     token = site.services.tokens.issue(claims, 3600, int(site.services.clock.now().timestamp()))
     page.goto(f"{site.base_url}{home}/sign-in")
-    page.get_by_label("Token").fill(token)
-    page.get_by_role("button", name="Sign in").click()
+    press(page, "Sign in", {"Token": token})
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()
     assert token not in page.url
     assert page.evaluate("document.cookie") == ""
@@ -46,111 +43,93 @@ def go(page: Page, name: str) -> None:
 
 
 def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site, tmp_path: Path) -> None:
-    business = site.business(name="Ada's Shop")
-    site.do(site.services.store.add_payment(a_payment()))
-    logo = tmp_path / "logo.png"
-    logo.write_bytes(an_image())
-
-    async def under_way() -> None:
-        async with site.services.store.begin() as tx:
-            await tx.attempts.add(an_attempt(next_ask_at=site.services.clock.now()))
-
-    site.do(under_way())
+    business, store = site.business(name="Ada's Shop"), site.services.store
+    site.do(store.add_payment(a_payment()))
+    site.within(lambda tx: tx.attempts.add(an_attempt(next_ask_at=site.services.clock.now())))
     with opened(chromium, viewport=DESK) as page:
         sign_in(page, site)
         page.get_by_role("link", name="Paystack").click()
-        expect(page.get_by_text("No credentials are on file.")).to_be_visible()
+        shown(page, "No credentials are on file.")
         sandbox, live = (page.get_by_role("form", name=f"{one} credentials") for one in ("SANDBOX", "LIVE"))
-        sandbox.get_by_label("Secret key (none on file)").fill(SECRET)
-        sandbox.get_by_role("button", name="Save").click()
+        press(sandbox, "Save", {ABSENT_KEY: SECRET})
         expect(page.get_by_role("alert")).to_contain_text("not of the SANDBOX environment")
-        expect(sandbox.get_by_label("Secret key (none on file)")).to_have_attribute("aria-invalid", "true")
+        expect(sandbox.get_by_label(ABSENT_KEY)).to_have_attribute("aria-invalid", "true")
         assert SECRET not in page.content()
-        live.get_by_label("Secret key (none on file)").fill(SECRET)
-        live.get_by_role("button", name="Save").click()
-        expect(page.get_by_text("They are never shown again.")).to_be_visible()
+        press(live, "Save", {ABSENT_KEY: SECRET})
+        shown(page, "They are never shown again.")
         assert SECRET not in page.content()
         live.get_by_role("switch", name="Payers may use it").uncheck()
-        live.get_by_label("Webhook secret (none on file)").fill("whsec_live")
-        live.get_by_role("button", name="Save").click()
+        press(live, "Save", {"Webhook secret (none on file)": "whsec_live"})
         expect(live.get_by_role("switch")).not_to_be_checked()
         expect(live.get_by_label("Secret key (on file)")).to_have_value("")
-        expect(sandbox.get_by_label("Secret key (none on file)")).to_be_visible()
+        expect(sandbox.get_by_label(ABSENT_KEY)).to_be_visible()
         live.get_by_role("switch").check()
         live.get_by_label("Remove the webhook secret").check()
-        live.get_by_role("button", name="Save").click()
+        press(live, "Save")
         expect(live.get_by_role("switch")).to_be_checked()
-        expect(live.get_by_label("Webhook secret (none on file)")).to_be_visible()
-        expect(live.get_by_label("Secret key (on file)")).to_be_visible()
+        for label in ("Webhook secret (none on file)", "Secret key (on file)"):
+            expect(live.get_by_label(label)).to_be_visible()
 
-        page.get_by_label("PNG or JPEG").set_input_files(logo)
-        page.get_by_role("button", name="Store the logo").click()
-        expect(page.get_by_text("The logo is stored.")).to_be_visible()
-        shown = page.get_by_role("img", name="The logo of Paystack")
-        assert shown.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 16
-        logo.write_bytes(b"no picture")
-        page.get_by_label("PNG or JPEG").set_input_files(logo)
-        page.get_by_role("button", name="Store the logo").click()
-        expect(page.get_by_role("alert")).to_contain_text("PNG")
+        logo = tmp_path / "logo.png"
+        for content, role, told in ((an_image(), "status", "The logo is stored."), (b"no picture", "alert", "PNG")):
+            logo.write_bytes(content)
+            page.get_by_label("PNG or JPEG").set_input_files(logo)
+            press(page, "Store the logo")
+            expect(page.locator(f"[role={role}]").first).to_contain_text(told)
+            image = page.get_by_role("img", name="The logo of Paystack")
+            assert image.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 16
         expect(page.get_by_role("table", name="Active businesses")).to_contain_text(business.name)
 
-        page.get_by_role("button", name="Enable", exact=True).click()
-        expect(page.get_by_text("1 payments under way")).to_be_visible()
-        page.get_by_role("button", name="Disable: drain, then off").click()
+        press(page, "Enable", exact=True)
+        shown(page, "1 payments under way")
+        press(page, "Disable: drain, then off")
         expect(page.get_by_text(re.compile("Disabled in 0 min 0[0-9] s"))).to_be_visible()
         # The end of the drain is seen without a reload.
         expect(page.locator(".status")).to_contain_text("disabled")
         page.reload()
         page.get_by_text("Delete", exact=True).click()
-        page.get_by_role("button", name="Delete for ever").click()
-        expect(page.get_by_text("The gateway is deleted.")).to_be_visible()
+        press(page, "Delete for ever")
+        shown(page, "The gateway is deleted.")
         expect(page.get_by_role("link", name="Paystack")).to_have_count(0)
         go(page, "Audit")
         page.get_by_label("Action").select_option("gateway.delete")
-        page.get_by_role("button", name="Filter").click()
+        press(page, "Filter")
         expect(page.get_by_role("row").nth(1)).to_contain_text("administrator admin-1")
 
 
 def test_credentials_are_tried_at_the_provider(chromium: Browser, site: Site) -> None:
-    assert site.fakes is not None
     site.configure("provider_a", credentials_a(site.fakes), name="Paystack")
     with opened(chromium, viewport=SMALL_PHONE) as page:
         sign_in(page, site)
         page.get_by_role("link", name="Paystack").click()
-        page.get_by_role("button", name="Try it with the LIVE credentials").click()
+        press(page, "Try it with the LIVE credentials")
         expect(page.get_by_role("status").first).to_contain_text("Paystack takes the LIVE credentials")
         site.fakes.paystack.book.faults.append(Fault.REFUSED_KEY)
-        page.get_by_role("button", name="Try it with the SANDBOX credentials").click()
+        press(page, "Try it with the SANDBOX credentials")
         expect(page.get_by_role("status").first).to_contain_text("refuses the SANDBOX credentials")
         judge_on_every_screen(page)
 
 
 def test_a_business_from_creation_to_approval_and_an_anomaly_to_its_end(chromium: Browser, site: Site) -> None:
-    async def find_one() -> None:
-        now = site.services.clock.now()
-        late = Anomaly(an_id("anm", 1), REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amounts": [5000]}, now)
-        async with site.services.store.begin() as tx:
-            await tx.anomalies.add(late)
-
+    now = site.services.clock.now()
+    late = Anomaly(an_id("anm", 1), REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amounts": [5000]}, now)
     site.business()
     site.do(site.services.store.add_payment(a_payment()))
-    site.do(find_one())
+    site.within(lambda tx: tx.anomalies.add(late))
     with opened(chromium, viewport=SMALL_PHONE) as page:
         sign_in(page, site)
         go(page, "Businesses")
         page.get_by_role("textbox", name="Name").nth(1).fill("Ada's Shop")
-        page.get_by_label("Subject of its first OWNER").fill("ada")
-        page.get_by_role("button", name="Create a business").click()
+        press(page, "Create a business", {"Subject of its first OWNER": "ada"})
         for target in ("pending", "under review", "approved"):
-            page.get_by_role("button", name=f"Move to {target}").click()
+            press(page, f"Move to {target}")
             expect(page.locator(".facts")).to_contain_text(target)
-        page.get_by_role("button", name="Remove ada").click()
+        press(page, "Remove ada")
         expect(page.get_by_role("alert")).to_contain_text("at least one OWNER")
-        page.get_by_label("Subject").fill("obi")
         page.get_by_label("Role").select_option("OWNER")
-        page.get_by_role("button", name="Add or change").click()
-        page.get_by_role("button", name="Remove ada").click()
-        expect(page.get_by_text("The member is removed.")).to_be_visible()
+        press(page, "Add or change", {"Subject": "obi"})
+        press(page, "Remove ada")
+        shown(page, "The member is removed.")
 
         go(page, "Health")
         page.get_by_role("link", name="late success").click()
@@ -158,24 +137,22 @@ def test_a_business_from_creation_to_approval_and_an_anomaly_to_its_end(chromium
         expect(page.get_by_role("heading", level=1)).to_have_text(REFERENCE)
         go(page, "Anomalies")
         page.get_by_label("Severity").select_option("MONEY_GONE")
-        page.get_by_role("button", name="Filter").click()
-        expect(page.get_by_text("Nothing waits.")).to_be_visible()
+        press(page, "Filter")
+        shown(page, "Nothing waits.")
         page.get_by_label("Severity").select_option("MONEY_TO_GIVE_BACK")
-        page.get_by_role("button", name="Filter").click()
+        press(page, "Filter")
         page.get_by_text("Assign it").click()
-        page.get_by_label("Who works on it; empty for nobody").fill("ben")
-        page.get_by_role("button", name="Assign", exact=True).click()
+        press(page, "Assign", {"Who works on it; empty for nobody": "ben"}, exact=True)
         expect(page.locator(".facts")).to_contain_text("ben")
         page.get_by_text("Add a note").click()
-        page.get_by_label("What was found out").fill("Asked the provider.\nNo answer yet.")
-        page.get_by_role("button", name="Add", exact=True).click()
-        expect(page.locator(".notes .written")).to_have_text("Asked the provider.\nNo answer yet.", use_inner_text=True)
-        page.get_by_role("button", name="I look at it").click()
+        note = "Asked the provider.\nNo answer yet."
+        press(page, "Add", {"What was found out": note}, exact=True)
+        expect(page.locator(".notes .written")).to_have_text(note, use_inner_text=True)
+        press(page, "I look at it")
         expect(page.get_by_text("admin:admin-1", exact=True)).to_be_visible()
         page.get_by_text("Close it").click()
-        page.get_by_label("What was done").fill("Refunded at the provider.")
-        page.get_by_role("button", name="Close", exact=True).click()
-        expect(page.get_by_text("admin-1: Refunded at the provider.")).to_be_visible()
+        press(page, "Close", {"What was done": "Refunded at the provider."}, exact=True)
+        shown(page, "admin-1: Refunded at the provider.")
 
 
 async def a_stuck_payment(site: Site) -> None:
@@ -199,17 +176,15 @@ def test_a_payment_is_ended_by_two_administrators(chromium: Browser, site: Site)
         sign_in(page, site)
         page.goto(f"{site.base_url}/console/admin/payments/{REFERENCE}")
         page.get_by_text("Ask to end it", exact=True).click()
-        page.get_by_label("Reason").fill("The account is closed.")
-        page.get_by_label("Evidence").fill("Case 4711.")
-        page.get_by_role("button", name="Ask for failed").click()
-        expect(page.get_by_text("Nothing has changed yet")).to_be_visible()
-        page.get_by_role("button", name="Confirm: the payment has failed").click()
+        press(page, "Ask for failed", {"Reason": "The account is closed.", "Evidence": "Case 4711."})
+        shown(page, "Nothing has changed yet")
+        press(page, "Confirm: the payment has failed")
         expect(page.get_by_role("alert")).to_contain_text("Another administrator")
         expect(page.locator(".status")).to_contain_text("pending")
     with opened(chromium, viewport=SMALL_PHONE) as page:
         sign_in(page, site, "admin-2")
         page.goto(f"{site.base_url}/console/admin/payments/{REFERENCE}")
-        page.get_by_role("button", name="Confirm: the payment has failed").click()
+        press(page, "Confirm: the payment has failed")
         expect(page.locator(".status")).to_contain_text("failed")
-        expect(page.get_by_text("administrator admin-1, confirmed by administrator admin-2")).to_be_visible()
+        shown(page, "administrator admin-1, confirmed by administrator admin-2")
         expect(page.get_by_role("button", name="Confirm: the payment has failed")).to_have_count(0)

@@ -9,7 +9,6 @@ from playwright.sync_api import Browser, expect
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.attempt import AttemptState, ChargeFacts
-from payagg.domain.business import Role
 from payagg.domain.reconciliation import MatchBucket, ReconciliationFinding, ReconciliationRun
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
@@ -38,7 +37,7 @@ OF_AN_ADMINISTRATOR = (
 def site(site_and_database: tuple[Site, str]) -> Site:
     """Its tests only read."""
     site, _ = site_and_database
-    site.business(name="Ada's Shop")
+    site.business("ada", name="Ada's Shop")
     site.gateway("provider_a", name="Paystack")
     for fill in (busy, with_money, a_stuck_payment, two_runs):
         site.do(fill(site))
@@ -50,7 +49,6 @@ async def busy(site: Site) -> None:
     store, now = site.services.store, site.services.clock.now()
     assert isinstance(store, PostgresStore)
     async with store.begin() as tx:
-        await tx.members.add("biz_1", "ada", Role.OWNER)
         await tx.api_keys.add(a_key())
         await tx.endpoints.add(an_endpoint())
     for ago in (ago for ago in range(1, 60) if ago % 7 not in (2, 3)):

@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from payagg.domain.business import Role
 from payagg.extensions.console.settings import ConsoleSettings
-from tests.support.browser import SMALL_PHONE, judge_on_every_screen, opened
+from tests.support.browser import SMALL_PHONE, judge_on_every_screen, opened, press
 from tests.support.checkout_site import Site, served
 from tests.support.machine import NODE, node_package, program
 
@@ -52,20 +51,14 @@ def site_and_database(new_database: Callable[[], AbstractContextManager[str]]) -
             yield site, url
 
 
-async def ada_owns_it(site: Site) -> None:
-    async with site.services.store.begin() as tx:
-        await tx.members.add("biz_1", "ada", Role.OWNER)
-
-
 def sign_out(page: Page) -> None:
-    page.get_by_role("button", name="Sign out").click()
+    press(page, "Sign out")
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
 @pytest.mark.rule("access.38")
 def test_who_signs_in_at_the_issuer_lands_in_the_console_until_they_sign_out(chromium: Browser, site: Site) -> None:
-    site.business(name="Ada's Shop")
-    site.do(ada_owns_it(site))
+    site.business("ada", name="Ada's Shop")
     with opened(chromium, viewport=SMALL_PHONE) as page:
         page.route(re.compile("^https:"), lambda route: route.abort())  # the issuer's page wants a font of the internet
         page.goto(f"{site.base_url}/console/admin")
@@ -74,8 +67,8 @@ def test_who_signs_in_at_the_issuer_lands_in_the_console_until_they_sign_out(chr
         page.get_by_role("link", name="Sign in", exact=True).click()
         page.get_by_placeholder("Enter any login").fill("ada")
         page.get_by_placeholder("and password").fill("secret")
-        page.get_by_role("button", name="Sign-in").click()
-        page.get_by_role("button", name="Continue").click()
+        press(page, "Sign-in")
+        press(page, "Continue")
         expect(page.get_by_role("heading", level=1)).to_have_text("Gateways")
         sign_out(page)
         page.goto(f"{site.base_url}/console/admin/gateways")
