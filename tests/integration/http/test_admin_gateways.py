@@ -185,9 +185,8 @@ async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: G
     assert refusal(await api.admin("GET", GONE + "/readiness")) == (404, "NOT_FOUND", None)
 
 
-@pytest.mark.rule(
-    "GET /merchant/businesses/{businessId}/gateways", "PATCH /merchant/businesses/{businessId}/gateways/{gatewayId}"
-)
+@pytest.mark.rule("GET /merchant/businesses/{businessId}/gateways")
+@pytest.mark.rule("PATCH /merchant/businesses/{businessId}/gateways/{gatewayId}")
 async def test_a_business_lists_active_gateways_and_changes_how_it_sees_one(api: GatewayApi) -> None:
     acme = await api.an_active(displayOrder=0)
     listed = (await api.merchant("GET")).json()["data"]

@@ -24,9 +24,8 @@ async def public(api: GatewayApi, gateway_id: str) -> httpx.Response:
     return await api.client.get(f"/public/gateways/{gateway_id}/logo")
 
 
-@pytest.mark.rule(
-    "limits.22", "gateways.25", "POST /admin/gateways/{gatewayId}/logo", "GET /public/gateways/{gatewayId}/logo"
-)
+@pytest.mark.rule("limits.22", "gateways.25", "POST /admin/gateways/{gatewayId}/logo")
+@pytest.mark.rule("GET /public/gateways/{gatewayId}/logo")
 async def test_a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour(api: GatewayApi) -> None:
     acme = await api.an_active()
     for gateway_id in (acme, "gw_unknown", "..%2F..%2Fetc", "%00"):

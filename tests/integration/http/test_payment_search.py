@@ -203,9 +203,8 @@ async def test_a_summary_adds_up_days_and_statuses_as_json_and_as_csv(api: Api, 
     assert "format" not in amount
 
 
-@pytest.mark.rule(
-    "GET /payments/export", "GET /merchant/businesses/{businessId}/payments/export", "GET /admin/payments/export"
-)
+@pytest.mark.rule("GET /payments/export", "GET /merchant/businesses/{businessId}/payments/export")
+@pytest.mark.rule("GET /admin/payments/export")
 async def test_an_export_holds_every_payment_in_rows(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "EXPORT_PAGE", 2)
     shop = await api.open_shop()

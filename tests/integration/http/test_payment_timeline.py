@@ -16,9 +16,8 @@ SANDBOX = {"environment": "SANDBOX"}
 OWN = "https://own.shop.example/of-one-payment"
 
 
-@pytest.mark.rule(
-    "GET /admin/payments/{reference}/story", "GET /merchant/businesses/{businessId}/payments/{reference}/story"
-)
+@pytest.mark.rule("GET /admin/payments/{reference}/story")
+@pytest.mark.rule("GET /merchant/businesses/{businessId}/payments/{reference}/story")
 async def test_the_story_of_a_payment_from_its_choice_to_its_delivery(api: Api, shop: Shop) -> None:
     hook = await api.add_endpoint(shop)
     reference = (await api.initiate(shop))["reference"]

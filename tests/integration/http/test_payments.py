@@ -19,13 +19,8 @@ async def posted(api: Api, headers: dict[str, str], body: Any) -> httpx.Response
     return await api.client.post("/payments/initiate", headers=headers, json=body)
 
 
-@pytest.mark.rule(
-    "GET /payments/context",
-    "POST /payments/initiate",
-    "GET /payments/{reference}",
-    "POST /payments/{reference}/simulate",
-    "PAYMENT_ALREADY_FINAL",
-)
+@pytest.mark.rule("GET /payments/context", "POST /payments/initiate", "GET /payments/{reference}")
+@pytest.mark.rule("POST /payments/{reference}/simulate", "PAYMENT_ALREADY_FINAL")
 async def test_a_payment_from_initiate_to_success(api: Api) -> None:
     shop = await api.open_shop(kyc=KycStatus.PENDING)
     context = await api.client.get("/payments/context", headers=shop.as_sandbox)

@@ -16,14 +16,9 @@ from tests.support.provider_world import world_on
 CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
 
 
-@pytest.mark.rule(
-    "GET /public/payments/{reference}",
-    "GET /public/payments/{reference}/gateways",
-    "POST /public/payments/{reference}/process",
-    "GET /public/payments/{reference}/verify",
-    "checkout.1",
-    "checkout.2",
-)
+@pytest.mark.rule("GET /public/payments/{reference}", "GET /public/payments/{reference}/gateways")
+@pytest.mark.rule("POST /public/payments/{reference}/process", "GET /public/payments/{reference}/verify", "checkout.1")
+@pytest.mark.rule("checkout.2")
 async def test_a_payer_pays_and_changes_nothing_that_the_merchant_fixed(api: Api, shop: Shop) -> None:
     home = "https://shop.example/thanks?x=1"
     reference = (await api.initiate(shop, callbackUrl=home))["reference"]
@@ -101,12 +96,9 @@ async def test_every_read_refuses_a_malformed_and_an_unknown_reference(api: Api)
         assert unknown.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.rule(
-    "POST /merchant/businesses/{businessId}/test-payment",
-    "GET /merchant/businesses/{businessId}/test-payment/{reference}",
-    "POST /merchant/businesses/{businessId}/test-payment/{reference}/simulate",
-    "NO_SANDBOX_KEY",
-)
+@pytest.mark.rule("POST /merchant/businesses/{businessId}/test-payment")
+@pytest.mark.rule("GET /merchant/businesses/{businessId}/test-payment/{reference}")
+@pytest.mark.rule("POST /merchant/businesses/{businessId}/test-payment/{reference}/simulate", "NO_SANDBOX_KEY")
 async def test_a_test_payment_from_creation_to_a_reversal(api: Api) -> None:
     shop = await api.open_shop(kyc=KycStatus.NOT_SUBMITTED)
     path = f"{shop.path}/test-payment"

@@ -60,9 +60,8 @@ async def post(api: Api, path: str, who: dict[str, str], body: Any = None) -> ht
     return await api.client.post(path, headers=who, **({} if body is None else {"json": body}))
 
 
-@pytest.mark.rule(
-    "description.12", "POST /admin/payments/{reference}/resolve", "POST /admin/payments/{reference}/resolve/confirm"
-)
+@pytest.mark.rule("description.12", "POST /admin/payments/{reference}/resolve")
+@pytest.mark.rule("POST /admin/payments/{reference}/resolve/confirm")
 async def test_two_administrators_end_a_payment_that_no_provider_ends(stuck: Api, clock: ManualClock) -> None:
     asked = await post(stuck, RESOLVE, ADA, {**BODY, "evidence": "Case 4711:\nnothing was paid."})
     assert asked.status_code == 201, asked.text

@@ -30,12 +30,9 @@ async def tried(api: Api, shop: Shop, endpoint_id: str) -> httpx.Response:
     return await api.client.post(f"{shop.path}/webhooks/{endpoint_id}/test", headers=shop.as_owner)
 
 
-@pytest.mark.rule(
-    "webhooks.3",
-    "GET /merchant/businesses/{businessId}/webhooks",
-    "POST /merchant/businesses/{businessId}/webhooks",
-    "PATCH /merchant/businesses/{businessId}/webhooks/{endpointId}",
-)
+@pytest.mark.rule("webhooks.3", "GET /merchant/businesses/{businessId}/webhooks")
+@pytest.mark.rule("POST /merchant/businesses/{businessId}/webhooks")
+@pytest.mark.rule("PATCH /merchant/businesses/{businessId}/webhooks/{endpointId}")
 async def test_an_endpoint_is_made_shown_and_changed_and_its_secret_told_once(api: Api, shop: Shop) -> None:
     made = await api.add_endpoint(shop, description="Orders", events=["payment.success", "payment.success"])
     assert set(made) == FIELDS | {"signingSecret"}
@@ -148,11 +145,8 @@ async def test_a_test_that_is_dated_ahead_holds_up_no_other(api: Api, shop: Shop
 
 
 @pytest.mark.rule("webhooks.7", "POST /merchant/businesses/{businessId}/webhooks/{endpointId}/rotate-secret")
-@pytest.mark.rule(
-    "webhooks.1",
-    "GET /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries",
-    "POST /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries/{deliveryId}/redeliver",
-)
+@pytest.mark.rule("webhooks.1", "GET /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries")
+@pytest.mark.rule("POST /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries/{deliveryId}/redeliver")
 async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_them(api: Api, shop: Shop) -> None:
     async with a_receiver() as receiver:
         every = await api.add_endpoint(shop, receiver.origin + "/every")

@@ -21,14 +21,9 @@ LANES = 4
 
 @asynccontextmanager
 async def a_worker(database_url: str, crash_at: str = "") -> AsyncIterator[asyncio.subprocess.Process]:
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.support.delivering",
-        database_url,
-        crash_at,
-        env={**os.environ, "PYTHONPATH": path},
+        *(sys.executable, "-m", "tests.support.delivering", database_url, crash_at),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
@@ -38,6 +33,15 @@ async def a_worker(database_url: str, crash_at: str = "") -> AsyncIterator[async
         if process.returncode is None:
             process.terminate()
             await process.wait()
+
+
+@asynccontextmanager
+async def loaded(database_url: str) -> AsyncIterator[Receiver]:
+    """The merchant to whom so many deliveries are due."""
+    async with a_receiver() as receiver:
+        load_endpoints(database_url, "whe_", LANES, receiver.origin)
+        load_deliveries(database_url, "whe_", COUNT, LANES, "now()")
+        yield receiver
 
 
 def states(database_url: str, where: str = "true") -> Counter[tuple[str, int]]:
@@ -50,10 +54,6 @@ def pending(database_url: str) -> int:
     return sum(count for (status, _), count in states(database_url).items() if status == "PENDING")
 
 
-async def until_all_delivered(database_url: str) -> None:
-    await until(lambda: pending(database_url) == 0)
-
-
 def assert_all_arrived_under_one_id_each(receiver: Receiver) -> Counter[str]:
     ids = Counter(received.headers["webhook-id"] for received in receiver.received)
     assert len(ids) == COUNT
@@ -64,14 +64,12 @@ def assert_all_arrived_under_one_id_each(receiver: Receiver) -> Counter[str]:
 
 
 async def test_a_worker_killed_before_it_records_what_it_sent_loses_nothing(database_url: str) -> None:
-    async with a_receiver() as receiver:
-        load_endpoints(database_url, "whe_", LANES, receiver.origin)
-        load_deliveries(database_url, "whe_", COUNT, LANES, "now()")
+    async with loaded(database_url) as receiver:
         async with a_worker(database_url, crash_at="sent") as doomed:
             assert await doomed.wait() == -signal.SIGKILL
         assert pending(database_url) > 0
         async with a_worker(database_url):
-            await until_all_delivered(database_url)
+            await until(lambda: not pending(database_url))
         ids = assert_all_arrived_under_one_id_each(receiver)
     # Sent and not recorded is the one case that costs a merchant a repetition.
     assert max(ids.values()) > 1
@@ -80,17 +78,9 @@ async def test_a_worker_killed_before_it_records_what_it_sent_loses_nothing(data
     assert row == (COUNT, 0)
 
 
-def pass_time(database_url: str) -> None:
-    """Until what waits is due."""
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE deliveries SET next_attempt_at = now() WHERE status = 'PENDING'")
-
-
 @pytest.mark.rule("webhooks.11")
 async def test_workers_that_die_again_and_again_end_no_delivery_of_a_merchant_who_is_up(database_url: str) -> None:
-    async with a_receiver() as receiver:
-        load_endpoints(database_url, "whe_", LANES, receiver.origin)
-        load_deliveries(database_url, "whe_", COUNT, LANES, "now()")
+    async with loaded(database_url) as receiver:
         for _ in range(3):
             async with a_worker(database_url, crash_at="claimed") as doomed:
                 assert await doomed.wait() == -signal.SIGKILL
@@ -100,7 +90,8 @@ async def test_workers_that_die_again_and_again_end_no_delivery_of_a_merchant_wh
             # What was never lost, or once, is sent at once; the rest waits by the schedule.
             await until(lambda: states(database_url, "next_attempt_at <= now()").total() == 0)
             assert 0 < pending(database_url) < COUNT
-            pass_time(database_url)
-            await until_all_delivered(database_url)
+            with psycopg.connect(database_url) as connection:
+                connection.execute("UPDATE deliveries SET next_attempt_at = now() WHERE status = 'PENDING'")
+            await until(lambda: not pending(database_url))
         assert set(assert_all_arrived_under_one_id_each(receiver).values()) == {1}
     assert states(database_url) == {("DELIVERED", 0): COUNT}
