@@ -166,6 +166,12 @@ class Api:
         assert answer.status_code == 200, answer.text
         return answer.json()["data"]
 
+    async def send(self, method: str, path: str, headers: Mapping[str, str] | None = None, /, **body: Any) -> Any:
+        """The data of what is done; the body is JSON."""
+        answer = await self.client.request(method, path, headers=headers, json=body or None)
+        assert answer.is_success, answer.text
+        return answer.json()["data"]
+
     async def walked(self, path: str, headers: Mapping[str, str], of: str, **query: Any) -> list[Any]:
         """What a list has under `of`, by its cursor; behind its end is an empty page with the same cursor."""
         met: list[Any] = []
@@ -178,19 +184,14 @@ class Api:
         return met
 
     async def initiate(self, shop: Shop, headers: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
-        answer = await self.client.post(
-            "/payments/initiate", json={"amount": 150000, **body}, headers=headers or shop.as_sandbox
-        )
-        assert answer.status_code in (200, 201), answer.text
-        data: dict[str, Any] = answer.json()["data"]
+        whole = {"amount": 150000, **body}
+        data: dict[str, Any] = await self.send("POST", "/payments/initiate", headers or shop.as_sandbox, **whole)
         return data
 
     async def paid(self, shop: Shop, **body: Any) -> str:
         """The reference of a SANDBOX payment that was simulated to success."""
         reference: str = (await self.initiate(shop, **body))["reference"]
-        outcome = {"outcome": "SUCCESS"}
-        answer = await self.client.post(f"/payments/{reference}/simulate", json=outcome, headers=shop.as_sandbox)
-        assert answer.status_code == 200, answer.text
+        await self.send("POST", f"/payments/{reference}/simulate", shop.as_sandbox, outcome="SUCCESS")
         return reference
 
     async def events(self, shop: Shop, count: int) -> list[dict[str, Any]]:
@@ -206,9 +207,7 @@ class Api:
         self, shop: Shop, url: str = "https://shop.example/hooks", environment: str = "SANDBOX", **more: Any
     ) -> dict[str, Any]:
         body = {"url": url, "environment": environment, **more}
-        answer = await self.client.post(f"{shop.path}/webhooks", json=body, headers=shop.as_owner)
-        assert answer.status_code == 201, answer.text
-        data: dict[str, Any] = answer.json()["data"]
+        data: dict[str, Any] = await self.send("POST", f"{shop.path}/webhooks", shop.as_owner, **body)
         return data
 
     async def change(self, shop: Shop, **fields: Any) -> None:

@@ -11,7 +11,6 @@ from payagg_testing.clocks import ManualClock
 
 from payagg.application.reports.explain import timeline
 from payagg.domain.anomaly import Anomaly, AnomalyKind
-from payagg.domain.audit import AuditFilter
 from payagg.domain.business import Role
 from payagg.domain.payment import Payment, Status, Trigger
 from tests.support.assembly import services_over
@@ -28,9 +27,7 @@ STUCK = NOW + timedelta(hours=80)
 
 @pytest.fixture
 async def clock() -> ManualClock:
-    clock = ManualClock()
-    clock.move(STUCK - NOW)
-    return clock
+    return ManualClock(STUCK)
 
 
 @pytest.fixture
@@ -43,9 +40,8 @@ async def stuck(store: Any, clock: ManualClock) -> Any:
         await tx.endpoints.add(an_endpoint())
         await tx.attempts.add(an_attempt(payment))
         await services.settlement.move(tx, payment, Trigger.PROCESS, actor="payer")
-        await tx.anomalies.add(
-            Anomaly(an_id("anm"), REFERENCE, AnomalyKind.NO_EVIDENCE, "reconciler", {"reason": "NO_EVIDENCE"}, NOW)
-        )
+        reason = {"reason": "NO_EVIDENCE"}
+        await tx.anomalies.add(Anomaly(an_id("anm"), REFERENCE, AnomalyKind.NO_EVIDENCE, "reconciler", reason, NOW))
     async with an_api(services) as api:
         yield api
 
@@ -57,7 +53,7 @@ async def stored(api: Api) -> Payment:
 
 
 async def post(api: Api, path: str, who: dict[str, str], body: Any = None) -> httpx.Response:
-    return await api.client.post(path, headers=who, **({} if body is None else {"json": body}))
+    return await api.client.post(path, headers=who, json=body)
 
 
 @pytest.mark.rule("description.12", "POST /admin/payments/{reference}/resolve")
@@ -76,13 +72,11 @@ async def test_two_administrators_end_a_payment_that_no_provider_ends(stuck: Api
     payment = await stored(stuck)
     assert (payment.status, payment.failure_reason) == (Status.FAILED, "RESOLVED")
     story = await stuck.get(f"/admin/payments/{REFERENCE}/story", SUPPORT)
-    last = story["transitions"][-1]
-    assert (last["trigger"], last["reason"]) == ("FAIL", "RESOLVED")
-    assert last["actor"] == "admin:ada, confirmed by admin:root"
+    last = {"trigger": "FAIL", "reason": "RESOLVED", "actor": "admin:ada, confirmed by admin:root"}
+    assert story["transitions"][-1].items() >= last.items()
     assert [one["type"] for one in story["events"]] == ["payment.pending", "payment.failed"]
-    assert len(story["deliveries"]) == 2
+    assert (len(story["deliveries"]), story["resolvable"]) == (2, False)
     assert story["resolutions"] == [confirmed.json()["data"]]
-    assert story["resolvable"] is False
 
     resolved, requested = await entries(stuck.services.store, object_id=REFERENCE)
     assert (requested.action, requested.subject, requested.business_id) == ("payment.ask_resolution", "ada", None)
@@ -97,13 +91,9 @@ async def test_two_administrators_end_a_payment_that_no_provider_ends(stuck: Api
     # A merchant sees the end and not what administrators wrote.
     async with stuck.services.store.begin() as tx:
         await tx.members.add("biz_1", "bola", Role.OWNER)
-    answer = await stuck.client.get(
-        f"/merchant/businesses/biz_1/payments/{REFERENCE}/story",
-        params={"environment": "SANDBOX"},
-        headers=bearer(merchant_token("bola")),
-    )
-    assert answer.json()["data"]["payment"]["failureReason"] == "RESOLVED"
-    assert "4711" not in answer.text
+    path = f"/merchant/businesses/biz_1/payments/{REFERENCE}/story"
+    shown = await stuck.get(path, bearer(merchant_token("bola")), environment="SANDBOX")
+    assert (shown["payment"]["failureReason"], "4711" in str(shown)) == ("RESOLVED", False)
 
 
 @pytest.mark.rule("RESOLUTION_ALREADY_REQUESTED", "RESOLUTION_NOT_REQUESTED", "SECOND_ADMINISTRATOR_REQUIRED")
@@ -130,7 +120,6 @@ async def test_of_administrators_who_race_one_asks_and_one_confirms(stuck: Api) 
     async with stuck.services.store.begin() as tx:
         moves = [one.to_status for one in await tx.payments.transitions(REFERENCE)]
         events, _ = await tx.webhook_events.of_payment(REFERENCE)
-        trail = [one.action for one in await tx.audit.list_entries(AuditFilter(object_id=REFERENCE), None, 100)]
-    assert moves == [Status.PENDING, Status.FAILED]
-    assert len(events) == 2
+    assert (moves, len(events)) == ([Status.PENDING, Status.FAILED], 2)
+    trail = [one.action for one in await entries(stuck.services.store, object_id=REFERENCE)]
     assert sorted(trail) == ["payment.ask_resolution", "payment.resolve"]
