@@ -162,9 +162,7 @@ async def test_one_bearer_credential_in_the_header_is_asked_for_and_no_other(api
             await api.get(path, {"Authorization": right["Authorization"].replace("Bearer", scheme)})
 
 
-async def test_a_server_whose_database_says_nothing_is_not_ready_at_once(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_with_a_silent_database_is_not_ready_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert await api.get(api.origin + "/healthz") == {"status": "ok"}
     assert await api.get(api.origin + "/readyz") == {"status": "ready"}
 

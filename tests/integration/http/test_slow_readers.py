@@ -136,7 +136,7 @@ async def test_ten_kilobytes_a_second_are_enough() -> None:
     [(GET * 100, PIPELINED_MAX + 1), (GET + b"\x00nonsense\r\n\r\n", 1)],
     ids=["too many", "no request"],
 )
-async def test_few_requests_may_wait_on_a_connection_and_each_is_answered_whole(asked: bytes, answers: int) -> None:
+async def test_few_requests_may_wait_on_a_connection(asked: bytes, answers: int) -> None:
     async with answering(10) as (address, _, sent):
         reader, writer = await asyncio.open_connection(*address)
         writer.write(asked)
@@ -149,9 +149,7 @@ async def test_few_requests_may_wait_on_a_connection_and_each_is_answered_whole(
     assert b" 400 " not in told
 
 
-async def test_connections_that_are_idle_already_end_sooner_when_there_are_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_connections_that_are_idle_end_sooner_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uvicorn_protocol, "CROWDED_KEEP_ALIVE", 0.1)
     async with answering(10, most=5) as (address, state, _):
         clients = []

@@ -34,9 +34,7 @@ async def ended(store: PostgresStore, business: str, letters: str, at: datetime,
     await store.pool.run(END, business=business, at=at, **wanted)
 
 
-async def test_the_overview_shows_counts_money_and_gateways_beside_the_days_before(
-    api: Api, store: PostgresStore, shop: Shop
-) -> None:
+async def test_the_overview_shows_payments_beside_the_days_before(api: Api, store: PostgresStore, shop: Shop) -> None:
     now = api.services.clock.now()  # whatever day it is once the page is shown, today or the next
     await ended(store, shop.business.id, "AA", now - DAY, 300_000)
     await ended(store, shop.business.id, "AB", now - DAY, 100_000, gateway="provider_b")

@@ -1,13 +1,15 @@
 """Both adapters pass the shipped contract against their fakes over real HTTP."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
+from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of
+from payagg.adapters.providers.spec import ProviderSpec
 from payagg.domain.attempt import HandOff
-from payagg.entrypoints.dev.fake_providers import FakePayaza, FakePaystack, WebhookMode
+from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.contracts.provider import ProviderContract, ProviderHarness
 from tests.support.provider_rigs import (
     IMPATIENCE,
@@ -21,9 +23,13 @@ from tests.support.provider_rigs import (
 )
 
 
-def a_rig(slug: str, fake: FakePaystack | FakePayaza, secrets: dict[str, str], **own: Any) -> ProviderHarness:
+def a_rig(
+    slug: str, fake: Any, secrets: dict[str, str], specs: Sequence[ProviderSpec] = PROVIDERS, **own: Any
+) -> ProviderHarness:
+    """The adapter of one of the `specs` before its fake, whose events `secrets` sign."""
+
     def adapter(**deadline: Any) -> Any:
-        return providers_of(allow_loopback=True, **deadline)[slug]
+        return providers_of(specs, allow_loopback=True, **deadline)[slug]
 
     fake.book.webhooks = WebhookMode.HELD
     return ProviderHarness(

@@ -267,9 +267,7 @@ async def test_the_101st_request_of_a_minute_is_refused_on_every_server_and_rout
 
 
 @pytest.mark.rule("limits.10")
-async def test_signed_and_refused_events_count_alike_and_known_networks_do_not(
-    database_url: str, tmp_path: Path
-) -> None:
+async def test_signed_and_refused_events_count_and_known_networks_do_not(database_url: str, tmp_path: Path) -> None:
     async with world_on(database_url, tmp_path, limit=3) as world:
         settings = replace(world.services.settings, provider_networks=(ip_network("127.0.0.0/8"),))
         async with served(world.services) as one, served(replace(world.services, settings=settings)) as two:

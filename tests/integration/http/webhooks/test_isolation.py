@@ -59,9 +59,7 @@ async def delivering(*stores: PostgresStore) -> AsyncIterator[Merchants]:
 
 
 @pytest.mark.rule("webhooks.14")
-async def test_thousands_of_deliveries_to_a_dead_endpoint_delay_no_other(
-    database_url: str, store: PostgresStore
-) -> None:
+async def test_deliveries_to_a_dead_endpoint_delay_no_other(database_url: str, store: PostgresStore) -> None:
     """All healthy ones arrive while the dead endpoint still holds its first five tries, with two workers running."""
     load_endpoints(database_url, "whe_dead", 1, "https://dead.example/")
     load_endpoints(database_url, "whe_ok", 500, "https://ok.example/")
@@ -75,9 +73,7 @@ async def test_thousands_of_deliveries_to_a_dead_endpoint_delay_no_other(
     assert merchants.healthy == 2_000
 
 
-async def test_endpoints_that_have_long_been_failing_leave_half_of_the_tries_to_the_others(
-    database_url: str, store: PostgresStore
-) -> None:
+async def test_endpoints_that_long_fail_leave_half_the_tries_to_others(database_url: str, store: PostgresStore) -> None:
     load_endpoints(database_url, "whe_dead", CONCURRENT + 50, "https://dead.example/")
     load_endpoints(database_url, "whe_ok", 50, "https://ok.example/")
     with psycopg.connect(database_url) as connection:

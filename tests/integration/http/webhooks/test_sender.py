@@ -122,9 +122,7 @@ async def test_a_name_that_changes_its_address_is_dialled_where_it_was_checked()
         assert (stub.asked, inside.connections) == (["shop.example"], 0)
 
 
-async def test_the_request_is_a_plain_post_of_the_stored_bytes(
-    sender: HttpSender, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_request_is_a_post_of_the_stored_bytes(sender: HttpSender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     async with a_receiver() as receiver:
         sent = await sender.send(f"{receiver.origin}/hooks?a=b", {"webhook-id": "evt_1"}, BODY)
