@@ -73,20 +73,13 @@ def expected(route: Route, who: str) -> Refused | None:
 @pytest.mark.rule("access.3", "access.5", "access.20", "keys.7", "UNAUTHORIZED")
 @pytest.mark.rule("INVALID_API_KEY", "FORBIDDEN", "EMAIL_NOT_VERIFIED")
 async def test_every_kind_of_route_with_every_kind_of_credential(api: Api, shop: Shop, other: Shop) -> None:
+    roles = {"admin": "ADMIN", "super admin": "SUPER_ADMIN", "support": "SUPPORT", "unknown role": "OWNER"}
     credentials = {
-        "none": {},
-        "garbage": bearer("garbage"),
-        "admin": bearer(admin_token()),
-        "super admin": bearer(admin_token("SUPER_ADMIN")),
-        "support": bearer(admin_token("SUPPORT")),
-        "unknown role": bearer(admin_token("OWNER")),
-        "merchant": shop.as_owner,
+        **{"none": {}, "garbage": bearer("garbage"), "public key": bearer(shop.public)},
+        **{name: bearer(admin_token(role)) for name, role in roles.items()},
+        **{"merchant": shop.as_owner, "other merchant": other.as_owner, "member": bearer(merchant_token("member-1"))},
         "unverified merchant": bearer(merchant_token(shop.owner, verified=False)),
-        "other merchant": other.as_owner,
-        "member": bearer(merchant_token("member-1")),
-        "sandbox key": shop.as_sandbox,
-        "live key": shop.as_live,
-        "public key": bearer(shop.public),
+        **{"sandbox key": shop.as_sandbox, "live key": shop.as_live},
     }
     # Of routes with one guard, method and kind of path one is called by all; each is called by some in the next test.
     kinds = {

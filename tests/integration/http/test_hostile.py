@@ -45,10 +45,7 @@ async def places(api: Api, shop: Shop) -> dict[str, str]:
         "endpointId": (await api.add_endpoint(shop))["id"],
         "gatewayId": "gw_provider_b",
         "reference": (await api.initiate(shop))["reference"],
-        "anomalyId": "anm_unknown",
-        "reconciliationId": "rec_unknown",
-        "keyId": "key_unknown",
-        "deliveryId": "dlv_unknown",
+        **dict.fromkeys(("anomalyId", "reconciliationId", "keyId", "deliveryId"), "unknown"),
     }
 
 

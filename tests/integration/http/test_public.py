@@ -51,7 +51,9 @@ async def test_a_payer_pays_and_changes_nothing_that_the_merchant_fixed(api: Api
     assert (read["amount"], read["environment"], read["callbackUrl"]) == (150000, "SANDBOX", home)
 
 
-@pytest.mark.rule("payments.5", "GATEWAY_NOT_AVAILABLE", "PAYMENT_ALREADY_PROCESSED", "PAYMENT_EXPIRED")
+@pytest.mark.rule(
+    "payments.5", "GATEWAY_NOT_AVAILABLE", "PAYMENT_ALREADY_PROCESSED", "PAYMENT_EXPIRED", "PAYMENT_NOT_FOUND"
+)
 async def test_refusals_of_process_in_order_of_precedence(api: Api, shop: Shop) -> None:
     open_payment = (await api.initiate(shop))["reference"]
     live = (await api.initiate(shop, shop.as_live))["reference"]
@@ -59,35 +61,27 @@ async def test_refusals_of_process_in_order_of_precedence(api: Api, shop: Shop) 
     hour_ago = api.services.clock.now() - timedelta(hours=1)
     expired, unknown = "PAY-20250131-EXP1RD", "PAY-20250131-ZZZZZZ"
     await api.services.store.add_payment(a_payment(reference=expired, business_id=shop.business.id, now=hour_ago))
-    for reference, body, status, code, field in (
-        ("nonsense", {"gatewaySlug": 7}, 400, "INVALID_REFERENCE", "reference"),
-        (unknown, {"gatewaySlug": 7}, 400, "VALIDATION_ERROR", "gatewaySlug"),
-        (unknown, {"gatewaySlug": "nowhere"}, 400, "VALIDATION_ERROR", "gatewaySlug"),
-        (unknown, {"gatewaySlug": "sandbox\n"}, 400, "VALIDATION_ERROR", "gatewaySlug"),
-        (unknown, {"gatewaySlug": "sandbox", "cardNumber": "1"}, 400, "VALIDATION_ERROR", "cardNumber"),
-        (unknown, CARD, 404, "PAYMENT_NOT_FOUND", None),
-        (open_payment, {}, 400, "VALIDATION_ERROR", "gatewaySlug"),
-        (open_payment, {"gatewaySlug": "sandbox"}, 400, "VALIDATION_ERROR", "cardNumber"),
-        (open_payment, {"gatewaySlug": "builtin"}, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug"),
-        (open_payment, {"gatewaySlug": "provider_b"}, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug"),
-        (live, CARD, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug"),
-        (live, {"gatewaySlug": "sandbox"}, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug"),
-        (final, CARD, 409, "PAYMENT_ALREADY_PROCESSED", None),
-        (expired, CARD, 410, "PAYMENT_EXPIRED", None),
-    ):
+    cardless = {"gatewaySlug": "sandbox"}
+
+    async def process(reference: str, body: Any, status: int, code: str, field: str | None = None) -> None:
         assert_refused(await api.client.post(f"/public/payments/{reference}/process", json=body), status, code, field)
-    await api.services.settlement.expire_due()
-    swept = await api.client.post(f"/public/payments/{expired}/process", json=CARD)
-    assert_refused(swept, 410, "PAYMENT_EXPIRED")
 
-
-@pytest.mark.rule("PAYMENT_NOT_FOUND")
-async def test_every_read_refuses_a_malformed_and_an_unknown_reference(api: Api) -> None:
+    await process("nonsense", {"gatewaySlug": 7}, 400, "INVALID_REFERENCE", "reference")
+    for slug in (7, "nowhere", "sandbox\n"):
+        await process(unknown, {"gatewaySlug": slug}, 400, "VALIDATION_ERROR", "gatewaySlug")
+    await process(unknown, cardless | {"cardNumber": "1"}, 400, "VALIDATION_ERROR", "cardNumber")
+    await process(unknown, CARD, 404, "PAYMENT_NOT_FOUND")
     for tail in ("", "/gateways", "/verify"):
-        assert_refused(await api.client.get(f"/public/payments/nonsense{tail}"), 400, "INVALID_REFERENCE", "reference")
-        unknown = await api.client.get(f"/public/payments/PAY-20250131-ZZZZZZ{tail}")
-        assert_refused(unknown, 404, "PAYMENT_NOT_FOUND")
-        assert unknown.headers["cache-control"] == "no-store"
+        assert_refused(await api.client.get(f"/public/payments/{unknown}{tail}"), 404, "PAYMENT_NOT_FOUND")
+    await process(open_payment, {}, 400, "VALIDATION_ERROR", "gatewaySlug")
+    await process(open_payment, cardless, 400, "VALIDATION_ERROR", "cardNumber")
+    off = [(open_payment, {"gatewaySlug": slug}) for slug in ("builtin", "provider_b")]
+    for reference, body in (*off, (live, CARD), (live, cardless)):
+        await process(reference, body, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug")
+    await process(final, CARD, 409, "PAYMENT_ALREADY_PROCESSED")
+    await process(expired, CARD, 410, "PAYMENT_EXPIRED")
+    await api.services.settlement.expire_due()
+    await process(expired, CARD, 410, "PAYMENT_EXPIRED")
 
 
 @pytest.mark.rule("POST /merchant/businesses/{businessId}/test-payment", "NO_SANDBOX_KEY")

@@ -1,9 +1,9 @@
 """Software we did not write judges our fakes, our signatures and our launch parameters."""
 
-import asyncio
 import importlib
 import json
 import os
+import subprocess
 from asyncio import to_thread
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -116,12 +116,9 @@ async def test_the_vendors_validator_takes_our_launch_parameters_and_no_others()
 async def vendor_validates(parameters: bytes) -> list[dict[str, Any]]:
     """What the vendor's own package finds wrong, run in Node."""
     node_package("payaza-web-sdk")
-    child = await asyncio.create_subprocess_exec(
-        program("node"), str(NODE / "validate_launch.js"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    told, _ = await child.communicate(parameters)
-    assert child.returncode == 0
-    return list(json.loads(told))
+    command = [program("node"), str(NODE / "validate_launch.js")]
+    done = await to_thread(subprocess.run, command, input=parameters, capture_output=True, check=True)
+    return list(json.loads(done.stdout))
 
 
 def _charge(environment: Environment = Environment.SANDBOX, **payer: Any) -> Charge:

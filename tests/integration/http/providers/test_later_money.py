@@ -67,9 +67,7 @@ async def refund(world: MoneyWorld, payment: Payment, amount: int, **fields: Any
     await event_a(world, "refund.processed", {**data, "currency": "NGN", "domain": "test", **fields})
 
 
-async def dispute(
-    world: MoneyWorld, payment: Payment, step: str = "create", status: str = "success", **fields: Any
-) -> None:
+async def dispute(world: MoneyWorld, payment: Payment, step: str, status: str = "success", **fields: Any) -> None:
     data = {"id": 77, "resolution": None, "transaction": transaction(payment, status), **fields}
     await event_a(world, f"charge.dispute.{step}", data)
 
@@ -183,7 +181,7 @@ async def test_two_equal_partial_refunds_are_two(world: MoneyWorld, names: tuple
 async def test_facts_before_the_success_are_told_in_order_once_it_is_there(world: MoneyWorld) -> None:
     payment = await world.handed_over()
     await refund(world, payment, HALF, id=1)
-    await dispute(world, payment)
+    await dispute(world, payment, "create")
     await refund(world, payment, HALF, id=1, again=True)
     assert await told(world, payment) == ["pending"]
     await succeed(world, payment)
@@ -205,8 +203,8 @@ async def test_a_dispute_says_its_id_its_state_and_its_date(
 ) -> None:
     payment = await paid(world)
     due = "2025-02-01T10:00:00+00:00"
-    await dispute(world, payment, due_at=due)
-    await dispute(world, payment, "remind", due_at=due)
+    for step in ("create", "remind"):
+        await dispute(world, payment, step, due_at=due)
     await dispute(world, payment, "resolve", status, resolution=resolution)
     assert await told(world, payment) == ["pending", "success", "disputed", "disputed"]
     opened, resolved = [event.notice for event in await events(world, payment) if event.notice]

@@ -14,7 +14,7 @@ from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptRe
 from payagg.domain.values import Environment, make_reference
 from payagg.domain.webhook import Delivery, DeliveryStatus, WebhookEndpoint
 
-LEASE = timedelta(seconds=30)
+LEASE, LATER = timedelta(seconds=30), NOW + timedelta(minutes=1)
 OK = DeliveryAttemptResult(200, None, 12)
 BAD = DeliveryAttemptResult(500, "answered 500", 12)
 
@@ -50,10 +50,8 @@ async def emit(store: Store, number: int, endpoint_id: str | None = "whe_1", url
     return delivery
 
 
-async def claim(
-    store: Store, at: datetime = NOW + timedelta(minutes=1), limit: int = 100, per_partition: int = 5
-) -> list[ClaimedDelivery]:
-    return await store.queue.claim(at, limit, per_partition, limit, LEASE)
+async def claim(store: Store, at: datetime = LATER, limit: int = 100) -> list[ClaimedDelivery]:
+    return await store.queue.claim(at, limit, 5, limit, LEASE)
 
 
 async def endpoint(store: Store, endpoint_id: str = "whe_1") -> WebhookEndpoint:
@@ -63,9 +61,7 @@ async def endpoint(store: Store, endpoint_id: str = "whe_1") -> WebhookEndpoint:
     return found
 
 
-def done(
-    one: ClaimedDelivery, sent: DeliveryAttemptResult = OK, at: datetime = NOW + timedelta(minutes=2), **more: Any
-) -> DeliveryResult:
+def done(one: ClaimedDelivery, sent: DeliveryAttemptResult = OK, at: datetime = LATER, **more: Any) -> DeliveryResult:
     return DeliveryResult(one, sent, at, **{"retry_at": None, **more})
 
 
@@ -84,9 +80,8 @@ async def test_a_limit_smaller_than_what_is_due_serves_every_lane_in_turn_oldest
 async def test_a_hundred_and_twenty_hours_of_nothing_but_failures_switch_an_endpoint_off(outbox: Store) -> None:
     await with_endpoints(outbox, an_endpoint())
     await emit(outbox, 1)
-    start = NOW + timedelta(minutes=1)
     for hours, is_active in ((0, True), (119, True), (120, False)):
-        at = start + timedelta(hours=hours)
+        at = LATER + timedelta(hours=hours)
         [one] = await claim(outbox, at)
         await outbox.queue.finish([done(one, BAD, at, retry_at=at + timedelta(minutes=1))])
         assert (await endpoint(outbox)).is_active is is_active
