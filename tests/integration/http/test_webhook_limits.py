@@ -7,12 +7,9 @@ import pytest
 
 from payagg.application.webhooks import endpoints as webhooks
 from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_AT_ONCE
+from tests.integration.http.test_webhooks import tried
 from tests.support.http_world import Api, Shop, assert_refused
 from tests.support.receivers import a_receiver, until
-
-
-async def tried(api: Api, shop: Shop, endpoint_id: str) -> httpx.Response:
-    return await api.client.post(f"{shop.path}/webhooks/{endpoint_id}/test", headers=shop.as_owner)
 
 
 async def listed(api: Api, shop: Shop) -> list[str]:
