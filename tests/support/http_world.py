@@ -165,6 +165,12 @@ class Api:
         assert answer.status_code == 200, answer.text
         return answer.json()["data"]
 
+    async def send(self, method: str, path: str, headers: Mapping[str, str] | None = None, /, **body: Any) -> Any:
+        """The data of what is done; the body is JSON."""
+        answer = await self.client.request(method, path, headers=headers, json=body or None)
+        assert answer.is_success, answer.text
+        return answer.json()["data"]
+
     async def walked(self, path: str, headers: Mapping[str, str], of: str, **query: Any) -> list[Any]:
         """What a list has under `of`, by its cursor; behind its end is an empty page with the same cursor."""
         met: list[Any] = []
@@ -176,19 +182,15 @@ class Api:
         assert await self.get(path, headers, **query) == {of: [], "nextCursor": query["after"], "hasMore": False}
         return met
 
-    async def post(self, path: str, headers: Mapping[str, str], **body: Any) -> dict[str, Any]:
-        """The data of a 200 or 201."""
-        answer = await self.client.post(path, headers=headers, json=body)
-        assert answer.status_code in (200, 201), answer.text
-        return dict(answer.json()["data"])
-
     async def initiate(self, shop: Shop, headers: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
-        return await self.post("/payments/initiate", headers or shop.as_sandbox, **{"amount": 150000, **body})
+        whole = {"amount": 150000, **body}
+        data: dict[str, Any] = await self.send("POST", "/payments/initiate", headers or shop.as_sandbox, **whole)
+        return data
 
     async def paid(self, shop: Shop, **body: Any) -> str:
         """The reference of a SANDBOX payment that was simulated to success."""
         reference: str = (await self.initiate(shop, **body))["reference"]
-        await self.post(f"/payments/{reference}/simulate", shop.as_sandbox, outcome="SUCCESS")
+        await self.send("POST", f"/payments/{reference}/simulate", shop.as_sandbox, outcome="SUCCESS")
         return reference
 
     async def events(self, shop: Shop, count: int) -> list[dict[str, Any]]:
@@ -203,7 +205,9 @@ class Api:
     async def add_endpoint(
         self, shop: Shop, url: str = "https://shop.example/hooks", environment: str = "SANDBOX", **more: Any
     ) -> dict[str, Any]:
-        return await self.post(f"{shop.path}/webhooks", shop.as_owner, url=url, environment=environment, **more)
+        body = {"url": url, "environment": environment, **more}
+        data: dict[str, Any] = await self.send("POST", f"{shop.path}/webhooks", shop.as_owner, **body)
+        return data
 
     async def change(self, shop: Shop, **fields: Any) -> None:
         """The business as it was, but for these of its fields."""

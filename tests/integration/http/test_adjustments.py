@@ -35,6 +35,11 @@ class Till:
     async def get(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> Any:
         return await self.api.get(path, headers or self.shop.as_sandbox, **query)
 
+    async def rows(self, path: str, headers: dict[str, str], **query: Any) -> list[dict[str, str]]:
+        """Of a file in CSV."""
+        answer = await self.api.client.get(path, headers=headers, params=query)
+        return list(csv.DictReader(StringIO(answer.text, newline="")))
+
     async def detail(self, reference: str) -> Any:
         return await self.get(f"/payments/{reference}")
 
@@ -42,13 +47,11 @@ class Till:
         """The event, or the last one that the provider has to tell."""
         event = event or self.fake.book.waiting[-1]
         place = "/webhooks/provider_a/sandbox"
-        answer = await self.api.client.post(place, content=event.body, headers=dict(event.headers))
-        assert answer.status_code == 200, answer.text
+        (await self.api.client.post(place, content=event.body, headers=dict(event.headers))).raise_for_status()
 
     async def handed_over(self) -> str:
         reference = str((await self.api.initiate(self.shop))["reference"])
-        answer = await self.api.client.post(f"/public/payments/{reference}/process", json={"gatewaySlug": "provider_a"})
-        assert answer.status_code == 200, answer.text
+        await self.api.send("POST", f"/public/payments/{reference}/process", gatewaySlug="provider_a")
         return reference
 
     async def paid(self, fees: int = FEE) -> str:
@@ -83,10 +86,8 @@ class Till:
     async def underpaid(self, received: int = 149_000) -> str:
         reference = await self.handed_over()
         charge = self.fake.book.charges[reference]
-        transaction = {**self.fake.transaction(charge), "status": "success"}
-        await self.bring(
-            self.fake._sign("charge.success", transaction | {"amount": received, "requested_amount": received}, charge)
-        )
+        less = {"status": "success", "amount": received, "requested_amount": received}
+        await self.bring(self.fake._sign("charge.success", {**self.fake.transaction(charge), **less}, charge))
         return reference
 
     async def listed(self, **query: Any) -> list[tuple[str, str, str]]:
@@ -129,16 +130,13 @@ async def test_summaries_add_up_fees_and_adjustments_by_their_own_day(till: Till
     for path, headers, said in readers(till.shop):
         found = await till.get(f"{path}/summary", headers, **said, **month())
         totals = {total["status"]: total for day in found["days"] for total in day["totals"]}
-        assert {name: totals["SUCCESS"][name] for name in ("count", "fee", "netAmount", "withFee")} == {
-            **{"count": 2, "fee": FEE, "netAmount": PAID, "withFee": 1}
-        }
+        assert totals["SUCCESS"].items() >= {"count": 2, "fee": FEE, "netAmount": PAID, "withFee": 1}.items()
         [day] = found["adjustments"]
         assert day["date"] == datetime.now(UTC).date().isoformat()
         disputed = sum(one["amount"] for one in day["totals"] if one["kind"] == "DISPUTE")
         assert day["totals"][0] == {"kind": "REFUND", "count": 1, "amount": 50_000, "effect": -50_000}
         assert (day["totals"][1]["count"], disputed) == (2, -day["totals"][1]["effect"] + PAID)
-        answer = await till.api.client.get(f"{path}/summary.csv", headers=headers, params={**said, **month()})
-        rows = list(csv.DictReader(StringIO(answer.text, newline="")))
+        rows = await till.rows(f"{path}/summary.csv", headers, **said, **month())
         names = {"kind": "adjustment", "count": "count", "amount": "amount", "effect": "effect"}
         added_up = [(row["date"], *(row[name] for name in names.values())) for row in rows if row["adjustment"]]
         assert added_up == [(day["date"], *(str(one[name]) for name in names)) for one in day["totals"]]
@@ -167,8 +165,7 @@ async def test_fees_and_what_became_of_the_money_are_told_wherever_a_payment_is_
         listed = [one.get("payment", one) for one in (await till.get(path, headers, **said))["payments"]]
         by_reference = {one["reference"]: one for one in listed}
         assert {name: (one["fee"], one["netAmount"], kinds(one)) for name, one in by_reference.items()} == told
-        answer = await till.api.client.get(f"{path}/export", headers=headers, params=said)
-        rows = {row["reference"]: row for row in csv.DictReader(StringIO(answer.text, newline=""))}
+        rows = {row["reference"]: row for row in await till.rows(f"{path}/export", headers, **said)}
         assert [rows[ordinary][name] for name in ("fee", "netAmount", "adjustments")] == [str(FEE), str(PAID), "[]"]
         assert (rows[silent]["fee"], rows[silent]["netAmount"]) == ("", "")
         assert '"kind":"REFUND"' in rows[reference]["adjustments"]
@@ -192,14 +189,9 @@ async def test_adjustments_are_walked_by_cursor_and_filtered_by_what_needs_atten
     late, short = await till.paid_late(), await till.underpaid()
     await till.refunded(refunded, 50_000)
     await till.disputed(disputed)
-    newest = [
-        (disputed, "DISPUTE", "opened"),
-        (refunded, "REFUND", "processed"),
-        (short, "ATTENTION", "UNDERPAID"),
-        (late, "LATE_SUCCESS", "processed"),
-    ]
-    assert await till.listed() == newest
-    assert await till.listed(needsAttention="false") == newest
+    newest = [(disputed, "DISPUTE", "opened"), (refunded, "REFUND", "processed")]
+    newest += [(short, "ATTENTION", "UNDERPAID"), (late, "LATE_SUCCESS", "processed")]
+    assert await till.listed() == await till.listed(needsAttention="false") == newest
     assert await till.listed(needsAttention="true") == [newest[0], *newest[2:]]
     path, other = f"{till.shop.path}/adjustments", await till.api.open_shop()
     walked = await till.api.walked(path, till.shop.as_owner, "adjustments", limit=3, **SANDBOX)
@@ -209,9 +201,7 @@ async def test_adjustments_are_walked_by_cursor_and_filtered_by_what_needs_atten
     await till.disputed(disputed, "declined")
     admin = bearer(admin_token())
     for anomaly in (await till.get("/admin/anomalies", admin))["anomalies"]:
-        close = f"/admin/anomalies/{anomaly['id']}/close"
-        answer = await till.api.client.post(close, headers=admin, json={"reason": "Refunded."})
-        assert answer.status_code == 200, answer.text
+        await till.api.send("POST", f"/admin/anomalies/{anomaly['id']}/close", admin, reason="Refunded.")
     assert await till.listed(needsAttention="true") == []
 
     nothing: dict[str, Any] = {"adjustments": [], "nextCursor": None, "hasMore": False}
@@ -230,8 +220,8 @@ async def test_operators_alone_see_the_charge_and_whether_its_account_is_another
     provider_id = str(till.fake.transaction(charge)["id"])
     story = f"/admin/payments/{reference}/story"
     [attempt] = (await till.get(story, SUPPORT))["attempts"]
-    facts = (attempt["providerId"], attempt["channel"], attempt["fee"], attempt["isOtherAccount"])
-    assert facts == (provider_id, "card", FEE, False)
+    facts = {"providerId": provider_id, "channel": "card", "fee": FEE, "isOtherAccount": False}
+    assert {**attempt, **facts} == attempt
     assert attempt["paidAt"] is not None
     services, other_account = till.api.services, {"credentials": {"sandboxSecretKey": "sk_test_another"}}
     place = "/admin/gateways/gw_provider_a/credentials"
@@ -242,12 +232,9 @@ async def test_operators_alone_see_the_charge_and_whether_its_account_is_another
     lines = "\n".join(await timeline(services.store, reference, sealed=services.payment_options.gateway_credentials))
     assert f"paid, provider's id {provider_id}, channel card, fee NGN 22.50" in lines
     assert "made with another provider account than the one on file" in lines
-    for path, headers in (
-        (f"/payments/{reference}", till.shop.as_sandbox),
-        (f"{till.shop.path}/payments/{reference}/story?environment=SANDBOX", till.shop.as_owner),
-        ("/events", till.shop.as_sandbox),
+    for shown in (
+        await till.detail(reference),
+        await till.get(f"{till.shop.path}/payments/{reference}/story", till.shop.as_owner, **SANDBOX),
+        await till.get("/events"),
     ):
-        answer = await till.api.client.get(path, headers=headers)
-        assert answer.status_code == 200
-        assert "providerId" not in answer.text
-        assert provider_id not in answer.text
+        assert ("providerId" in str(shown), provider_id in str(shown)) == (False, False)

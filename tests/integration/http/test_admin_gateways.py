@@ -1,19 +1,21 @@
-"""Gateways over HTTP, for administrators and for one business: answers, and refusals in order of precedence."""
+"""Gateways over HTTP, for administrators and for one business, with their logos; refusals in order of precedence."""
 
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import httpx
 import pytest
 from payagg_testing.builders import a_payment, an_attempt
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.domain.audit import AuditFilter
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import FakeServers, Fault
+from tests.support.audit_trail import entries
 from tests.support.gateway_api import GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN, TICK
 from tests.support.http_world import refusal
+from tests.support.images import HOSTILE, a_png_of, an_image
 from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running
 
 BUILT_IN = "/gw_builtin"
@@ -37,9 +39,9 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     assert (gateway["status"], gateway["isActive"], gateway["displayOrder"]) == ("DISABLED", False, 0)
     one = f"/{gateway['id']}"
 
-    listed = (await api.admin("GET")).json()["data"]
-    assert [g["slug"] for g in listed] == ["acme", "builtin", "provider_a", "provider_b"]
-    assert [g["status"] for g in listed] == ["DISABLED", "ACTIVE", "DISABLED", "DISABLED"]
+    listed = {one["slug"]: one["status"] for one in (await api.admin("GET")).json()["data"]}
+    off = dict.fromkeys(("acme", "provider_a", "provider_b"), "DISABLED")
+    assert (list(listed), listed) == (sorted(listed), {**off, "builtin": "ACTIVE"})
     for slug in ("builtin", "sandbox"):  # the body is looked at before its slug is looked up
         assert refusal(await api.admin("POST", json={"slug": slug, "name": "x"})) == (400, "VALIDATION_ERROR", "name")
         answer = await api.admin("POST", json={"slug": slug, "name": "Acme"})
@@ -55,9 +57,8 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     assert refusal(await api.admin("DELETE", one)) == (409, "GATEWAY_IN_USE", None)
 
     draining = (await api.admin("POST", one + "/disable")).json()["data"]
-    assert draining["status"] == "DRAINING"
-    assert draining["drainStartedAt"] == "2025-01-31T12:00:00Z"
-    assert draining["drainEndsAt"] == "2025-01-31T12:30:00Z"
+    drain = {"status": "DRAINING", "drainStartedAt": "2025-01-31T12:00:00Z", "drainEndsAt": "2025-01-31T12:30:00Z"}
+    assert {**draining, **drain} == draining
     assert refusal(await api.admin("POST", one + "/disable")) == (409, "GATEWAY_NOT_ACTIVE", None)
     api.clock.move(DRAIN - TICK)
     assert refusal(await api.admin("DELETE", one)) == (409, "GATEWAY_IN_USE", None)
@@ -75,13 +76,12 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
 
 @pytest.mark.rule("GATEWAY_BUILT_IN")
 async def test_the_built_in_is_protected(api: GatewayApi) -> None:
-    assert refusal(await api.admin("PATCH", BUILT_IN, json={"name": "Mine"})) == (400, "VALIDATION_ERROR", "name")
-    answer = await api.admin("PATCH", BUILT_IN, json={"description": None})
-    assert refusal(answer) == (400, "VALIDATION_ERROR", "description")
+    for field, value in (("name", "Mine"), ("description", None)):
+        assert refusal(await api.admin("PATCH", BUILT_IN, json={field: value})) == (400, "VALIDATION_ERROR", field)
     assert (await api.admin("PATCH", BUILT_IN, json={"displayOrder": 4})).json()["data"]["displayOrder"] == 4
     assert refusal(await api.admin("POST", BUILT_IN + "/enable")) == (409, "GATEWAY_ALREADY_ENABLED", None)
-    assert refusal(await api.admin("POST", BUILT_IN + "/disable")) == (409, "GATEWAY_BUILT_IN", None)
-    assert refusal(await api.admin("DELETE", BUILT_IN)) == (409, "GATEWAY_BUILT_IN", None)
+    for answer in (await api.admin("POST", BUILT_IN + "/disable"), await api.admin("DELETE", BUILT_IN)):
+        assert refusal(answer) == (409, "GATEWAY_BUILT_IN", None)
 
 
 @pytest.mark.rule("gateways.11", "gateways.22", "PATCH /admin/gateways/{gatewayId}/credentials")
@@ -97,15 +97,9 @@ async def test_credentials_are_replaced_in_full_and_never_given_back(api: Gatewa
     first = await put(whole | named | {"na\u00efve": "c", "two words": "d", "x" * 65: "e"})
     assert (first.status_code, first.json()) == (200, {"success": True})
     assert "credentials-removed" not in first.headers
-    for answer in (
-        await api.admin("GET"),
-        await api.admin("GET", one),
-        await api.admin("PATCH", one, json={"displayOrder": 1}),
-        await api.admin("GET", one + "/merchants"),
-        await api.merchant("GET"),
-    ):
-        assert answer.status_code == 200
-        assert "sk_live" not in answer.text
+    shown = [await api.admin("GET", path) for path in ("", one, one + "/merchants")]
+    for answer in (*shown, await api.admin("PATCH", one, json={"displayOrder": 1}), await api.merchant("GET")):
+        assert (answer.status_code, "sk_live" in answer.text) == (200, False)
     assert (await api.admin("GET", one)).json()["data"]["hasCredentials"] is True
     assert (await put(whole | {"other": "z"})).headers["credentials-removed"] == "liveSecretKey, sandboxSecretKey"
     assert "credentials-removed" not in (await put(whole | {"other": "y"})).headers
@@ -141,11 +135,9 @@ async def test_a_provider_is_asked_whether_it_takes_the_credentials_on_file(
     assert (await tested()).json()["data"]["fault"] == "UNREACHABLE"
     async with api.services.store.begin() as tx:
         assert [one for one in await tx.health.all() if one.faults] == []
-        entries = await tx.audit.list_entries(
-            AuditFilter(object_id=gateway[1:], action="gateway.test_credentials"), None, 10
-        )
+    told = await entries(api.services.store, object_id=gateway[1:], action="gateway.test_credentials")
     # The clock stands still, so entries have no order.
-    assert sorted(one.changes["environment"]["after"] for one in entries) == ["LIVE", "LIVE", "SANDBOX"]
+    assert sorted(one.changes["environment"]["after"] for one in told) == ["LIVE", "LIVE", "SANDBOX"]
     for _ in range(8):
         await tested()
     assert refusal(await tested()) == (429, "RATE_LIMITED", None)
@@ -154,50 +146,44 @@ async def test_a_provider_is_asked_whether_it_takes_the_credentials_on_file(
 
 @pytest.mark.rule("GET /admin/gateways/{gatewayId}/readiness")
 async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: GatewayApi) -> None:
-    async def readiness(gateway_id: str) -> tuple[bool, int, dict[str, str | None]]:
-        answer = await api.admin("GET", f"/{gateway_id}/readiness")
-        assert answer.status_code == 200, answer.text
-        data = answer.json()["data"]
+    async def told(gateway_id: str = "gw_provider_a") -> Any:
+        return (await api.admin("GET", f"/{gateway_id}/readiness")).json()["data"]
+
+    async def readiness(*gateway_id: str) -> tuple[bool, int, dict[str, str | None]]:
+        data = await told(*gateway_id)
         reasons = {one["environment"]: one["unavailableReason"] for one in data["environments"]}
         return data["hasProcessor"], data["openAttempts"], reasons
 
-    provider_a = (await api.admin("GET", "/gw_provider_a/readiness")).json()["data"]["credentialNames"]
-    assert provider_a[:4] == ["sandboxSecretKey", "sandboxWebhookSecret", "sandboxBaseUrl", "sandboxEnabled"]
-    assert provider_a[4:] == [name.replace("sandbox", "live") for name in provider_a[:4]]
+    own = ["SecretKey", "WebhookSecret", "BaseUrl", "Enabled"]
+    assert (await told())["credentialNames"] == [prefix + name for prefix in ("sandbox", "live") for name in own]
     nothing = {"SANDBOX": "NOT_CONFIGURED", "LIVE": "NOT_CONFIGURED"}
     assert await readiness(await api.an_active()) == (False, 0, nothing)
-    assert await readiness("gw_provider_a") == (True, 0, nothing)
+    assert await readiness() == (True, 0, nothing)
     keys = {"sandboxSecretKey": "sk_test_" + "a" * 40, "liveSecretKey": "sk_live_" + "b" * 40, "liveEnabled": "false"}
     await api.admin("PATCH", "/gw_provider_a/credentials", json={"credentials": keys})
-    assert await readiness("gw_provider_a") == (True, 0, {"SANDBOX": None, "LIVE": "DISABLED"})
-    environments = (await api.admin("GET", "/gw_provider_a/readiness")).json()["data"]["environments"]
-    names = {one["environment"]: one["credentialsOnFile"] for one in environments}
+    assert await readiness() == (True, 0, {"SANDBOX": None, "LIVE": "DISABLED"})
+    names = {one["environment"]: one["credentialsOnFile"] for one in (await told())["environments"]}
     assert names == {"SANDBOX": ["sandboxSecretKey"], "LIVE": ["liveEnabled", "liveSecretKey"]}
     now = api.clock.now()
+    await api.services.store.add_payment(a_payment())
     async with api.services.store.begin() as tx:
         await tx.health.lock("provider_a", Environment.SANDBOX)
         await tx.health.save(Health("provider_a", Environment.SANDBOX, 5, now + TICK, Health.FIRST_PAUSE))
-    await api.services.store.add_payment(a_payment())
-    attempt = an_attempt(next_ask_at=now)
-    async with api.services.store.begin() as tx:
-        await tx.attempts.add(attempt)
-    assert await readiness("gw_provider_a") == (True, 1, {"SANDBOX": "UNHEALTHY", "LIVE": "DISABLED"})
+        await tx.attempts.add(an_attempt(next_ask_at=now))
+    assert await readiness() == (True, 1, {"SANDBOX": "UNHEALTHY", "LIVE": "DISABLED"})
     assert refusal(await api.admin("GET", GONE + "/readiness")) == (404, "NOT_FOUND", None)
 
 
-@pytest.mark.rule(
-    "GET /merchant/businesses/{businessId}/gateways", "PATCH /merchant/businesses/{businessId}/gateways/{gatewayId}"
-)
+@pytest.mark.rule("GET /merchant/businesses/{businessId}/gateways")
+@pytest.mark.rule("PATCH /merchant/businesses/{businessId}/gateways/{gatewayId}")
 async def test_a_business_lists_active_gateways_and_changes_how_it_sees_one(api: GatewayApi) -> None:
     acme = await api.an_active(displayOrder=0)
     listed = (await api.merchant("GET")).json()["data"]
     assert [(gateway["slug"], gateway["isEnabled"]) for gateway in listed] == [("builtin", True), ("acme", True)]
     body = {"isEnabled": True, "displayOrder": 2**31 - 1, "displayName": "d" * 50, "isDefault": True}
-    changed = await api.merchant("PATCH", f"/{acme}", json=body)
-    assert changed.status_code == 200
-    gateway = changed.json()["data"]
-    assert (gateway["businessDisplayOrder"], gateway["displayName"]) == (2**31 - 1, "d" * 50)
-    assert gateway["isDefault"] is True
+    gateway = (await api.merchant("PATCH", f"/{acme}", json=body)).json()["data"]
+    shown = (gateway["businessDisplayOrder"], gateway["displayName"], gateway["isDefault"])
+    assert shown == (2**31 - 1, "d" * 50, True)
     assert (await api.merchant("GET")).json()["data"][1] == gateway
     off = (await api.merchant("PATCH", f"/{acme}", json={"isEnabled": False, "displayName": None})).json()["data"]
     assert (off["isEnabled"], off["isDefault"], off["displayName"]) == (False, False, None)
@@ -225,7 +211,78 @@ async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi) -> N
         assert refusal(await api.merchant("POST", "/reorder", json=body)) == (400, "VALIDATION_ERROR", field)
     assert [g["businessDisplayOrder"] for g in (await api.merchant("GET")).json()["data"]] == [None, None, None]
     moved = await api.merchant("POST", "/reorder", json=order(second, "gw_builtin", first))
-    assert moved.status_code == 200
-    assert [g["slug"] for g in moved.json()["data"]] == ["builtin", "second", "first"]
-    assert [g["businessDisplayOrder"] for g in moved.json()["data"]] == [None, 0, 2]
+    places = [(g["slug"], g["businessDisplayOrder"]) for g in moved.json()["data"]]
+    assert (moved.status_code, places) == (200, [("builtin", None), ("second", 0), ("first", 2)])
     assert (await api.merchant("GET")).json() == moved.json()
+
+
+TWO_MEBIBYTES = 2 * 1024 * 1024
+
+
+async def public(api: GatewayApi, gateway_id: str) -> httpx.Response:
+    return await api.client.get(f"/public/gateways/{gateway_id}/logo")
+
+
+@pytest.mark.rule("limits.22", "gateways.25", "POST /admin/gateways/{gatewayId}/logo")
+@pytest.mark.rule("GET /public/gateways/{gatewayId}/logo")
+async def test_a_logo_is_served_as_sent_to_anyone_and_kept_for_an_hour(api: GatewayApi) -> None:
+    acme = await api.an_active()
+    for gateway_id in (acme, "gw_unknown", "..%2F..%2Fetc", "%00"):
+        assert refusal(await public(api, gateway_id)) == (404, "NOT_FOUND", None)
+    for kind, media_type in (("PNG", "image/png"), ("JPEG", "image/jpeg")):
+        content = an_image(kind)
+        uploaded = await api.upload(acme, content)
+        url = {"logoUrl": f"/api/v1/public/gateways/{acme}/logo"}
+        assert (uploaded.status_code, uploaded.json()) == (201, {"success": True, "data": url})
+        served = await public(api, acme)
+        told = {
+            "content-type": media_type,
+            "cache-control": "public, max-age=3600",
+            "x-content-type-options": "nosniff",
+        }
+        assert (served.status_code, served.content) == (200, content)
+        assert {name: served.headers[name] for name in told} == told
+        assert "sandbox" in served.headers["content-security-policy"]
+    for answer in (await api.admin("GET", f"/{acme}"), await api.admin("GET"), await api.merchant("GET")):
+        assert f'"logoUrl":"/api/v1/public/gateways/{acme}/logo"' in answer.text
+    await api.admin("POST", f"/{acme}/disable")
+    assert (await public(api, acme)).status_code == 200
+    api.clock.move(DRAIN)
+    await api.admin("DELETE", f"/{acme}")
+    assert refusal(await public(api, acme)) == (404, "NOT_FOUND", None)
+
+
+@pytest.mark.rule("limits.12", "limits.13")
+async def test_an_upload_is_told_by_its_bytes_alone_up_to_two_mebibytes(api: GatewayApi) -> None:
+    for name in ("../../etc/passwd", "\u202egnp.exe"):
+        files = {"file": (name, an_image("JPEG"), "image/svg+xml")}
+        assert (await api.admin("POST", "/gw_builtin/logo", files=files)).status_code == 201, name
+        path = (await api.admin("GET", "/gw_builtin")).json()["data"]["logoPath"]
+        assert (path.startswith("gw_builtin/"), path.endswith(".jpg"), ".." in path) == (True, True, False)
+        assert (await public(api, "gw_builtin")).headers["content-type"] == "image/jpeg"
+    largest = a_png_of(TWO_MEBIBYTES)
+    assert (await api.upload("gw_builtin", largest)).status_code == 201
+    # Each hostile file is looked at in tests/unit/adapters/test_images.py.
+    over = [an_image() + b"\0" * (size - len(an_image())) for size in (TWO_MEBIBYTES + 1, 8 * TWO_MEBIBYTES - 1000)]
+    for content in (*over, *list(HOSTILE.values())[:2]):
+        assert refusal(await api.upload("gw_builtin", content)) == (400, "VALIDATION_ERROR", "file")
+    assert (await public(api, "gw_builtin")).content == largest
+
+
+async def test_the_body_must_be_a_whole_form_with_one_file(api: GatewayApi) -> None:
+    path = "/gw_builtin/logo"
+    image, end = an_image(), b"--b--\r\n"
+    one = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n' + image + b"\r\n"
+    other = b'--b\r\nContent-Disposition: form-data; name="note"\r\n\r\nhello\r\n'
+    form = "multipart/form-data; boundary=b"
+    junk = b"--b\r\n" + b"X-Junk: " + b"j" * 9000 + b"\r\n\r\n"
+    refused = [(b"", None), (image, "image/png"), (b'{"file": "x"}', "application/json")]
+    refused += [(one + end, "multipart/form-data"), (one + end, form + "b" * 4999)]
+    refused += [
+        (body, form) for body in (b"garbage", other + end, one[:-20], one + one + end, other * 20 + one + end, junk)
+    ]
+    for body, kind in refused:
+        answer = await api.admin("POST", path, content=body, headers={"Content-Type": kind} if kind else {})
+        assert refusal(answer) == (400, "VALIDATION_ERROR", "file"), (body[:60], kind)
+    whole = await api.admin("POST", path, content=other + one + end, headers={"Content-Type": form})
+    assert whole.status_code == 201

@@ -19,14 +19,7 @@ from tests.support.postgres_world import by_proxy
 
 @pytest.mark.rule("access.1", "NOT_FOUND", "METHOD_NOT_ALLOWED")
 async def test_unknown_paths_and_wrong_methods_answer_in_the_envelope(api: Api) -> None:
-    for path in (
-        "/nothing",
-        "/payment",
-        "/payments/",
-        "//payments/context",
-        "/payments//x",
-        "/payments/x" + "/x" * 3000,
-    ):
+    for path in ("/nothing", "/payment", "/payments/", "//payments/context", "/payments//x", "/payments" + "/x" * 3000):
         assert_refused(await api.client.get(path), 404, "NOT_FOUND")
     for path in ("/api", "/api/v1", "/api/v2/payments/context", "/favicon.ico", "/schema", "/healthz/"):
         assert_refused(await api.client.get(api.origin + path), 404, "NOT_FOUND")
@@ -42,13 +35,11 @@ async def test_unknown_paths_and_wrong_methods_answer_in_the_envelope(api: Api) 
 @pytest.mark.rule("access.31")
 async def test_every_answer_has_its_headers_and_believes_neither_origin_nor_host(api: Api, shop: Shop) -> None:
     for path in ("/payments/context", "/nothing", "/public/payments/PAY-20250131-AAAAAA"):
-        answer = await api.client.get(path, headers={"X-Request-Id": "abc-123_DEF.4"})
-        assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
-        assert answer.headers["cache-control"] == "no-store"
-        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
-        assert "server" not in answer.headers
-        assert answer.headers["x-request-id"] == "abc-123_DEF.4"
+        told = (await api.client.get(path, headers={"X-Request-Id": "abc-123_DEF.4"})).headers
+        own = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store"}
+        assert told.items() >= {**own, "x-request-id": "abc-123_DEF.4"}.items()
+        assert "frame-ancestors 'none'" in told["content-security-policy"]
+        assert "server" not in told
     odd = ("short", "x" * 65, "with space 1", "a;b=c\"'<>--")
     ids = [(await api.client.get("/nothing", headers={"X-Request-Id": one})).headers["x-request-id"] for one in odd]
     assert len({*ids, *odd}) == 8
@@ -61,8 +52,7 @@ async def test_every_answer_has_its_headers_and_believes_neither_origin_nor_host
 async def test_head_is_get_without_a_body_and_options_tells_the_methods(api: Api, shop: Shop) -> None:
     got = await api.client.get("/payments/context", headers=shop.as_sandbox)
     head = await api.client.head("/payments/context", headers=shop.as_sandbox)
-    assert (head.status_code, head.content) == (200, b"")
-    assert head.headers["content-length"] == got.headers["content-length"]
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(len(got.content)))
     assert (await api.client.head("/payments/context")).status_code == 401
     options = await api.client.options("/payments/context", headers={"Origin": "https://evil.example"})
     assert options.status_code == 204
@@ -89,14 +79,13 @@ async def test_named_origins_alone_may_read_answers(shared_store: PostgresStore)
         for origin in named:
             answer = await seen("GET", origin)
             assert_refused(answer, 401, "UNAUTHORIZED")
-            assert answer.headers["access-control-allow-origin"] == origin
             assert "retry-after" in answer.headers["access-control-expose-headers"]
             asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
             preflight = await seen("OPTIONS", origin, **asks)
             assert (preflight.status_code, preflight.text) == (204, "")
-            assert preflight.headers["access-control-allow-origin"] == origin
             assert "authorization" in preflight.headers["access-control-allow-headers"]
             assert preflight.headers["x-content-type-options"] == "nosniff"
+            assert {one.headers["access-control-allow-origin"] for one in (answer, preflight)} == {origin}
         strange: tuple[str | None, ...] = (
             *(None, "", "null", "*", "https://SHOP.example", "http://shop.example", "https://shop.example:8443"),
             *("https://shop.example.evil.example", "https://evil.example?https://shop.example"),
@@ -136,23 +125,16 @@ async def test_a_reference_made_under_another_prefix_keeps_working(api: Api, sha
     renamed = replace(api.services.settings, reference_prefix="NEW")
     async with an_api(services_over(shared_store, renamed)) as later:
         fresh = (await later.initiate(shop))["reference"]
-        for path, headers in (
-            (f"/payments/{reference}", shop.as_sandbox),
-            (f"/public/payments/{reference}/verify", {}),
-        ):
-            assert (await later.client.get(path, headers=headers)).status_code == 200, path
+        await later.get(f"/payments/{reference}", shop.as_sandbox)
+        await later.get(f"/public/payments/{reference}/verify")
     assert (reference[:4], fresh[:4]) == ("PAY-", "NEW-")
 
 
 # What is presented for one bearer credential; KEY stands for one that is right.
 NO_CREDENTIALS = ([b"Basic abc"], [b"Bearer"], [b"Bearer\tKEY"], [b"Bearer KEY", b"Bearer KEY"], [b""])
 ODD_KEYS = (
-    b"Bearer  KEY",
-    b"Bearer " + b"a" * 60_000,
-    b"Bearer \xc3\xa9\xff",
-    b"Bearer spk_sand_" + b"0" * 32,
-    b"Bearer SSK_SAND_" + b"0" * 48,
-    b"Bearer a.b.c",
+    *(b"Bearer  KEY", b"Bearer " + b"a" * 60_000, b"Bearer \xc3\xa9\xff", b"Bearer a.b.c"),
+    *(b"Bearer spk_sand_" + b"0" * 32, b"Bearer SSK_SAND_" + b"0" * 48),
 )
 
 
@@ -173,17 +155,14 @@ async def test_one_bearer_credential_in_the_header_is_asked_for_and_no_other(api
         answer = await api.client.get("/payments/context", headers=raw)
         assert_refused(answer, 401, "INVALID_API_KEY")
         assert answer.content == (await api.client.get("/payments/context", headers=bearer("x"))).content
-        assert_refused(await api.client.get(f"{shop.path}/api-keys", headers=raw), 401, "UNAUTHORIZED")
-        assert_refused(await api.client.get("/admin/gateways", headers=raw), 401, "UNAUTHORIZED")
+        for path in (f"{shop.path}/api-keys", "/admin/gateways"):
+            assert_refused(await api.client.get(path, headers=raw), 401, "UNAUTHORIZED")
     for scheme in ("bearer", "BEARER", "bEaReR"):
         for path, right in (*rights, ("/admin/gateways", bearer(admin_token()))):
-            headers = {"Authorization": right["Authorization"].replace("Bearer", scheme)}
-            assert (await api.client.get(path, headers=headers)).status_code == 200
+            await api.get(path, {"Authorization": right["Authorization"].replace("Bearer", scheme)})
 
 
-async def test_a_server_whose_database_says_nothing_is_not_ready_at_once(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_with_a_silent_database_is_not_ready_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     assert await api.get(api.origin + "/healthz") == {"status": "ok"}
     assert await api.get(api.origin + "/readyz") == {"status": "ready"}
 
@@ -213,13 +192,11 @@ async def test_with_the_database_down_every_answer_is_503_with_retry_after() -> 
         # Those who were turned away at one moment do not come back at one moment.
         asked = [await api.client.get("/payments/context", headers=key) for _ in range(40)]
         seconds = {int(answer.headers["retry-after"]) for answer in asked}
-        assert len(seconds) > 1
-        assert seconds <= {1, 2, 3, 4}
+        assert 1 < len(seconds & {1, 2, 3, 4}) == len(seconds)
         page = await api.client.get(api.origin + "/checkout/PAY-20250131-AAAAAA")
         assert (page.status_code, page.headers["content-type"]) == (503, "text/html; charset=utf-8")
-        assert "Nothing has been charged" in page.text
-        assert int(page.headers["retry-after"]) >= 1
-        assert (await api.client.get(api.origin + "/healthz")).status_code == 200
+        assert ("Nothing has been charged" in page.text, int(page.headers["retry-after"]) >= 1) == (True, True)
+        await api.get(api.origin + "/healthz")
         assert_refused(await api.client.get("/payments/context"), 401, "UNAUTHORIZED")
     await store.close()
 
@@ -235,15 +212,15 @@ async def test_a_request_waits_once_for_a_database_that_falls_silent(
             reference = (await api.initiate(shop))["reference"]
             monkeypatch.setattr(deadline, "REQUEST_SECONDS", 0.5)
             proxy.impose(Blackhole())
-            for method, path, headers in (
-                ("POST", "/payments/initiate", shop.as_sandbox),
-                ("GET", f"/payments/{reference}", shop.as_sandbox),
-                ("GET", f"{api.origin}/checkout/{reference}", {}),
-                ("GET", f"/public/payments/{reference}/verify", {}),
-            ):
+            pages = (
+                f"/payments/{reference}",
+                f"{api.origin}/checkout/{reference}",
+                f"/public/payments/{reference}/verify",
+            )
+            for method, path in (("POST", "/payments/initiate"), *(("GET", page) for page in pages)):
                 body = {"amount": 150000} if method == "POST" else None
                 since = time.monotonic()
-                answer = await api.client.request(method, path, json=body, headers=headers)
+                answer = await api.client.request(method, path, json=body, headers=shop.as_sandbox)
                 assert answer.status_code == 503, (path, answer.text)
                 assert 0.4 < time.monotonic() - since < 4, path
             proxy.heal()

@@ -5,6 +5,7 @@ is tried without a new line here.
 """
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -25,11 +26,7 @@ SEGMENTS = ("%00", "%ff", "x" * 1000, "PAY-20250131-AAAAAA%0a")
 SECRET_WORDS = ("sk_live_...", "sk_test_...", "4242 4242")
 # Where browsers and providers append parameters of their own.
 OPEN = {
-    "getPublicPayment",
-    "listPaymentOptions",
-    "processPayment",
-    "verifyPayment",
-    "getGatewayLogo",
+    *("getPublicPayment", "listPaymentOptions", "processPayment", "verifyPayment", "getGatewayLogo"),
     *(id for id in ROUTES if id.startswith("receive")),
 }
 UNKNOWN = "custommerEmail"
@@ -48,20 +45,13 @@ async def places(api: Api, shop: Shop) -> dict[str, str]:
         "endpointId": (await api.add_endpoint(shop))["id"],
         "gatewayId": "gw_provider_b",
         "reference": (await api.initiate(shop))["reference"],
-        "anomalyId": "anm_unknown",
-        "reconciliationId": "rec_unknown",
-        "keyId": "key_unknown",
-        "deliveryId": "dlv_unknown",
+        **dict.fromkeys(("anomalyId", "reconciliationId", "keyId", "deliveryId"), "unknown"),
     }
 
 
 def credential(route: Route, shop: Shop) -> dict[str, str]:
-    return {
-        "adminBearer": bearer(admin_token()),
-        "merchantBearer": shop.as_owner,
-        "secretKey": shop.as_sandbox,
-        None: {},
-    }[route.operation.guard.scheme]
+    of = {"adminBearer": bearer(admin_token()), "merchantBearer": shop.as_owner, "secretKey": shop.as_sandbox, None: {}}
+    return of[route.operation.guard.scheme]
 
 
 async def in_parallel(send: Callable[..., Awaitable[None]], cases: list[tuple[Any, ...]]) -> None:
@@ -81,10 +71,7 @@ def broken_rule(cell: HostileCell, status: int, error: dict[str, Any] | None, ca
     codes = {"VALIDATION_ERROR", "INVALID_REFERENCE"} if cell.must_name == "reference" else {"VALIDATION_ERROR"}
     if status != 400 or error is None or error["code"] not in codes:
         return "a validation error"
-    named = error.get("field", "")
-    if cell.must_name and not (
-        named == cell.must_name or named.startswith((f"{cell.must_name}.", f"{cell.must_name}["))
-    ):
+    if cell.must_name and re.split(r"[.\[]", error.get("field", ""))[0] != cell.must_name:
         return f"an error that names {cell.must_name}"
     return None
 
@@ -118,9 +105,8 @@ async def test_one_hostile_value_in_a_valid_call_is_named_or_taken_and_never_our
         if cell.body is not None:
             headers["Content-Type"] = "application/json"
         path = cell.path.format_map(places) + (f"?{cell.query}" if cell.query else "")
-        answer = await api.client.request(
-            cell.method.upper(), path, content=cell.body, headers={**headers, **cell.headers}
-        )
+        headers |= cell.headers
+        answer = await api.client.request(cell.method.upper(), path, content=cell.body, headers=headers)
         answered[answer.status_code] += 1
         error = None
         if answer.status_code >= 400:
@@ -129,10 +115,8 @@ async def test_one_hostile_value_in_a_valid_call_is_named_or_taken_and_never_our
         wanted = broken_rule(cell, answer.status_code, error, route.operation.body_max)
         secrets = [word for word in (*SECRET_WORDS, shop.sandbox, shop.live) if word in answer.text]
         if wanted or (secrets and error is not None):
-            faults.append(
-                f"{cell.operation}: {cell.says} must be {wanted or 'answered without secrets'}, "
-                f"and was {answer.status_code} {answer.text[:200]}"
-            )
+            must, was = wanted or "answered without secrets", f"{answer.status_code} {answer.text[:200]}"
+            faults.append(f"{cell.operation}: {cell.says} must be {must}, and was {was}")
 
     await in_parallel(send, [(cell,) for cell in cells])
     assert (await api.client.get(untouched, headers=shop.as_sandbox)).json() == before
@@ -143,9 +127,7 @@ async def test_one_hostile_value_in_a_valid_call_is_named_or_taken_and_never_our
 
 
 @pytest.mark.rule("limits.23", "PAYLOAD_TOO_LARGE")
-async def test_every_route_with_a_body_refuses_one_past_its_own_cap(
-    api: Api, shop: Shop, places: dict[str, str]
-) -> None:
+async def test_every_route_with_a_body_refuses_one_past_its_cap(api: Api, shop: Shop, places: dict[str, str]) -> None:
     assert ROUTES["processPayment"].operation.body_max == 1024
     for route in [route for route in ROUTES.values() if route.operation.body_max]:
         headers = credential(route, shop) | {"Content-Type": "application/json"}
@@ -196,14 +178,9 @@ async def test_an_unknown_query_parameter_is_refused_by_name_but_on_open_routes(
         plain, appended = await asked(ROUTES[id], {}), await asked(ROUTES[id], {"utm_source": "mail", "fbclid": "x"})
         assert appended.status_code == plain.status_code, id
         assert appended.json().get("error") == plain.json().get("error"), id
-    for query, field in (
-        ("page=1", "page"),
-        ("a%00b=1", "a?b"),
-        ("%ff=1", "?"),
-        ("=1", ""),
-        ("x" * 500 + "=1", "x" * 100),
-        ("status=FAILED&%E2%80%AEa", "?a"),
-    ):
+    long = ("x" * 500 + "=1", "x" * 100)
+    odd = (("a%00b=1", "a?b"), ("%ff=1", "?"), ("=1", ""), ("status=FAILED&%E2%80%AEa", "?a"))
+    for query, field in (("page=1", "page"), long, *odd):
         answer = await api.client.get(f"/payments?{query}", headers=shop.as_sandbox)
         assert refusal(answer) == (400, "VALIDATION_ERROR", field)
     # Who asks is looked at before what is asked.

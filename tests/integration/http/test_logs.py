@@ -1,20 +1,34 @@
-"""The access log: request id, route and reference on one line each, and no secret or personal data (F9)."""
+"""What is written of a request without secrets or personal data (F9): its line in the access log, and its spans."""
 
+import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import structlog
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from payagg_testing.conformance.inbox import Inbox
 
+from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.upkeep.worker import run as run_worker
 from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.errors import trace_of
 from payagg.entrypoints.http.server.uvicorn_protocol import HEAD_MAX
+from payagg.entrypoints.process.tracing import tracing
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, raw
+from tests.support.processes import serving
+from tests.support.provider_world import world_on
 
 Lines = list[structlog.typing.EventDict]
 
@@ -35,15 +49,11 @@ async def test_a_request_is_one_line_without_what_its_caller_sends_but_the_refer
     shop = await api.open_shop()
     lines.clear()
     canary = "canary-7f3a"
-    answer = await api.client.post(
-        f"/payments/initiate?q={canary}",
-        json={"amount": 100, "customerEmail": f"{canary}@example.com", "metadata": {"a": canary}},
-        headers=shop.as_sandbox | {"X-Request-Id": "req-12345678", "User-Agent": canary, "Idempotency-Key": canary},
-    )
+    own = shop.as_sandbox | {"X-Request-Id": "req-12345678", "User-Agent": canary, "Idempotency-Key": canary}
+    body = {"amount": 100, "customerEmail": f"{canary}@example.com", "metadata": {"a": canary}}
+    answer = await api.client.post(f"/payments/initiate?q={canary}", json=body, headers=own)
     assert answer.status_code == 400  # for its query alone
-    body = {"amount": 100, "customerName": canary, "idempotencyKey": canary}
-    answer = await api.client.post("/payments/initiate", json=body, headers=shop.as_sandbox)
-    reference = answer.json()["data"]["reference"]
+    reference = (await api.initiate(shop, customerName=canary, idempotencyKey=canary))["reference"]
     await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox)
     await api.client.post("/payments/initiate", content=canary.encode(), headers=shop.as_sandbox)
     await api.client.get(f"/payments/{canary}", headers=bearer(f"{canary}.{canary}.{canary}"))
@@ -63,16 +73,14 @@ async def test_a_request_is_one_line_without_what_its_caller_sends_but_the_refer
 
 @pytest.mark.rule("audit.6")
 async def test_the_log_line_names_who_called_and_which_object(lines: Lines, api: Api, shop: Shop) -> None:
-    made = await api.client.post(
-        f"{shop.path}/api-keys", json={"environment": "SANDBOX", "name": "Till"}, headers=shop.as_owner
-    )
-    key = made.json()["data"]["id"]
-    await api.client.delete(f"{shop.path}/api-keys/{key}", headers=shop.as_owner)
-    await api.client.get(f"{shop.path}/gateways", headers=shop.as_owner)
-    await api.client.get("/admin/gateways", headers=bearer(admin_token()))
-    await api.client.get("/payments/context", headers=shop.as_sandbox)
+    keys, gateways = f"{shop.path}/api-keys", f"{shop.path}/gateways"
+    key = (await api.send("POST", keys, shop.as_owner, environment="SANDBOX", name="Till"))["id"]
+    await api.send("DELETE", f"{keys}/{key}", shop.as_owner)
+    await api.get(gateways, shop.as_owner)
+    await api.get("/admin/gateways", bearer(admin_token()))
+    await api.get("/payments/context", shop.as_sandbox)
     await api.client.get(f"{shop.path}/webhooks/canary", headers=shop.as_owner)
-    await api.client.get(f"{shop.path}/gateways")
+    await api.client.get(gateways)
     requests = [line for line in lines if line["event"] == "request"]
     told = [(line.get("realm"), line.get("subject"), line.get("object")) for line in requests]
     (holder,) = {subject for realm, subject, _ in told if realm == "key"}
@@ -131,12 +139,9 @@ async def test_a_refused_request_is_logged_with_its_clients_address_and_its_id(
                 ("GET", "/admin/gateways", bearer("a.b.c"), b""),
                 ("GET", "/admin/gateways", shop.as_owner, b""),
                 ("GET", "/merchant/businesses/biz_unknown/api-keys", shop.as_owner, b""),
-                ("POST", f"{path}/process", as_json, b"{"),
-                ("POST", f"{path}/process", as_json, b"{"),
+                *[("POST", f"{path}/process", as_json, b"{")] * 2,
                 ("POST", "/payments/initiate", as_json | shop.as_sandbox, b" " * 70_000),
-                ("POST", "/payments/initiate", as_json | shop.as_sandbox, b"{}"),
-                ("POST", "/payments/initiate", as_json | shop.as_sandbox, b"{}"),
-                ("POST", "/payments/initiate", as_json | shop.as_sandbox, b"{}"),
+                *[("POST", "/payments/initiate", as_json | shop.as_sandbox, b"{}")] * 3,
                 ("POST", "/webhooks/provider_b/live", {"Content-Encoding": "gzip"}, b"{}"),
                 ("GET", "/public/payments/nonsense", {}, b""),
             )
@@ -166,9 +171,7 @@ UNREADABLE = {
 
 
 @pytest.mark.rule("access.35")
-async def test_what_is_refused_before_it_is_a_request_is_logged_as_well(
-    lines: Lines, monkeypatch: pytest.MonkeyPatch, api: Api
-) -> None:
+async def test_what_never_became_a_request_is_logged(lines: Lines, monkeypatch: pytest.MonkeyPatch, api: Api) -> None:
     for name, sent in UNREADABLE.items():
         lines.clear()
         told = (await raw(api.origin, sent)).decode()
@@ -203,3 +206,66 @@ def test_a_trace_follows_causes_and_holds_no_message() -> None:
         trace = trace_of(error)
     assert [line for line in trace if not line.startswith(" ")] == ["RuntimeError", "ValueError"]
     assert "canary" not in "".join(trace)
+
+
+@pytest.fixture(scope="module")
+def provider() -> TracerProvider:
+    """OpenTelemetry takes one provider for each process."""
+    provider = TracerProvider()
+    trace.set_tracer_provider(provider)
+    return provider
+
+
+@pytest.fixture
+def exporter(provider: TracerProvider) -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return exporter
+
+
+async def test_a_request_is_one_span_that_names_the_route_and_no_secret(exporter: InMemorySpanExporter) -> None:
+    async with an_api(services_over(MemoryStore(), replace(SETTINGS, otel=True))) as api:
+        shop = await api.open_shop()
+        await api.initiate(shop, customerEmail="ada@example.com")
+    [span] = exporter.get_finished_spans()
+    assert "/payments/initiate" in span.name
+    written = span.to_json()
+    assert shop.sandbox not in written
+    assert "ada@example.com" not in written
+
+
+async def test_providers_the_database_and_the_worker_have_spans_under_their_request(
+    exporter: InMemorySpanExporter, database_url: str, tmp_path: Path
+) -> None:
+    with tracing(replace(SETTINGS, otel=True)):
+        async with world_on(database_url, tmp_path) as world:
+            await world.handed_over("provider_a")
+            stop = asyncio.Event()
+            working = asyncio.create_task(run_worker(world.services, stop))
+            names: set[str] = set()
+            while not {"sweep expiry", "provider start_charge", "postgres statement", "postgres transaction"} <= names:
+                names = {span.name for span in exporter.get_finished_spans()}
+                assert not working.done()
+                await asyncio.sleep(0)
+            stop.set()
+            await working
+    spans = {span.context.span_id: span for span in exporter.get_finished_spans() if span.context is not None}
+    under = {
+        (spans[span.parent.span_id].name, span.name)
+        for span in spans.values()
+        if span.parent and span.parent.span_id in spans
+    }
+    assert ("postgres transaction", "postgres statement") in under
+    told = "".join(span.to_json() for span in spans.values())
+    assert "INSERT INTO" in told
+    assert "ada@example.com" not in told
+    assert "sk_test_" not in told
+
+
+def test_a_process_sends_its_spans_with_the_extra_alone(database_url: str) -> None:
+    with closing(Inbox.serve()) as collector:
+        with serving(database_url, PAYAGG_OTEL="true", OTEL_EXPORTER_OTLP_ENDPOINT=collector.url) as (_, origin):
+            assert httpx.get(f"{origin}/readyz", trust_env=False).status_code == 200
+        told = b"".join(one.body for one in collector.deliveries_at("/v1/traces"))
+    for word in (b"payagg", b"GET /readyz", b"postgres statement", b"sweep expiry"):
+        assert word in told

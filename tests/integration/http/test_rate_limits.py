@@ -21,10 +21,11 @@ CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
 
 
 @asynccontextmanager
-async def limited(store: PostgresStore, clock: ManualClock, **settings: Any) -> AsyncIterator[tuple[Api, Shop]]:
-    """A server with such limits, and a shop of it."""
+async def limited(store: PostgresStore, **settings: Any) -> AsyncIterator[tuple[Api, Shop, ManualClock]]:
+    """A server with such limits, a shop of it and its clock."""
+    clock = ManualClock()
     async with an_api(services_over(store, replace(SETTINGS, **settings), clock)) as api:
-        yield api, await api.open_shop()
+        yield api, await api.open_shop(), clock
 
 
 def assert_full(answer: httpx.Response, seconds: int) -> None:
@@ -35,16 +36,13 @@ def assert_full(answer: httpx.Response, seconds: int) -> None:
 
 @pytest.mark.rule("limits.29")
 async def test_a_key_has_a_bucket_of_its_own(shared_store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = ManualClock()
-    async with limited(shared_store, clock, key_rate_limit=10, business_rate_limit=100) as (api, shop):
+    async with limited(shared_store, key_rate_limit=10, business_rate_limit=100) as (api, shop, clock):
         reference = (await api.initiate(shop))["reference"]
         seen = [await api.client.get(f"/payments/{reference}", headers=shop.as_sandbox) for _ in range(9)]
         assert {answer.status_code for answer in seen} == {200}
         # Every answer tells, also of its business's once this process remembers whose the key is.
-        assert [answer.headers["ratelimit"] for answer in seen[:2]] == [
-            '"key";r=8;t=12',
-            '"key";r=7;t=18, "business";r=99;t=1',
-        ]
+        told = [answer.headers["ratelimit"] for answer in seen[:2]]
+        assert told == ['"key";r=8;t=12', '"key";r=7;t=18, "business";r=99;t=1']
         assert seen[-1].headers["ratelimit-policy"] == '"key";q=10;w=60, "business";q=100;w=60'
 
         asked: list[Any] = []
@@ -67,12 +65,10 @@ async def test_a_key_has_a_bucket_of_its_own(shared_store: PostgresStore, monkey
 async def test_the_keys_of_a_business_and_environment_share_a_bucket(
     shared_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = ManualClock()
-    async with limited(shared_store, clock, business_rate_limit=3) as (api, shop):
+    async with limited(shared_store, business_rate_limit=3) as (api, shop, _):
         other = await api.open_shop()
-        path = f"{shop.path}/api-keys"
-        made = await api.client.post(path, headers=shop.as_owner, json={"environment": "SANDBOX", "name": "second"})
-        second = bearer(made.json()["data"]["secretKey"])
+        body = {"environment": "SANDBOX", "name": "second"}
+        second = bearer((await api.send("POST", f"{shop.path}/api-keys", shop.as_owner, **body))["secretKey"])
         callers = (shop.as_sandbox, second, shop.as_live, other.as_sandbox)
         for headers in (*callers, *callers):  # before a process remembers whose a key is
             assert (await api.client.get("/payments/context", headers=headers)).status_code == 200
@@ -92,8 +88,7 @@ async def test_the_keys_of_a_business_and_environment_share_a_bucket(
 
 @pytest.mark.rule("limits.38")
 async def test_a_business_sends_so_many_bytes_a_day(shared_store: PostgresStore) -> None:
-    clock = ManualClock()
-    async with limited(shared_store, clock, sandbox_bytes_a_day=100_000) as (api, shop):
+    async with limited(shared_store, sandbox_bytes_a_day=100_000) as (api, shop, _):
         other = await api.open_shop()
         large = {"amount": 100, "metadata": {f"note {n}": "x" * 1_000 for n in range(15)}}
 
@@ -115,20 +110,17 @@ async def test_a_business_sends_so_many_bytes_a_day(shared_store: PostgresStore)
 
 @pytest.mark.rule("limits.30")
 async def test_a_key_that_is_unknown_or_revoked_takes_nothing_of_others(shared_store: PostgresStore) -> None:
-    clock = ManualClock()
-    async with limited(shared_store, clock, business_rate_limit=3) as (api, shop):
+    async with limited(shared_store, business_rate_limit=3) as (api, shop, clock):
         for n in range(5):
             stranger = bearer(f"ssk_sand_{n:048x}")
             assert_refused(await api.client.get("/payments/context", headers=stranger), 401, "INVALID_API_KEY")
-        made = await api.client.post(
-            f"{shop.path}/api-keys", headers=shop.as_owner, json={"environment": "SANDBOX", "name": "leaked"}
-        )
-        leaked, key_id = bearer(made.json()["data"]["secretKey"]), made.json()["data"]["id"]
+        keys = f"{shop.path}/api-keys"
+        made = await api.send("POST", keys, shop.as_owner, environment="SANDBOX", name="leaked")
+        leaked = bearer(made["secretKey"])
         assert (await api.client.get("/payments/context", headers=leaked)).status_code == 200
-        await api.client.delete(f"{shop.path}/api-keys/{key_id}", headers=shop.as_owner)
-        assert_refused(await api.client.get("/payments/context", headers=leaked), 401, "INVALID_API_KEY")
-        clock.move(61 * SECOND)
-        for _ in range(10):
+        await api.send("DELETE", f"{keys}/{made['id']}", shop.as_owner)
+        for wait in (0 * SECOND, 61 * SECOND, *[0 * SECOND] * 9):
+            clock.move(wait)
             assert_refused(await api.client.get("/payments/context", headers=leaked), 401, "INVALID_API_KEY")
         for _ in range(4):
             assert (await api.client.get("/payments/context", headers=shop.as_sandbox)).status_code == 200
@@ -136,16 +128,13 @@ async def test_a_key_that_is_unknown_or_revoked_takes_nothing_of_others(shared_s
 
 @pytest.mark.rule("limits.31")
 async def test_a_checkout_link_has_a_bucket_of_its_own(shared_store: PostgresStore) -> None:
-    clock = ManualClock()
-    async with limited(shared_store, clock, reference_rate_limit=4) as (api, shop):
+    async with limited(shared_store, reference_rate_limit=4) as (api, shop, clock):
         one, other = [(await api.initiate(shop))["reference"] for _ in range(2)]
         assert (await api.client.post(f"/public/payments/{one}/process", json=CARD)).status_code == 200
         seen = [await api.client.get(f"/public/payments/{one}{path}") for path in ("/verify", "", "/gateways")]
         assert [answer.status_code for answer in seen] == [200] * 3
-        assert [answer.headers["ratelimit"].split(", ")[-1] for answer in seen[1:]] == [
-            '"reference";r=1;t=45',
-            '"reference";r=0;t=60',
-        ]
+        told = [answer.headers["ratelimit"].split(", ")[-1] for answer in seen[1:]]
+        assert told == ['"reference";r=1;t=45', '"reference";r=0;t=60']
         assert seen[1].headers["ratelimit-policy"] == '"reference";q=4;w=60'
         for path in ("/verify", "", "/gateways"):
             assert_full(await api.client.get(f"/public/payments/{one}{path}"), 15)
@@ -158,9 +147,8 @@ async def test_a_checkout_link_has_a_bucket_of_its_own(shared_store: PostgresSto
 
 @pytest.mark.rule("limits.26", "limits.27", "limits.32")
 async def test_an_address_has_a_limit_that_guesses_and_full_references_do_not_use_up(store: PostgresStore) -> None:
-    clock = ManualClock()
     few = {"address_rate_limit": 4, "reference_rate_limit": 2, "unknown_reference_limit": 3}
-    async with limited(store, clock, **few) as (api, shop):
+    async with limited(store, **few) as (api, shop, clock):
         one, two, three, four = [(await api.initiate(shop))["reference"] for _ in range(4)]
         for n in range(6):
             guess = await api.client.get(f"/public/payments/PAY-20250131-AAAAA{n}/verify")
@@ -192,8 +180,7 @@ WRONG = {
 
 @pytest.mark.rule("limits.33")
 async def test_refused_bodies_of_public_routes_are_limited_per_address(store: PostgresStore) -> None:
-    clock = ManualClock()
-    async with limited(store, clock, refused_body_limit=3) as (api, shop):
+    async with limited(store, refused_body_limit=3) as (api, shop, clock):
         headers = {"Content-Type": "application/json"}
         for kind, body in WRONG.items():
             path = f"/public/payments/{(await api.initiate(shop))['reference']}/process"
@@ -211,18 +198,14 @@ async def test_refused_bodies_of_public_routes_are_limited_per_address(store: Po
 @pytest.mark.rule("limits.11")
 async def test_a_site_of_ipv6_clients_has_ten_times_the_limit_of_one(store: PostgresStore) -> None:
     settings = {"trusted_proxies": (ip_network("127.0.0.0/8"),), "webhook_rate_limit": 2, "address_rate_limit": 2}
-    async with limited(store, ManualClock(), **settings) as (api, shop):
+    async with limited(store, **settings) as (api, shop, _):
         one = (await api.initiate(shop))["reference"]
 
-        async def event(client: str) -> int:
-            sent = {"X-Forwarded-For": client}
-            return (await api.client.post("/webhooks/provider_b/live", content=b"x", headers=sent)).status_code
+        async def ask(call: tuple[str, str], client: str) -> int:
+            return (await api.client.request(*call, headers={"X-Forwarded-For": client})).status_code
 
-        async def verify(client: str) -> int:
-            sent = {"X-Forwarded-For": client}
-            return (await api.client.get(f"/public/payments/{one}/verify", headers=sent)).status_code
-
-        for ask, taken in ((event, 400), (verify, 200)):
-            assert [await ask(f"2001:db8:7:1::{n}") for n in range(3)] == [taken, taken, 429]
-            assert [await ask(f"2001:db8:7:{2 + n // 2}:{n}::1") for n in range(19)] == [taken] * 18 + [429]
-            assert await ask("2001:db8:8::1") == taken
+        event, verify = ("POST", "/webhooks/provider_b/live"), ("GET", f"/public/payments/{one}/verify")
+        for call, taken in ((event, 400), (verify, 200)):
+            assert [await ask(call, f"2001:db8:7:1::{n}") for n in range(3)] == [taken, taken, 429]
+            assert [await ask(call, f"2001:db8:7:{2 + n // 2}:{n}::1") for n in range(19)] == [taken] * 18 + [429]
+            assert await ask(call, "2001:db8:8::1") == taken

@@ -39,32 +39,27 @@ def api(own_api: Api) -> Api:
     return own_api
 
 
-async def with_two(api: Api) -> None:
-    async with api.services.store.begin() as tx:
-        await tx.reconciliations.add(RUN)
-        await tx.reconciliations.add(OTHER)
-    async with api.services.store.begin() as tx:
-        await tx.reconciliations.end(ENDED, FINDINGS)
-
-
 @pytest.mark.rule("GET /admin/reconciliations", "GET /admin/reconciliations/{reconciliationId}")
 @pytest.mark.rule("GET /admin/reconciliations/{reconciliationId}/findings.csv")
 async def test_reconciliations_are_listed_read_and_fetched(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconciliation_runs, "PAGE", 1)
-    await with_two(api)
+    async with api.services.store.begin() as tx:
+        await tx.reconciliations.add(RUN)
+        await tx.reconciliations.add(OTHER)
+        await tx.reconciliations.end(ENDED, FINDINGS)
     browser = await Browser(api).sign_in_as_admin()
 
     async def asked(path: str = "", **query: Any) -> httpx.Response:
         return await api.client.get(f"/admin/reconciliations{path}", headers=SUPPORT, params=query)
 
     page = (await asked(limit=1)).json()["data"]
-    assert ([run["id"] for run in page["reconciliations"]], page["hasMore"]) == ([SECOND], True)
-    assert page["reconciliations"][0]["endedAt"] is None  # under way, or killed
+    [run] = page["reconciliations"]
+    assert (run["id"], run["endedAt"], page["hasMore"]) == (SECOND, None, True)  # under way, or killed
     page = (await asked(after=page["nextCursor"])).json()["data"]
     assert ([run["id"] for run in page["reconciliations"]], page["hasMore"]) == ([FIRST], False)
     shown = (await asked(f"/{FIRST}")).json()["data"]
-    assert (shown["gateway"], shown["environment"], shown["firstDay"]) == ("provider_a", "LIVE", "2025-01-30")
-    assert (shown["startedBy"], shown["source"]) == ("cli:ada", "list")
+    own = {"gateway": "provider_a", "environment": "LIVE", "firstDay": "2025-01-30", "startedBy": "cli:ada"}
+    assert shown.items() >= {**own, "source": "list"}.items()
     assert shown["buckets"]["HERE_ONLY"] == TOTALS["HERE_ONLY"]  # a sum may have more than 64 bits
     for missing in (f"/{an_id('rec', 9)}", "/nonsense/findings.csv"):
         assert_refused(await asked(missing), 404, "NOT_FOUND")

@@ -16,6 +16,7 @@ from payagg.entrypoints.http.server import uvicorn_protocol
 from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.uvicorn_protocol import PIPELINED_MAX
 from payagg.entrypoints.process.http_server import UNSENT_BYTES, http_server, listen
+from tests.support.receivers import until
 
 ANSWER = 4_000_000  # bytes, more than any socket keeps
 GET = b"GET / HTTP/1.1\r\nhost: shop.example\r\n\r\n"
@@ -71,12 +72,6 @@ def held(address: tuple[str, int], client: socket.socket) -> int | None:
     return None
 
 
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not holds():  # noqa: ASYNC110 - what holds is the kernel's
-            await asyncio.sleep(0.02)
-
-
 async def drip(client: socket.socket, size: int, state: OpenConnections) -> None:
     """Reads so much of its answer twenty times a second, until the server lets go. The answer never ends in order."""
     loop = asyncio.get_running_loop()
@@ -97,7 +92,7 @@ async def test_who_hardly_reads_is_given_up_and_nothing_is_held_for_him(asked: b
         async with answering(ANSWER, unread_seconds=0.5) as (address, state, _):
             with await connected(address) as client:
                 client.send(asked)
-                await until(lambda: held(address, client))
+                await until(lambda: bool(held(address, client)))
                 assert UNSENT_BYTES / 2 < (held(address, client) or 0) < 4 * UNSENT_BYTES
                 await drip(client, read, state)
                 assert held(address, client) is None
@@ -112,7 +107,7 @@ async def test_an_answer_that_only_the_kernel_holds_is_watched_as_well() -> None
     async with answering(UNSENT_BYTES // 2, unread_seconds=0.5) as (address, state, _):
         with await connected(address) as client:
             client.send(LAST)
-            await until(lambda: held(address, client))
+            await until(lambda: bool(held(address, client)))
             await drip(client, 1, state)
             assert held(address, client) is None
 
@@ -136,32 +131,25 @@ async def test_ten_kilobytes_a_second_are_enough() -> None:
 
 
 @pytest.mark.rule("access.34")
-async def test_few_requests_may_wait_on_a_connection() -> None:
+@pytest.mark.parametrize(
+    ("asked", "answers"),
+    [(GET * 100, PIPELINED_MAX + 1), (GET + b"\x00nonsense\r\n\r\n", 1)],
+    ids=["too many", "no request"],
+)
+async def test_few_requests_may_wait_on_a_connection(asked: bytes, answers: int) -> None:
     async with answering(10) as (address, _, sent):
         reader, writer = await asyncio.open_connection(*address)
-        writer.write(GET * 100)
+        writer.write(asked)
         async with asyncio.timeout(30):
             told = await reader.read()
         writer.close()
-    # The answers come in order and whole, then the end: a client sends the others again.
-    assert told.count(b"HTTP/1.1 200") == len(sent) == PIPELINED_MAX + 1
-    assert b" 400 " not in told
-
-
-async def test_what_is_no_request_is_not_answered_in_place_of_the_one_before_it() -> None:
-    async with answering(10) as (address, _, _):
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(GET + b"\x00nonsense\r\n\r\n")
-        async with asyncio.timeout(30):
-            told = await reader.read()
-        writer.close()
+    # The answers come in order, then the end: a client sends the others again.
     assert told.startswith(b"HTTP/1.1 200")
+    assert told.count(b"HTTP/1.1 200") == len(sent) == answers
     assert b" 400 " not in told
 
 
-async def test_connections_that_are_idle_already_end_sooner_when_there_are_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_connections_that_are_idle_end_sooner_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uvicorn_protocol, "CROWDED_KEEP_ALIVE", 0.1)
     async with answering(10, most=5) as (address, state, _):
         clients = []

@@ -30,44 +30,35 @@ async def tried(api: Api, shop: Shop, endpoint_id: str) -> httpx.Response:
     return await api.client.post(f"{shop.path}/webhooks/{endpoint_id}/test", headers=shop.as_owner)
 
 
-@pytest.mark.rule(
-    "webhooks.3",
-    "GET /merchant/businesses/{businessId}/webhooks",
-    "POST /merchant/businesses/{businessId}/webhooks",
-    "PATCH /merchant/businesses/{businessId}/webhooks/{endpointId}",
-)
+@pytest.mark.rule("webhooks.3", "GET /merchant/businesses/{businessId}/webhooks")
+@pytest.mark.rule("POST /merchant/businesses/{businessId}/webhooks")
+@pytest.mark.rule("PATCH /merchant/businesses/{businessId}/webhooks/{endpointId}")
 async def test_an_endpoint_is_made_shown_and_changed_and_its_secret_told_once(api: Api, shop: Shop) -> None:
     made = await api.add_endpoint(shop, description="Orders", events=["payment.success", "payment.success"])
     assert set(made) == FIELDS | {"signingSecret"}
     secret = made.pop("signingSecret")
-    assert secret.startswith("whsec_")
-    assert len(base64.b64decode(secret.removeprefix("whsec_"))) == 32
-    assert made["secretLast4"] == secret[-4:]
-    assert made["events"] == ["payment.success"]
-    assert (made["isActive"], made["deliverySummary"]) == (True, {"successful": 0, "failed": 0})
-    answer = await api.client.get(f"{shop.path}/webhooks", headers=shop.as_owner)
-    assert secret not in answer.text
-    assert answer.json()["data"] == [made]
+    assert (secret[:6], len(base64.b64decode(secret[6:])), secret[-4:]) == ("whsec_", 32, made["secretLast4"])
+    assert (made["events"], made["isActive"]) == (["payment.success"], True)
+    assert made["deliverySummary"] == {"successful": 0, "failed": 0}
+    assert await api.get(f"{shop.path}/webhooks", shop.as_owner) == [made]
 
     assert (await change(api, shop, made["id"], url=None, events=None, isActive=None, unknown=1)).json()["data"] == made
     assert (await change(api, shop, made["id"], description=None)).json()["data"]["description"] is None
     other = {"url": "https://new.example/h", "events": [], "isActive": False}
-    changed = (await change(api, shop, made["id"], **other)).json()["data"]
-    assert {name: changed[name] for name in other} == other
+    assert (await change(api, shop, made["id"], **other)).json()["data"].items() >= other.items()
+    assert_refused(await change(api, shop, made["id"], events=["nope"]), 400, "VALIDATION_ERROR", "events")
     live = await api.add_endpoint(shop, environment="LIVE")
-    for endpoint, body, field in (
-        (made, {"events": ["nope"]}, "events"),
-        (live, {"url": "http://new.example/"}, "url"),
-    ):
-        assert_refused(await change(api, shop, endpoint["id"], **body), 400, "VALIDATION_ERROR", field)
+    refused = await change(api, shop, live["id"], url="http://new.example/")
+    assert_refused(refused, 400, "VALIDATION_ERROR", "url")
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"url": "http://shop.example/hooks", "environment": "LIVE"}, "url"),
+        ({"url": "http://shop.example/hooks"}, "url"),
         ({"url": "https://ada:pw@shop.example/", "environment": "SANDBOX"}, "url"),
-        ({"url": URL, "environment": "LIVE", "events": ["webhook.test"]}, "events"),
-        ({"url": URL, "environment": "LIVE", "events": [1]}, "events[0]"),
+        ({"events": ["webhook.test"]}, "events"),
+        ({"events": [1]}, "events[0]"),
     ]
     for body, field in bad:
-        refused = await api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=body)
+        whole = {"url": URL, "environment": "LIVE", **body}
+        refused = await api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=whole)
         assert_refused(refused, 400, "VALIDATION_ERROR", field)
     for _ in range(2):  # the same one twice, and a SANDBOX one in plain HTTP
         await api.add_endpoint(shop, "http://shop.example/hooks", events=[])
@@ -91,32 +82,34 @@ async def test_five_endpoints_can_be_active_whatever_the_race(api: Api, shop: Sh
 
 async def test_another_business_reaches_no_endpoint(api: Api, shop: Shop, other: Shop) -> None:
     made = await api.add_endpoint(shop)
-    for method, path in (
-        ("PATCH", ""),
-        ("DELETE", ""),
-        ("POST", "/test"),
-        ("POST", "/rotate-secret"),
-        ("GET", "/deliveries"),
-        ("POST", "/deliveries/dlv_1/redeliver"),
-    ):
+    calls = [*(("POST", path) for path in ("/test", "/rotate-secret", "/deliveries/dlv_1/redeliver"))]
+    for method, path in (*calls, ("GET", "/deliveries"), ("PATCH", ""), ("DELETE", "")):
         theirs = f"{other.path}/webhooks/{made['id']}{path}"
         assert_refused(await api.client.request(method, theirs, headers=other.as_owner, json={}), 404, "NOT_FOUND")
 
 
+async def store(api: Api, shop: Shop, endpoint_id: str, **fields: Any) -> None:
+    """The endpoint as it is stored, but for these of its fields."""
+    async with api.services.store.begin() as tx:
+        endpoint = await tx.endpoints.lock(shop.business.id, endpoint_id)
+        assert endpoint is not None
+        await tx.endpoints.save(replace(endpoint, **fields))
+
+
 @pytest.mark.rule("limits.34", "POST /merchant/businesses/{businessId}/webhooks/{endpointId}/test")
 async def test_a_test_delivery_is_signed_answered_and_not_counted(api: Api, shop: Shop) -> None:
+    async def told(endpoint: dict[str, Any]) -> tuple[bool, int | None, str | None]:
+        result = (await tried(api, shop, endpoint["id"])).json()["data"]
+        assert set(result) == {"delivered", "statusCode", "durationMs", "error"}
+        return result["delivered"], result["statusCode"], result["error"]
+
     async with a_receiver() as receiver:
         made = await api.add_endpoint(shop, receiver.origin + "/hooks")
-        result = (await tried(api, shop, made["id"])).json()["data"]
-        assert set(result) == {"delivered", "statusCode", "durationMs", "error"}
-        assert (result["delivered"], result["statusCode"], result["error"]) == (True, 200, None)
+        assert await told(made) == (True, 200, None)
         [received] = receiver.received
         body = Webhook(made["signingSecret"]).verify(received.body, received.headers)
-        assert (body["type"], body["environment"], body["id"]) == (
-            "webhook.test",
-            "SANDBOX",
-            received.headers["webhook-id"],
-        )
+        own = ("webhook.test", "SANDBOX", received.headers["webhook-id"])
+        assert (body["type"], body["environment"], body["id"]) == own
 
         again = await tried(api, shop, made["id"])
         assert_refused(again, 429, "RATE_LIMITED")
@@ -127,32 +120,18 @@ async def test_a_test_delivery_is_signed_answered_and_not_counted(api: Api, shop
     page = (await api.client.get(f"{shop.path}/webhooks/{made['id']}/deliveries", headers=shop.as_owner)).json()
     assert page["meta"]["total"] == 0
 
-    result = (await tried(api, shop, (await api.add_endpoint(shop, "http://127.0.0.1:1/hooks"))["id"])).json()["data"]
-    assert (result["delivered"], result["statusCode"], result["error"]) == (False, None, "the connection was refused")
-    sealed = await api.add_endpoint(shop, "http://127.0.0.1:1/hooks")
-    async with api.services.store.begin() as tx:
-        endpoint = await tx.endpoints.lock(shop.business.id, sealed["id"])
-        assert endpoint is not None
-        await tx.endpoints.save(replace(endpoint, secret=b"gone:" + endpoint.secret))
-    result = (await tried(api, shop, sealed["id"])).json()["data"]
-    assert (result["delivered"], result["error"]) == (False, "the signing secret cannot be opened")
-
-
-async def test_a_test_that_is_dated_ahead_holds_up_no_other(api: Api, shop: Shop) -> None:
-    made = await api.add_endpoint(shop, "http://127.0.0.1:1/hooks")
-    async with api.services.store.begin() as tx:
-        endpoint = await tx.endpoints.lock(shop.business.id, made["id"])
-        assert endpoint is not None
-        await tx.endpoints.save(replace(endpoint, last_test_at=api.services.clock.now() + timedelta(days=3)))
-    assert (await tried(api, shop, made["id"])).status_code == 200
+    dead, sealed, ahead = [await api.add_endpoint(shop, "http://127.0.0.1:1/hooks") for _ in range(3)]
+    assert await told(dead) == (False, None, "the connection was refused")
+    await store(api, shop, sealed["id"], secret=b"gone")
+    assert await told(sealed) == (False, None, "the signing secret cannot be opened")
+    # One that is dated ahead, by a clock that was set back, holds up no other.
+    await store(api, shop, ahead["id"], last_test_at=api.services.clock.now() + timedelta(days=3))
+    assert (await tried(api, shop, ahead["id"])).status_code == 200
 
 
 @pytest.mark.rule("webhooks.7", "POST /merchant/businesses/{businessId}/webhooks/{endpointId}/rotate-secret")
-@pytest.mark.rule(
-    "webhooks.1",
-    "GET /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries",
-    "POST /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries/{deliveryId}/redeliver",
-)
+@pytest.mark.rule("webhooks.1", "GET /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries")
+@pytest.mark.rule("POST /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries/{deliveryId}/redeliver")
 async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_them(api: Api, shop: Shop) -> None:
     async with a_receiver() as receiver:
         every = await api.add_endpoint(shop, receiver.origin + "/every")
@@ -169,7 +148,8 @@ async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_th
     assert (body["data"]["reference"], body["data"]["status"]) == (reference, "SUCCESS")
     assert not {"businessId", "webhookUrl", "processorReference", "processorResponse"} & set(body["data"])
 
-    page = (await api.client.get(f"{shop.path}/webhooks/{every['id']}/deliveries", headers=shop.as_owner)).json()
+    path = f"{shop.path}/webhooks/{every['id']}/deliveries"
+    page = (await api.client.get(path, headers=shop.as_owner)).json()
     assert page["meta"] == {"page": 1, "perPage": 20, "total": 1}
     [row] = page["data"]
     assert set(row) == {
@@ -177,26 +157,21 @@ async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_th
         "createdAt", "lastAttemptAt", "nextAttemptAt",
     }  # fmt: skip
     assert (row["eventId"], row["reference"], row["status"]) == (body["id"], reference, "DELIVERED")
-    summaries = {
-        shown["id"]: shown["deliverySummary"] for shown in await api.get(f"{shop.path}/webhooks", shop.as_owner)
-    }
-    assert summaries[every["id"]] == {"successful": 1, "failed": 0}
+    [shown] = [one for one in await api.get(f"{shop.path}/webhooks", shop.as_owner) if one["id"] == every["id"]]
+    assert shown["deliverySummary"] == {"successful": 1, "failed": 0}
 
-    path = f"{shop.path}/webhooks/{every['id']}/deliveries"
-    again = await api.client.post(f"{path}/{row['id']}/redeliver", headers=shop.as_owner)
-    assert again.json()["data"]["status"] == "PENDING"
-    answer = await api.client.post(f"{shop.path}/webhooks/{every['id']}/rotate-secret", headers=shop.as_owner)
-    rotated = answer.json()["data"]
+    assert (await api.send("POST", f"{path}/{row['id']}/redeliver", shop.as_owner))["status"] == "PENDING"
+    rotated = await api.send("POST", f"{shop.path}/webhooks/{every['id']}/rotate-secret", shop.as_owner)
     assert set(rotated) == FIELDS | {"signingSecret"}
-    assert rotated["signingSecret"] != every["signingSecret"]
+    assert every["signingSecret"] != rotated["signingSecret"]
     assert rotated["secretLast4"] == rotated["signingSecret"][-4:]
     async with a_receiver() as second:
         await change(api, shop, every["id"], url=second.origin + "/moved")
         assert await api.services.dispatcher.run_once() == 1
-    assert second.received[0].body == received.body
-    assert second.received[0].headers["webhook-id"] == received.headers["webhook-id"]
+    [again] = second.received
+    assert (again.body, again.headers["webhook-id"]) == (received.body, received.headers["webhook-id"])
     for secret in (every["signingSecret"], rotated["signingSecret"]):  # the old one for a day
-        Webhook(secret).verify(second.received[0].body, second.received[0].headers)
+        Webhook(secret).verify(again.body, again.headers)
     await change(api, shop, every["id"], isActive=False)
     answer = await api.client.post(f"{path}/{row['id']}/redeliver", headers=shop.as_owner)
     assert_refused(answer, 400, "VALIDATION_ERROR", "endpointId")

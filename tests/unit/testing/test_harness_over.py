@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from xml.etree import ElementTree
@@ -18,6 +17,7 @@ from payagg_testing import (
     open_target,
     run_machine,
 )
+from payagg_testing.command import main
 from payagg_testing.conformance import assumptions
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
 from payagg_testing.conformance.expectation import Expected
@@ -33,13 +33,19 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers.book import FakeCharge
 from tests.rules import sentences
-from tests.support.harness import harness
 from tests.support.in_process import InProcess
 from tests.support.rounds import scaled
 
 OF_THE_DOMAIN = ("payments", "idempotency", "api-keys", "businesses", "gateways", "webhooks")
-LITTLE = ("--histories", "2", "--actions", "8")
 BRIEF = Effort(histories=scaled(20), actions=30, seed=1)  # the same in each run
+Alter = Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]
+
+
+def exit_code_of(*words: str) -> object:
+    """Of `payagg-testing run`."""
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *words])
+    return ended.value.code
 
 
 @pytest.mark.parametrize("name", OF_THE_DOMAIN)
@@ -65,13 +71,10 @@ def test_by_url_the_model_of_a_payment_finds_a_final_status_that_changes() -> No
     assert verdict.violation.fault == 'status is "SUCCESS"'
 
 
-Alteration = Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]
-
-
 class Altered:
     """A service whose answers `alter` changes."""
 
-    def __init__(self, service: Driver, alter: Alteration) -> None:
+    def __init__(self, service: Driver, alter: Alter) -> None:
         self._service, self._alter = service, alter
 
     def __getattr__(self, name: str) -> Any:
@@ -81,18 +84,18 @@ class Altered:
         return self._alter(call, self._service.send(call))
 
 
-def altered(alter: Alteration, target: ConformanceTarget | None = None) -> ConformanceTarget:
-    """The domain, unless it is another target."""
+def altered(alter: Alter, target: ConformanceTarget | None = None) -> ConformanceTarget:
+    """The domain's service by default."""
     target = target or domain_target()
     return replace(target, service=cast(Driver, Altered(target.service, alter)))
 
 
-def refused(status: int, code: str, **field: str) -> ServiceAnswer:
-    return ServiceAnswer(status, {"success": False, "error": {"code": code, "message": "No.", **field}}, {}, "")
-
-
 def with_data(answer: ServiceAnswer, **data: Any) -> ServiceAnswer:
     return replace(answer, body={"success": True, "data": {**answer.data, **data}})
+
+
+def refused(status: int, code: str) -> ServiceAnswer:
+    return ServiceAnswer(status, {"success": False, "error": {"code": code, "message": "No."}}, {}, "")
 
 
 def test_a_replay_may_show_the_first_answer_as_it_was() -> None:
@@ -104,10 +107,11 @@ def test_a_replay_may_show_the_first_answer_as_it_was() -> None:
 
 
 def test_a_service_that_drops_replaced_secrets_differs_in_that_alone() -> None:
+    world = InProcess(MemoryStore())
+
     def forget(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
         return refused(400, assumptions.FORGED) if "replaced secret" in (call.event or ()) else answer
 
-    world = InProcess(MemoryStore())
     target = altered(forget, world.target(provider=ProviderAccount()))
     verdict = run_machine("settlement", target, Effort(histories=10, seed=1, shrinks=False, kinds=2))
     target.close()
@@ -123,16 +127,12 @@ def test_a_service_names_a_charge_as_it_likes_behind_the_reference() -> None:
     assert [one.reference for one in provider.charges(own)] == [own, f"{own}.2", f"{own}-3"]
 
 
-def two_defects(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-    if call.method != "GET" or not call.path.startswith("/payments/PAY"):
-        return answer
-    status = answer.data["status"] if answer.status == 200 else None
-    if status == "REVERSED":
-        return with_data(answer, status="SUCCESS")
-    return with_data(answer, amount=1) if status == "SUCCESS" else answer
-
-
 def test_a_search_goes_on_after_a_finding_and_tells_each_kind_once() -> None:
+    def two_defects(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        is_read = call.method == "GET" and call.path.startswith("/payments/PAY") and answer.status == 200
+        wrong: dict[str, dict[str, Any]] = {"REVERSED": {"status": "SUCCESS"}, "SUCCESS": {"amount": 1}}
+        return with_data(answer, **wrong.get(answer.data["status"], {})) if is_read else answer
+
     effort = Effort(histories=100, actions=20, seed=1, shrinks=False, kinds=2)
     verdict = run_machine("payments", altered(two_defects), effort)
     kinds = [violation.kind for violation in verdict.violations]
@@ -164,16 +164,13 @@ def test_statements_are_those_of_our_rules_and_each_is_tried_or_has_a_reason() -
 
 
 def test_what_nobody_tried_is_listed_with_its_reason(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file, options = tmp_path / "matrix.json", ("--over", "domain", "--machine", "payments", *LITTLE)
-    status, told = harness(capsys, "run", *options, "--strict", "--matrix", "--json", str(file))
-    assert status == 1
-    for words in (
-        "tried     access.1 every answer is an envelope",
-        "NOT TRIED keys.1 a secret is shown once and kept as a hash: the machine api-keys was left out",
-        "NOT TRIED limits.9 100 inbound webhooks",
-    ):
-        assert words in told
-    matrix = {row["statement"]: row for row in json.loads(file.read_text())["matrix"]}
+    options = ["--over", "domain", "--machine", "payments", "--histories", "2", "--actions", "8"]
+    assert exit_code_of(*options, "--strict", "--matrix", "--json", str(tmp_path / "matrix.json")) == 1
+    told = capsys.readouterr().out
+    assert "tried     access.1 every answer is an envelope" in told
+    assert "NOT TRIED keys.1 a secret is shown once and kept as a hash: the machine api-keys was left out" in told
+    assert "NOT TRIED limits.9 100 inbound webhooks" in told
+    matrix = {row["statement"]: row for row in json.loads((tmp_path / "matrix.json").read_text())["matrix"]}
     assert matrix.keys() == {*SAYS, *ROUTES, *CODES}
     assert matrix["POST /payments/initiate"]["isTried"] is True
     assert matrix["limits.9"]["reason"] == NEVER["limits.9"]
@@ -186,28 +183,30 @@ def test_what_the_domain_cannot_answer_is_said() -> None:
     assert all(skipped.values())
 
 
-@pytest.mark.parametrize("over", ["domain", "memory", f"{__name__}:a_target_of_ours"])
+@pytest.mark.parametrize("over", ["domain", "memory", "payagg_testing:domain_target"])
 def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, told = harness(capsys, "run", "--over", over, *LITTLE)
-    assert status == 0, told
+    code, told = exit_code_of("--over", over, "--histories", "2", "--actions", "8"), capsys.readouterr().out
+    assert code == 0, told
     assert told.count("  keeps ") == (len(MACHINES) if over == "memory" else len(OF_THE_DOMAIN))
 
 
-def with_other_outcomes(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-    is_ours = call.path.endswith("/simulate") and answer.status == 200
-    return refused(400, "VALIDATION_ERROR", field="outcome") if is_ours else answer
+def other_outcomes() -> ConformanceTarget:
+    def alter(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        is_ours = call.path.endswith("/simulate") and answer.status == 200
+        error = {"code": "VALIDATION_ERROR", "message": "paid, failed or reversed.", "field": "outcome"}
+        return ServiceAnswer(400, {"success": False, "error": error}, {}, "") if is_ours else answer
 
-
-other_outcomes = partial(altered, with_other_outcomes)
+    return altered(alter)
 
 
 def test_what_the_interface_does_not_show_differs_and_breaks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    run = ("run", "--over", f"{__name__}:other_outcomes", "--machine", "payments", "--histories", "40", "--seed", "1")
-    for strict in ((), ("--strict",)):
-        status, told = harness(capsys, *run, *strict)
-        assert status == len(strict)
-        assert f"differs from payagg, which the interface allows: {assumptions.OUTCOME}" in told
-    assert harness(capsys, "run", "--assumptions") == (0, "".join(f"{one}\n" for one in assumptions.ASSUMPTIONS))
+    run = ["--over", f"{__name__}:other_outcomes", "--machine", "payments", "--histories", "40", "--seed", "1"]
+    for strict in (False, True):
+        assert exit_code_of(*run, *["--strict"] * strict) == int(strict)
+        expected = f"differs from payagg, which the interface allows: {assumptions.OUTCOME}"
+        assert expected in capsys.readouterr().out
+    assert exit_code_of("--assumptions") == 0
+    assert capsys.readouterr().out.splitlines() == list(assumptions.ASSUMPTIONS)
 
 
 def test_the_words_of_a_service_for_an_outcome_or_a_card_are_sent() -> None:
@@ -224,38 +223,21 @@ def test_the_words_of_a_service_for_an_outcome_or_a_card_are_sent() -> None:
 
 
 REFUSED = {"error": {"code": assumptions.FORGED}}
+READ, PAGE = ServiceCall("GET", "/payments/R"), ServiceCall("GET", "/public/payments/R")
 
 
 @pytest.mark.parametrize(
     ("call", "data", "answer", "fault", "assumption"),
     [
-        (ServiceCall("GET", "/payments/R"), {"status": "PENDING"}, {}, 'status is "INITIATED"', assumptions.STATUS),
-        (ServiceCall("GET", "/payments/R"), {"status": "SUCCESS"}, {}, 'status is "INITIATED"', None),
-        (ServiceCall("GET", "/public/payments/R"), {}, {}, 'amount is "absent"', assumptions.PUBLIC),
-        (ServiceCall("GET", "/public/payments/R"), {}, {}, "amount is 1", None),
-        (ServiceCall("GET", "/payments/R"), {}, {}, 'amount is "absent"', None),
-        (
-            ServiceCall("POST", "/merchant/businesses/b/webhooks"),
-            {},
-            {},
-            'signingSecret is "absent"',
-            assumptions.SECRET,
-        ),
-        (
-            ServiceCall("POST", "/payments/initiate", body={"amount": 5000.0}),
-            {},
-            {},
-            "the status is 201",
-            assumptions.WHOLE,
-        ),
+        (READ, {"status": "PENDING"}, {}, 'status is "INITIATED"', "STATUS"),
+        (READ, {"status": "SUCCESS"}, {}, 'status is "INITIATED"', None),
+        (PAGE, {}, {}, 'amount is "absent"', "PUBLIC"),
+        (PAGE, {}, {}, "amount is 1", None),
+        (READ, {}, {}, 'amount is "absent"', None),
+        (ServiceCall("POST", "/merchant/businesses/b/webhooks"), {}, {}, 'signingSecret is "absent"', "SECRET"),
+        (ServiceCall("POST", "/payments/initiate", body={"amount": 5000.0}), {}, {}, "the status is 201", "WHOLE"),
         (ServiceCall("POST", "/payments/initiate", body={"amount": 5000.5}), {}, {}, "the status is 201", None),
-        (
-            ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", "replaced secret")),
-            {},
-            REFUSED,
-            "400",
-            assumptions.KEPT,
-        ),
+        (ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", "replaced secret")), {}, REFUSED, "400", "KEPT"),
         (ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", None)), {}, REFUSED, "400", None),
     ],
 )
@@ -263,36 +245,34 @@ def test_a_fault_is_of_the_interface_or_of_an_assumption(
     call: ServiceCall, data: dict[str, Any], answer: dict[str, Any], fault: str, assumption: str | None
 ) -> None:
     came = ServiceAnswer(201 if fault.endswith("201") else 200, {"data": answer, **answer}, {}, "")
-    assert assumptions.assumption_of(call, Expected((200,), data=data), came, fault) == assumption
+    found = assumptions.assumption_of(call, Expected((200,), data=data), came, fault)
+    assert found == (assumption and getattr(assumptions, assumption))
 
 
-def cases_of(junit: Path, part: str) -> dict[str, bool]:
-    """Each by its name, and whether it was skipped."""
-    cases = ElementTree.parse(junit).findall(f"testcase[@classname='{part}']")
-    return {str(case.get("name")): case.find("skipped") is not None for case in cases}
+def without_payers() -> ConformanceTarget:
+    """A service without the public routes of payments."""
 
+    def missing(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        assert not call.path.startswith("/public/payments/"), call.path
+        return answer
 
-def no_payer(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-    """Of a service without the public routes of payments."""
-    assert not call.path.startswith("/public/payments/"), call.path
-    return answer
-
-
-without_payers = partial(altered, no_payer)
+    return altered(missing)
 
 
 def test_what_is_not_built_is_left_out_and_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     over, junit = f"{__name__}:without_payers", tmp_path / "verdicts.xml"
-    options = ("--over", over, "--histories", "20", "--without", "payer", "--junit", str(junit))
-    status, told = harness(capsys, "run", *options)
-    assert (status, f"checkout.3 {SAYS['checkout.3']}: it needs {PAYER.words}" in told) == (0, True)
-    statements, cases = cases_of(junit, "statements"), cases_of(junit, "conformance")
+    assert exit_code_of("--over", over, "--histories", "20", "--without", "payer", "--junit", str(junit)) == 0
+    assert f"checkout.3 {SAYS['checkout.3']}: it needs {PAYER.words}" in capsys.readouterr().out
+    cases = {
+        part: {case.get("name"): case for case in ElementTree.parse(junit).findall(f"testcase[@classname='{part}']")}
+        for part in ("statements", "conformance")
+    }
+    statements, machines = cases["statements"], cases["conformance"]
     assert len(statements) == len(SAYS) + len(ROUTES) + len(CODES)
-    assert (statements["access.1 every answer is an envelope"], statements["PAYMENT_EXPIRED"]) == (False, True)
-    assert (list(cases), cases["settlement"]) == (list(MACHINES), True)
-
-
-a_target_of_ours = domain_target
+    assert statements["access.1 every answer is an envelope"].find("skipped") is None
+    assert statements["PAYMENT_EXPIRED"].find("skipped") is not None
+    assert list(machines) == list(MACHINES)
+    assert machines["settlement"].find("skipped") is not None
 
 
 @pytest.mark.parametrize(
@@ -308,11 +288,6 @@ a_target_of_ours = domain_target
 def test_what_does_not_open_is_one_line(over: str, words: str) -> None:
     with pytest.raises(AccessError, match=words):
         open_target(over)
-
-
-def test_a_url_and_a_store_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    status, told = harness(capsys, "run", "--over", "domain", "--url", "http://127.0.0.1:9/api/v1")
-    assert (status, "not allowed with" in told) == (2, True)
 
 
 def keys_of(target: ConformanceTarget) -> ApiKeyConformance:

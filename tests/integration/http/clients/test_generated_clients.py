@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -78,17 +80,11 @@ def node(*names: str) -> list[str]:
 async def ran(command: list[str], folder: Path, **environment: str) -> str:
     """What it printed; its own complaint when it fails."""
     path = os.pathsep.join([str(PROGRAMS), os.environ["PATH"]])
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(folder), **environment},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(PATIENCE):
-        out, err = await process.communicate()
-    assert process.returncode == 0, (out + err).decode()
-    return out.decode()
+    env = {**os.environ, "PATH": path, "PYTHONPATH": str(folder), **environment}
+    run = partial(subprocess.run, command, cwd=folder, env=env, capture_output=True, timeout=PATIENCE, text=True)
+    done = await asyncio.to_thread(run)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 async def compiled(folder: Path, code: str) -> list[str]:

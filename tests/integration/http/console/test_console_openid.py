@@ -32,6 +32,7 @@ from tests.support.memory_shop import MemoryShop
 KEY, STRANGER = (rsa.generate_private_key(65537, 2048) for _ in range(2))
 ROLES = ("groups", (("pay-admins", "ADMIN"), ("pay-support", "SUPPORT")))
 BACK = "/console/admin/sign-in/back"
+Client = TestClient[Any]
 OUT_OF_DATE = "out of date, or was begun in another browser"
 REFUSED = "did not let you in"
 AWAY = "does not answer as it should"
@@ -42,7 +43,7 @@ class FakeIssuer:
     """`claims` are those of the next ID tokens, over what is right; a code is good once, for its verifier."""
 
     origin: str = ""
-    claims: dict[str, Any] = field(default_factory=dict)
+    claims: dict[str, Any] = field(default_factory=lambda: {"groups": ["pay-admins"]})
     userinfo: dict[str, Any] = field(default_factory=dict)
     discovery: dict[str, Any] = field(default_factory=dict)
     token_status: int = 200
@@ -118,7 +119,7 @@ def issuer() -> Iterator[FakeIssuer]:
 
 
 @contextmanager
-def a_console(shop: MemoryShop, origin: str, **fields: Any) -> Iterator[TestClient[Any]]:
+def a_console(shop: MemoryShop, origin: str, **fields: Any) -> Iterator[Client]:
     own = (ConsoleSettings(oidc_roles=ROLES),)
     settings = replace(SETTINGS, base_url="http://127.0.0.1:8000", own=own, **fields)
     signs_in = OpenIdIssuer(origin, "console", "s3cret", "groups", SystemClock())
@@ -134,7 +135,13 @@ async def shop() -> MemoryShop:
     return await MemoryShop().open()
 
 
-def sign_in(client: TestClient[Any], issuer: FakeIssuer, home: str = "/console/admin") -> httpx.Response:
+@pytest.fixture
+def client(shop: MemoryShop, issuer: FakeIssuer) -> Iterator[Client]:
+    with a_console(shop, issuer.origin) as client:
+        yield client
+
+
+def sign_in(client: Client, issuer: FakeIssuer, home: str = "/console/admin") -> httpx.Response:
     """The whole way: to the issuer, and back with its code."""
     started = client.get(f"{home}/sign-in/start")
     assert started.status_code == 303, started.text
@@ -143,58 +150,49 @@ def sign_in(client: TestClient[Any], issuer: FakeIssuer, home: str = "/console/a
 
 
 @pytest.mark.rule("access.41")
-async def test_an_administrator_signs_in_with_the_role_that_the_claim_gives(
-    issuer: FakeIssuer, shop: MemoryShop
-) -> None:
+async def test_an_administrator_signs_in_with_the_role_that_the_claim_gives(client: Client, issuer: FakeIssuer) -> None:
     issuer.claims = {"groups": ["staff", "pay-admins"]}
-    with a_console(shop, issuer.origin) as client:
-        answer = sign_in(client, issuer)
-        assert (answer.status_code, "Go to the console" in answer.text) == (200, True), answer.text
-        session = next(c for c in answer.headers.get_list("set-cookie") if c.startswith("payagg_console_admin="))
-        assert "SameSite=strict" in session
-        assert "HttpOnly" in session
-        assert client.get("/console/admin/sessions").status_code == 200
-        # Signed in for administrators is not signed in for merchants.
-        assert client.get("/console/businesses").headers["location"].startswith("/console/sign-in")
+    answer = sign_in(client, issuer)
+    assert (answer.status_code, "Go to the console" in answer.text) == (200, True), answer.text
+    session = next(c for c in answer.headers.get_list("set-cookie") if c.startswith("payagg_console_admin="))
+    assert ("SameSite=strict" in session, "HttpOnly" in session) == (True, True)
+    assert client.get("/console/admin/sessions").status_code == 200
+    # Signed in for administrators is not signed in for merchants.
+    assert client.get("/console/businesses").headers["location"].startswith("/console/sign-in")
 
 
 @pytest.mark.rule("access.38")
 async def test_a_merchant_signs_in_by_membership_with_an_address_that_the_issuer_verified(
-    issuer: FakeIssuer, shop: MemoryShop
+    client: Client, issuer: FakeIssuer
 ) -> None:
-    with a_console(shop, issuer.origin) as client:
-        for userinfo, status in (({}, 403), ({"email_verified": "true"}, 403), ({"email_verified": True}, 200)):
-            issuer.userinfo = userinfo
-            assert sign_in(client, issuer, "/console").status_code == status
-        assert client.get("/console").headers["location"] == "/console/business/biz_1/sandbox"
-        issuer.claims, issuer.userinfo = {"sub": "eve"}, {"sub": "eve", "email_verified": True}
-        answer = sign_in(client, issuer, "/console")
-        assert (answer.status_code, "You manage no business" in answer.text) == (403, True)
+    for userinfo, status in (({}, 403), ({"email_verified": "true"}, 403), ({"email_verified": True}, 200)):
+        issuer.userinfo = userinfo
+        assert sign_in(client, issuer, "/console").status_code == status
+    assert client.get("/console").headers["location"] == "/console/business/biz_1/sandbox"
+    issuer.claims, issuer.userinfo = {"sub": "eve"}, {"sub": "eve", "email_verified": True}
+    answer = sign_in(client, issuer, "/console")
+    assert (answer.status_code, "You manage no business" in answer.text) == (403, True)
 
 
 @pytest.mark.rule("access.41")
 @pytest.mark.parametrize("groups", [None, [], ["staff"], "pay", {"pay-admins": 1}, 7])
 async def test_nobody_is_an_administrator_without_a_value_that_stands_for_a_role(
-    issuer: FakeIssuer, shop: MemoryShop, groups: Any
+    client: Client, issuer: FakeIssuer, groups: Any
 ) -> None:
     issuer.claims = {"groups": groups}
-    with a_console(shop, issuer.origin) as client:
-        answer = sign_in(client, issuer)
-        assert (answer.status_code, "no administrator&#39;s role" in answer.text) == (403, True), answer.text
-        assert client.get("/console/admin/gateways").status_code == 303
+    answer = sign_in(client, issuer)
+    assert (answer.status_code, "no administrator&#39;s role" in answer.text) == (403, True), answer.text
+    assert client.get("/console/admin/gateways").status_code == 303
 
 
 @pytest.mark.rule("access.40")
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"claims": {"nonce": "of another sign-in"}},
-        {"claims": {"nonce": None}},
-        {"claims": {"aud": "another client"}},
-        {"claims": {"aud": None}},
+        *({"claims": {"nonce": nonce}} for nonce in ("of another sign-in", None)),
+        *({"claims": {"aud": audience}} for audience in ("another client", None)),
+        *({"claims": {"exp": at}} for at in (1, None)),
         {"claims": {"iss": "https://another.example"}},
-        {"claims": {"exp": 1}},
-        {"claims": {"exp": None}},
         {"claims": {"aud": ["console", "other"], "azp": "other"}},
         {"key": STRANGER},
         {"kid": "unknown"},
@@ -205,59 +203,54 @@ async def test_nobody_is_an_administrator_without_a_value_that_stands_for_a_role
     ids=lambda wrong: "-".join(wrong | wrong.get("claims", {})),
 )
 async def test_an_id_token_that_does_not_hold_signs_nobody_in(
-    issuer: FakeIssuer, shop: MemoryShop, wrong: dict[str, Any]
+    client: Client, issuer: FakeIssuer, wrong: dict[str, Any]
 ) -> None:
-    issuer.claims = {"groups": ["pay-admins"]} | wrong.get("claims", {})
+    issuer.claims |= wrong.get("claims", {})
     for name in wrong.keys() - {"claims"}:
         setattr(issuer, name, wrong[name])
-    with a_console(shop, issuer.origin) as client:
-        answer = sign_in(client, issuer)
-        assert (answer.status_code, REFUSED in answer.text) == (403, True), answer.text
-        assert client.get("/console/admin/gateways").status_code == 303
+    answer = sign_in(client, issuer)
+    assert (answer.status_code, REFUSED in answer.text) == (403, True), answer.text
+    assert client.get("/console/admin/gateways").status_code == 303
 
 
 @pytest.mark.rule("access.39")
 async def test_an_answer_counts_once_and_in_the_browser_that_asked_for_it(
-    issuer: FakeIssuer, shop: MemoryShop, monkeypatch: pytest.MonkeyPatch
+    client: Client, issuer: FakeIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    issuer.claims = {"groups": ["pay-admins"]}
-    with a_console(shop, issuer.origin) as client:
-        code, state = issuer.code_for(client.get("/console/admin/sign-in/start").headers["location"])
-        right = {"code": code, "state": state}
-        for query in (right | {"state": state + "x"}, {"code": code}, {}):
-            answer = client.get(BACK, params=query)
-            assert (answer.status_code, OUT_OF_DATE in answer.text) == (400, True)
-        # Another realm's answer, a browser without the cookie, and one that comes too late.
-        assert client.get("/console/sign-in/back", params=right).status_code == 400
-        kept = httpx.Cookies(client.cookies)
-        client.cookies.clear()
-        assert client.get(BACK, params=right).status_code == 400
-        client.cookies = kept
-        with monkeypatch.context() as patch:
-            patch.setattr("payagg.extensions.console.issuer_sign_in._now", lambda _: int(time.time()) + 601)
-            assert OUT_OF_DATE in client.get(BACK, params=right).text
-        refused = client.get(BACK, params={"error": "access_denied", "state": state})
-        assert (refused.status_code, REFUSED in refused.text) == (403, True)
-        assert client.get(BACK, params=right).status_code == 200
+    code, state = issuer.code_for(client.get("/console/admin/sign-in/start").headers["location"])
+    right = {"code": code, "state": state}
+    for query in (right | {"state": state + "x"}, {"code": code}, {}):
+        answer = client.get(BACK, params=query)
+        assert (answer.status_code, OUT_OF_DATE in answer.text) == (400, True)
+    # Another realm's answer, a browser without the cookie, and one that comes too late.
+    assert client.get("/console/sign-in/back", params=right).status_code == 400
+    kept = httpx.Cookies(client.cookies)
+    client.cookies.clear()
+    assert client.get(BACK, params=right).status_code == 400
+    client.cookies = kept
+    with monkeypatch.context() as patch:
+        patch.setattr("payagg.extensions.console.issuer_sign_in._now", lambda _: int(time.time()) + 601)
         assert OUT_OF_DATE in client.get(BACK, params=right).text
-        client.cookies = kept
-        assert REFUSED in client.get(BACK, params=right).text
+    refused = client.get(BACK, params={"error": "access_denied", "state": state})
+    assert (refused.status_code, REFUSED in refused.text) == (403, True)
+    assert client.get(BACK, params=right).status_code == 200
+    assert OUT_OF_DATE in client.get(BACK, params=right).text
+    client.cookies = kept
+    assert REFUSED in client.get(BACK, params=right).text
 
 
 @pytest.mark.rule("access.12")
 async def test_who_is_revoked_by_subject_is_signed_out_at_the_next_request(
-    issuer: FakeIssuer, shop: MemoryShop
+    client: Client, issuer: FakeIssuer, shop: MemoryShop
 ) -> None:
-    issuer.claims = {"groups": ["pay-admins"]}
-    with a_console(shop, issuer.origin) as client:
-        assert sign_in(client, issuer).status_code == 200
-        assert client.get("/console/admin/sessions").status_code == 200
-        async with shop.store.begin() as tx:
-            now = SystemClock().now()  # ahead of the session's whole second
-            await tx.revocations.add(Revocation(RevokedClaim.SUBJECT, "ada", now + timedelta(seconds=1)))
-        for page in ("businesses", "sessions"):
-            answer = client.get(f"/console/admin/{page}")
-            assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin/sign-in?ended=1"), page
+    assert sign_in(client, issuer).status_code == 200
+    assert client.get("/console/admin/sessions").status_code == 200
+    async with shop.store.begin() as tx:
+        now = SystemClock().now()  # ahead of the session's whole second
+        await tx.revocations.add(Revocation(RevokedClaim.SUBJECT, "ada", now + timedelta(seconds=1)))
+    for page in ("businesses", "sessions"):
+        answer = client.get(f"/console/admin/{page}")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin/sign-in?ended=1"), page
 
 
 async def test_an_issuer_that_is_away_is_a_page_that_says_so(issuer: FakeIssuer, shop: MemoryShop) -> None:

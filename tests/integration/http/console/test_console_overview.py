@@ -1,13 +1,106 @@
-"""A business's overview over HTTP: payments and money beside the days before, by gateway, and what LIVE still lacks."""
+"""The overview of a business in the console, and its "Export as CSV", byte for byte that of the API."""
 
+import asyncio
 from datetime import datetime, timedelta
+from typing import Any
 
+import httpx
 import pytest
+from payagg_testing.builders import NOW
 
+import payagg.application.reports.search as module
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.console_browser import Browser, base_of, text_of
-from tests.support.http_world import Api, Shop
+from tests.support.http_world import Api, Shop, admin_token, bearer
+
+MANY = 5_000  # fifty pages of an export
+PAYMENTS = Statement(
+    "INSERT INTO payments (reference, business_id, environment, amount, currency, status, customer_email, "
+    "customer_name, metadata, sequence, created_at, updated_at, expires_at) "
+    "SELECT 'PAY-20250131-' || lpad(CAST(n AS text), 6, '0'), :business, 'SANDBOX', 150000 + n, 'NGN', 'INITIATED', "
+    "'payer' || n || '@example.com', '=Ọla, \"' || n, CAST('{\"order\": 7}' AS jsonb), 0, "
+    "CAST(:at AS timestamptz) + n * interval '1 second', :at, :at FROM generate_series(1, :many) n"
+)
+
+
+@pytest.fixture
+def api(own_api: Api) -> Api:
+    return own_api
+
+
+async def fill(store: PostgresStore, shop: Shop, many: int = MANY) -> None:
+    await store.pool.run(PAYMENTS, business=shop.business.id, at=NOW, many=many)
+
+
+@pytest.mark.rule("reports.6")
+async def test_the_console_exports_every_page_byte_for_byte_as_the_api(api: Api, store: PostgresStore) -> None:
+    shop = await api.open_shop()
+    await fill(store, shop)
+    browser = await (await Browser(api).sign_in(shop)).sign_in_as_admin()
+    for path, query, headers, address in (
+        (f"{shop.path}/payments", {"environment": "SANDBOX"}, shop.as_owner, base_of(shop)),
+        ("/admin/payments", {}, bearer(admin_token()), "/console/admin"),
+    ):
+        of_api = await api.client.get(f"{path}/export", params=query, headers=headers)
+        shown = await browser.open(f"{address}/payments/export?status=&from=&to=")
+        assert (of_api.status_code, shown.status_code) == (200, 200)
+        assert of_api.content.count(b"\r\n") == MANY + 1
+        assert shown.content == of_api.content
+        for name in ("content-type", "content-disposition"):
+            assert shown.headers[name] == of_api.headers[name]
+
+
+@pytest.fixture
+def pages_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by one with each page that an export reads; pages are of one payment."""
+    read: list[int] = []
+    page = module.PaymentSearch._page
+
+    async def counting(*args: Any, **kwargs: Any) -> Any:
+        read.append(1)
+        return await page(*args, **kwargs)
+
+    monkeypatch.setattr(module, "EXPORT_PAGE", 1)
+    monkeypatch.setattr(module.PaymentSearch, "_page", counting)
+    return read
+
+
+async def test_a_head_request_reads_one_page_of_an_export(
+    api: Api, store: PostgresStore, pages_read: list[int], shop: Shop
+) -> None:
+    await fill(store, shop, 3)
+    answer = await (await Browser(api).sign_in(shop)).client.head(f"{base_of(shop)}/payments/export")
+    assert (answer.status_code, answer.content, len(pages_read)) == (200, b"", 1)
+    answer = await api.client.head("/payments/export", headers=shop.as_sandbox)
+    assert (answer.status_code, answer.content, len(pages_read)) == (200, b"", 2)
+
+
+@pytest.mark.rule("reports.7")
+@pytest.mark.parametrize(("where", "parts"), [("console", 1), ("api", 0)], ids=["while he reads", "at once"])
+async def test_an_export_that_nobody_reads_any_more_is_read_no_further(
+    api: Api, store: PostgresStore, pages_read: list[int], where: str, parts: int, shop: Shop
+) -> None:
+    await fill(store, shop)
+    if where == "console":
+        browser = await Browser(api).sign_in(shop)
+        path = f"{base_of(shop)}/payments/export"
+        said = "Cookie: " + "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.client.cookies.jar)
+    else:
+        path, said = "/api/v1/payments/export", f"Authorization: Bearer {shop.sandbox}"
+    reader, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(api.origin).port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n{said}\r\n\r\n".encode())
+    await writer.drain()
+    for _ in range(parts):
+        assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
+    writer.transport.abort()
+    read = -1
+    async with asyncio.timeout(60):
+        while read != len(pages_read) or not read:  # it reads a page in milliseconds
+            read = len(pages_read)
+            await asyncio.sleep(0.5)
+    assert 0 < read < MANY
+
 
 DAY = timedelta(days=1)
 BEGIN = Statement(
@@ -21,11 +114,6 @@ END = Statement(
 )
 
 
-@pytest.fixture
-def api(own_api: Api) -> Api:
-    return own_api
-
-
 async def ended(store: PostgresStore, business: str, letters: str, at: datetime, amount: int, **fields: object) -> None:
     """Payments that were made then, paid through Paystack unless `fields` say otherwise; `letters` begin the last part
     of their references."""
@@ -34,9 +122,7 @@ async def ended(store: PostgresStore, business: str, letters: str, at: datetime,
     await store.pool.run(END, business=business, at=at, **wanted)
 
 
-async def test_the_overview_shows_counts_money_and_gateways_beside_the_days_before(
-    api: Api, store: PostgresStore, shop: Shop
-) -> None:
+async def test_the_overview_shows_payments_beside_the_days_before(api: Api, store: PostgresStore, shop: Shop) -> None:
     now = api.services.clock.now()  # whatever day it is once the page is shown, today or the next
     await ended(store, shop.business.id, "AA", now - DAY, 300_000)
     await ended(store, shop.business.id, "AB", now - DAY, 100_000, gateway="provider_b")

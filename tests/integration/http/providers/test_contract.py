@@ -1,14 +1,21 @@
-"""Both adapters pass the shipped contract against their fakes over real HTTP."""
+"""Both adapters pass the shipped contract against their fakes over real HTTP, and find those of `dev`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import httpx
 import pytest
 
+from payagg.adapters.providers import PROVIDERS
+from payagg.adapters.providers.provider_b.client import QUERY
 from payagg.adapters.providers.registry import providers_of
+from payagg.adapters.providers.spec import ProviderSpec
+from payagg.adapters.system import SystemEntropy
 from payagg.domain.attempt import HandOff
-from payagg.entrypoints.dev.fake_providers import FakePayaza, FakePaystack, WebhookMode
+from payagg.entrypoints.dev.fake_providers import WebhookMode
+from payagg.entrypoints.dev.providers import fake_providers
 from tests.contracts.provider import ProviderContract, ProviderHarness
+from tests.support.assembly import SETTINGS
 from tests.support.provider_rigs import (
     IMPATIENCE,
     MODE,
@@ -21,9 +28,13 @@ from tests.support.provider_rigs import (
 )
 
 
-def a_rig(slug: str, fake: FakePaystack | FakePayaza, secrets: dict[str, str], **own: Any) -> ProviderHarness:
+def a_rig(
+    slug: str, fake: Any, secrets: dict[str, str], specs: Sequence[ProviderSpec] = PROVIDERS, **own: Any
+) -> ProviderHarness:
+    """The adapter of one of the `specs` before its fake, whose events `secrets` sign."""
+
     def adapter(**deadline: Any) -> Any:
-        return providers_of(allow_loopback=True, **deadline)[slug]
+        return providers_of(specs, allow_loopback=True, **deadline)[slug]
 
     fake.book.webhooks = WebhookMode.HELD
     return ProviderHarness(
@@ -75,3 +86,12 @@ class TestPayaza(ProviderContract):
                 tells_environment=False,
                 fails_by_event=True,
             )
+
+
+async def test_provider_b_can_be_asked_about_a_charge_in_dev() -> None:
+    async with (
+        fake_providers(SETTINGS, "http://127.0.0.1:1", SystemEntropy("PAY")) as (_, credentials),
+        httpx.AsyncClient(trust_env=False) as client,
+    ):
+        for name in ("sandboxBaseUrl", "liveBaseUrl"):
+            assert (await client.get(credentials["provider_b"][name] + QUERY)).status_code != 404

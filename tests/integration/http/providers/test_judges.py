@@ -1,9 +1,10 @@
 """Software we did not write judges our fakes, our signatures and our launch parameters."""
 
-import asyncio
 import importlib
 import json
 import os
+import subprocess
+from asyncio import to_thread
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,6 @@ def judge(name: str) -> Any:
     return importlib.import_module(name) if os.environ.get("CI") else pytest.importorskip(name)
 
 
-async def in_thread(call: Any, *arguments: Any, **named: Any) -> Any:
-    """The judges are synchronous clients; the fakes answer from this loop."""
-    return await asyncio.to_thread(call, *arguments, **named)
-
-
 async def test_paystacks_clients_read_our_fake_and_accept_its_events(fakes: FakeServers) -> None:
     pypaystack2 = judge("pypaystack2")
 
@@ -49,20 +45,16 @@ async def test_paystacks_clients_read_our_fake_and_accept_its_events(fakes: Fake
     client = PointedClient(secret_key=SECRET_KEYS["test"])
     client.transactions._BASE_URL = fakes.paystack.base_url
     fakes.paystack.book.webhooks = WebhookMode.HELD
-    begun = await in_thread(
-        client.transactions.initialize, amount=150_000, email="ada@example.com", reference=REFERENCE, currency="NGN"
-    )
+    wanted = {"amount": 150_000, "email": "ada@example.com", "reference": REFERENCE, "currency": "NGN"}
+    begun, again = [await to_thread(client.transactions.initialize, **wanted) for _ in range(2)]
     assert (begun.status, begun.data.reference) == (True, REFERENCE)
     assert begun.data.authorization_url.startswith(fakes.paystack.base_url)
-    again = await in_thread(
-        client.transactions.initialize, amount=150_000, email="ada@example.com", reference=REFERENCE
-    )
     assert (again.status, again.message) == (False, "Duplicate Transaction Reference")
     fakes.paystack.pay(REFERENCE, fees=2_250)
-    told = (await in_thread(client.transactions.verify, REFERENCE)).data
+    told = (await to_thread(client.transactions.verify, REFERENCE)).data
     assert (told.status, told.reference, told.amount, told.requested_amount) == ("success", REFERENCE, 152_250, 150_000)
     assert (told.domain, told.currency) == ("test", "NGN")
-    unknown = await in_thread(client.transactions.verify, "PAY-20250131-NOBODY")
+    unknown = await to_thread(client.transactions.verify, "PAY-20250131-NOBODY")
     assert (unknown.status, unknown.status_code) == (False, 404)
     [event] = fakes.paystack.book.waiting
     signature = event.headers[fakes.paystack.header]
@@ -76,11 +68,11 @@ async def test_payazas_client_reads_our_fake_and_accepts_its_events(fakes: FakeS
     client = payaza.Payaza(api_key=PUBLIC_KEYS["test"], sandbox=True)
     client.base_url = fakes.payaza.base_url
     ask = client.virtual_accounts.get_transaction_status_by_merchant_reference
-    assert (await in_thread(ask, REFERENCE))["response_code"] == 404
+    assert (await to_thread(ask, REFERENCE))["response_code"] == 404
     assert fakes.payaza.open(launch_parameters(_charge())) is None
-    assert (await in_thread(ask, REFERENCE))["data"]["transaction_status"] == "Initialized"
+    assert (await to_thread(ask, REFERENCE))["data"]["transaction_status"] == "Initialized"
     fakes.payaza.pay(REFERENCE)
-    told = (await in_thread(ask, REFERENCE))["data"]
+    told = (await to_thread(ask, REFERENCE))["data"]
     assert (told["transaction_status"], told["amount_received"]) == ("Completed", 1500.5)
     event = fakes.payaza.event(fakes.payaza.book.charges[REFERENCE])
     signature = event.headers[fakes.payaza.header]
@@ -89,7 +81,7 @@ async def test_payazas_client_reads_our_fake_and_accepts_its_events(fakes: FakeS
     refused = payaza.Payaza(api_key="nonsense")
     refused.base_url = fakes.payaza.base_url
     with pytest.raises(payaza.exceptions.PayazaAuthError, match="Authentication failed"):
-        await in_thread(refused.virtual_accounts.get_transaction_status_by_merchant_reference, REFERENCE)
+        await to_thread(refused.virtual_accounts.get_transaction_status_by_merchant_reference, REFERENCE)
 
 
 async def test_our_routes_accept_what_the_vendors_packages_sign(database_url: str, tmp_path: Path) -> None:
@@ -117,21 +109,16 @@ async def test_the_vendors_validator_takes_our_launch_parameters_and_no_others()
     ):
         assert await vendor_validates(launch_parameters(_charge(environment, **payer))) == []
     wrong = json.loads(launch_parameters(_charge())) | {"checkout_amount": "1500.50", "email_address": "a+b@c.africa"}
-    assert {trouble["field"] for trouble in await vendor_validates(json.dumps(wrong).encode())} == {
-        "checkout_amount",
-        "email_address",
-    }
+    troubles = await vendor_validates(json.dumps(wrong).encode())
+    assert {trouble["field"] for trouble in troubles} == {"checkout_amount", "email_address"}
 
 
 async def vendor_validates(parameters: bytes) -> list[dict[str, Any]]:
     """What the vendor's own package finds wrong, run in Node."""
     node_package("payaza-web-sdk")
-    child = await asyncio.create_subprocess_exec(
-        program("node"), str(NODE / "validate_launch.js"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    told, _ = await child.communicate(parameters)
-    assert child.returncode == 0
-    return list(json.loads(told))
+    command = [program("node"), str(NODE / "validate_launch.js")]
+    done = await to_thread(subprocess.run, command, input=parameters, capture_output=True, check=True)
+    return list(json.loads(done.stdout))
 
 
 def _charge(environment: Environment = Environment.SANDBOX, **payer: Any) -> Charge:

@@ -7,14 +7,14 @@ import pytest
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers import PROVIDERS
-from payagg.adapters.providers.registry import providers_of
 from payagg.entrypoints.dev.fake_providers import WebhookMode, serve_asgi
 from tests.contracts.provider import ProviderContract, ProviderHarness
 from tests.integration.http.providers.acme import ACME
-from tests.integration.http.providers.acme.fake import HEADER, FakeAcme, credentials, fake_acme
+from tests.integration.http.providers.acme.fake import FakeAcme, credentials, fake_acme
+from tests.integration.http.providers.test_contract import a_rig
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import admin_token, an_api, bearer
-from tests.support.provider_rigs import IMPATIENCE, MODE
+from tests.support.provider_rigs import MODE
 
 PRODUCT = replace(SETTINGS, providers=(*PROVIDERS, ACME))
 
@@ -22,20 +22,13 @@ PRODUCT = replace(SETTINGS, providers=(*PROVIDERS, ACME))
 class TestAcme(ProviderContract):
     @pytest.fixture
     async def rig(self) -> AsyncIterator[ProviderHarness]:
-        fake = FakeAcme()
-        fake.book.webhooks = WebhookMode.HELD
+        fake, modes = FakeAcme(), {mode: mode for mode in MODE.values()}
         async with serve_asgi(fake_acme(fake)) as base_url:
-            yield ProviderHarness(
-                provider=providers_of([ACME], allow_loopback=True)["acme"],
-                impatient=providers_of([ACME], allow_loopback=True, deadline=IMPATIENCE)["acme"],
-                book=fake.book,
+            yield a_rig(
+                *("acme", fake, modes, [ACME]),
                 credentials=credentials(base_url),
-                header=HEADER,
                 open=lambda hand_off: None,
-                pay=fake.pay,
-                decline=fake.decline,
                 event=lambda reference: fake.event(fake.book.charges[reference]).body,
-                sign=lambda body, environment: fake.signature(body, MODE[environment]),
                 calls_to_start=True,
                 tells_environment=True,
                 fails_by_event=True,

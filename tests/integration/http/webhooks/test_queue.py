@@ -14,7 +14,7 @@ from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptRe
 from payagg.domain.values import Environment, make_reference
 from payagg.domain.webhook import Delivery, DeliveryStatus, WebhookEndpoint
 
-LEASE = timedelta(seconds=30)
+LEASE, LATER = timedelta(seconds=30), NOW + timedelta(minutes=1)
 OK = DeliveryAttemptResult(200, None, 12)
 BAD = DeliveryAttemptResult(500, "answered 500", 12)
 
@@ -50,10 +50,8 @@ async def emit(store: Store, number: int, endpoint_id: str | None = "whe_1", url
     return delivery
 
 
-async def claim(
-    store: Store, at: datetime = NOW + timedelta(minutes=1), limit: int = 100, per_partition: int = 5
-) -> list[ClaimedDelivery]:
-    return await store.queue.claim(at, limit, per_partition, limit, LEASE)
+async def claim(store: Store, at: datetime = LATER, limit: int = 100) -> list[ClaimedDelivery]:
+    return await store.queue.claim(at, limit, 5, limit, LEASE)
 
 
 async def endpoint(store: Store, endpoint_id: str = "whe_1") -> WebhookEndpoint:
@@ -63,10 +61,8 @@ async def endpoint(store: Store, endpoint_id: str = "whe_1") -> WebhookEndpoint:
     return found
 
 
-def done(
-    one: ClaimedDelivery, sent: DeliveryAttemptResult = OK, at: datetime = NOW + timedelta(minutes=2), **more: Any
-) -> DeliveryResult:
-    return DeliveryResult(one, sent, at, more.pop("retry_at", None), **more)
+def done(one: ClaimedDelivery, sent: DeliveryAttemptResult = OK, at: datetime = LATER, **more: Any) -> DeliveryResult:
+    return DeliveryResult(one, sent, at, **{"retry_at": None, **more})
 
 
 async def test_a_limit_smaller_than_what_is_due_serves_every_lane_in_turn_oldest_first(outbox: Store) -> None:
@@ -84,9 +80,8 @@ async def test_a_limit_smaller_than_what_is_due_serves_every_lane_in_turn_oldest
 async def test_a_hundred_and_twenty_hours_of_nothing_but_failures_switch_an_endpoint_off(outbox: Store) -> None:
     await with_endpoints(outbox, an_endpoint())
     await emit(outbox, 1)
-    start = NOW + timedelta(minutes=1)
     for hours, is_active in ((0, True), (119, True), (120, False)):
-        at = start + timedelta(hours=hours)
+        at = LATER + timedelta(hours=hours)
         [one] = await claim(outbox, at)
         await outbox.queue.finish([done(one, BAD, at, retry_at=at + timedelta(minutes=1))])
         assert (await endpoint(outbox)).is_active is is_active
@@ -120,24 +115,17 @@ async def test_activation_and_a_new_address_start_a_new_run_of_failures(outbox: 
         assert (await endpoint(outbox, endpoint_id)).failing_since is None
 
 
-async def test_a_webhook_url_is_signed_with_every_active_secret_of_its_environment(outbox: Store) -> None:
-    await with_endpoints(
-        outbox,
-        an_endpoint("whe_1"),
-        an_endpoint("whe_2", previous_secret=b"old", previous_secret_expires_at=NOW + timedelta(hours=1)),
-        an_endpoint("whe_3", is_active=False),
-        an_endpoint("whe_4", Environment.LIVE),
-    )
-    await emit(outbox, 1, None, "https://own.example/x")
-    [one] = await claim(outbox)
-    assert one.url == "https://own.example/x"
-    assert one.secrets == (("whe_1", b"sealed whe_1"), ("whe_2", b"sealed whe_2"), ("whe_2", b"old"))
-
-
-async def test_an_address_of_one_payment_without_any_secret_is_not_sent(outbox: Store) -> None:
-    await with_endpoints(outbox, an_endpoint(is_active=False))
-    delivery = await emit(outbox, 1, None, "https://own.example/x")
+async def test_a_webhook_url_is_signed_with_every_active_secret_of_its_environment_or_not_sent(outbox: Store) -> None:
+    url = "https://own.example/x"
+    await with_endpoints(outbox, an_endpoint("whe_3", is_active=False), an_endpoint("whe_4", Environment.LIVE))
+    unsigned = await emit(outbox, 1, None, url)
     assert await claim(outbox) == []
     async with outbox.begin() as tx:
-        _, [stored] = await tx.webhook_events.of_payment(delivery.reference)
+        _, [stored] = await tx.webhook_events.of_payment(unsigned.reference)
     assert stored.status is DeliveryStatus.FAILED
+    old: dict[str, Any] = {"previous_secret": b"old", "previous_secret_expires_at": NOW + timedelta(hours=1)}
+    await with_endpoints(outbox, an_endpoint("whe_1"), an_endpoint("whe_2", **old))
+    await emit(outbox, 2, None, url)
+    [one] = await claim(outbox)
+    secrets = (("whe_1", b"sealed whe_1"), ("whe_2", b"sealed whe_2"), ("whe_2", b"old"))
+    assert (one.url, one.secrets) == (url, secrets)
