@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from payagg_testing.builders import NOW, TICK, a_delivery, an_actor, an_endpoint, an_entry, an_id
+from payagg_testing.builders import MINUTE, NOW, TICK, a_delivery, an_actor, an_endpoint, an_entry, an_id
 
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryResult
 from payagg.domain.audit import Action, ActorRealm, AuditEntry, AuditFilter, Changes
 from payagg.domain.webhook import DEACTIVATE_AFTER
 from tests.contracts.database import Database, put
-from tests.contracts.webhooks import DLV, DOWN, MINUTE, claim, emitted, with_endpoints
+from tests.contracts.webhooks import DLV, DOWN, claim, emitted, with_endpoints
 
 
 class AuditContract:

@@ -25,18 +25,24 @@ async def introduced(tx: Transaction, gateway: Gateway) -> None:
         await tx.gateways.save(gateway)
 
 
+async def with_businesses_named(db: Database, *names: str) -> list[str]:
+    """Their ids, in this order."""
+    ids = [an_id("biz", number) for number in range(len(names))]
+    await put(db, *(a_business(id, name) for id, name in zip(ids, names, strict=True)))
+    return ids
+
+
 class BusinessContract:
     async def test_a_business_comes_back_as_it_was_last_saved(self, db: Database) -> None:
-        business = a_business()
-        changed = replace(
-            business, name="Ada & Sons", status=BusinessStatus.SUSPENDED, kyc_status=KycStatus.UNDER_REVIEW
-        )
+        business, status, kyc = a_business(), BusinessStatus.SUSPENDED, KycStatus.UNDER_REVIEW
+        changed = replace(business, name="Ada & Sons", status=status, kyc_status=kyc)
         await db.businesses.add(business)
         assert await db.businesses.get("biz_1") == business
         await db.businesses.save(changed)
-        assert await db.businesses.lock("biz_1") == changed
-        assert await db.businesses.get("biz_2") is None
-        assert await db.businesses.lock("biz_2") is None
+        for id, stored in (("biz_1", changed), ("biz_2", None)):
+            assert await db.businesses.lock(id) == await db.businesses.get(id) == stored
+        assert await db.businesses.names(["biz_1", "biz_2"]) == {"biz_1": "Ada & Sons"}
+        assert await db.businesses.names([]) == {}
 
     async def test_a_member_has_one_role_per_business(self, db: Database) -> None:
         first, second, third = (a_business(f"biz_{n}") for n in (1, 2, 3))
@@ -58,23 +64,15 @@ class BusinessContract:
     async def test_businesses_are_listed_newest_first_searched_literally_and_paged_by_cursor(
         self, db: Database
     ) -> None:
-        names = ("100% Cotton", "Ada_Obi", "ada obi", "Zed\\Co")
-        ids = [an_id("biz", number) for number in range(len(names))]
-        for id, name in zip(ids, names, strict=True):
-            await db.businesses.add(a_business(id, name, BusinessStatus.SUSPENDED))
+        ids = await with_businesses_named(db, "100% Cotton", "Ada_Obi", "ada obi", "Zed\\Co")
 
         async def found(search: str | None = None, after: str | None = None, limit: int = 10) -> list[int]:
             return [ids.index(business.id) for business in await db.businesses.list_businesses(search, after, limit)]
 
-        assert await found() == [3, 2, 1, 0]
-        assert await found(limit=2) == [3, 2]
-        assert await found(after=ids[2], limit=2) == [1, 0]
-        assert await found("ADA") == [2, 1]
-        assert await found("ADA", after=ids[2]) == [1]
-        assert await found("%") == [0]
-        assert await found("_") == [1]
-        assert await found("\\") == [3]
-        assert await found("nobody") == []
+        by_search = {None: [3, 2, 1, 0], "ADA": [2, 1], "%": [0], "_": [1], "\\": [3], "nobody": []}
+        assert {search: await found(search) for search in by_search} == by_search
+        pages = [await found(limit=2), await found(after=ids[2], limit=2), await found("ADA", after=ids[2])]
+        assert pages == [[3, 2], [1, 0], [1]]
         assert await db.businesses.count() == len(ids)
 
     async def test_a_key_is_found_by_its_hash_with_its_business(self, db: Database) -> None:
@@ -103,13 +101,10 @@ class BusinessContract:
         keys = [a_key(f"key_{n}", now=NOW + n * MINUTE) for n in range(5)]
         live = a_key("key_live", Environment.LIVE)
         await put(db, a_business(), *keys, live)
-        # Revoked in another order than they were made.
-        revoked = [keys[n].revoke(NOW + timedelta(hours=at)) for n, at in ((0, 3), (1, 1), (2, 2))]
-        for key in revoked:
-            await db.api_keys.save(key)
-        assert await db.api_keys.count_active("biz_1", Environment.SANDBOX) == 2
-        assert await db.api_keys.count_active("biz_1", Environment.LIVE) == 1
-        assert await db.api_keys.count_active("biz_2", Environment.LIVE) == 0
+        for n, at in ((0, 3), (1, 1), (2, 2)):  # revoked in another order than they were made
+            await db.api_keys.save(keys[n].revoke(NOW + timedelta(hours=at)))
+        owners = (("biz_1", Environment.SANDBOX), ("biz_1", Environment.LIVE), ("biz_2", Environment.LIVE))
+        assert [await db.api_keys.count_active(*owner) for owner in owners] == [2, 1, 0]
         listed = await db.api_keys.list_keys("biz_1", Environment.SANDBOX, 2)
         assert [key.id for key in listed] == ["key_4", "key_3", "key_0", "key_2"]
         assert await db.api_keys.list_keys("biz_1", Environment.LIVE, 20) == [live]
@@ -172,28 +167,27 @@ class GatewayContract:
         await db.gateways.save(replace(deleted.delete(NOW), credentials=None))
         assert await db.gateways.to_wipe(NOW) == []
 
-    async def test_gateways_are_listed_by_order_then_slug(self, db: Database) -> None:
-        ours = [a_gateway("zz", display_order=1), a_gateway("aa", display_order=2), a_gateway("mm", display_order=1)]
-        for gateway in ours:
-            await introduced(db, gateway)
-        listed = [gateway.slug for gateway in await db.gateways.all() if gateway in ours]
-        assert listed == ["mm", "zz", "aa"]
-
-    async def test_settings_come_back_by_gateway(self, db: Database) -> None:
-        gateway = a_gateway("mine")
-        choice = a_choice(gateway, display_name="Cards", display_order=3, is_default=True)
+    async def test_settings_come_back_by_gateway_and_gateways_by_order_then_slug(self, db: Database) -> None:
+        gateways = [
+            a_gateway("zz", display_order=1),
+            a_gateway("aa", display_order=2),
+            a_gateway("mm", display_order=1),
+        ]
+        choice = a_choice(gateways[0], display_name="Cards", display_order=3, is_default=True)
         await db.businesses.add(a_business())
-        await introduced(db, gateway)
+        for gateway in gateways:
+            await introduced(db, gateway)
+        listed = await db.gateways.all()
+        assert [gateway.slug for gateway in listed if gateway in gateways] == ["mm", "zz", "aa"]
         assert await db.gateway_choices.settings("biz_1") == {}
-        await db.gateway_choices.save(choice)
-        assert await db.gateway_choices.settings("biz_1") == {gateway.id: choice}
-        choices = await db.gateway_choices.of_business("biz_1")
-        assert (choices.gateways, choices.settings) == (await db.gateways.all(), {gateway.id: choice})
-        assert choices.health == await db.health.all()
+        for saved in (choice, replace(choice, display_name=None)):
+            await db.gateway_choices.save(saved)
+            assert await db.gateway_choices.settings("biz_1") == {choice.gateway_id: saved}
+            choices = await db.gateway_choices.of_business("biz_1")
+            assert (choices.gateways, choices.settings) == (listed, {choice.gateway_id: saved})
+            assert choices.health == await db.health.all()
         assert await db.find_choices("biz_1") == choices
         assert (await db.find_choices("biz_2")).settings == {}
-        await db.gateway_choices.save(replace(choice, display_name=None))
-        assert await db.gateway_choices.settings("biz_1") == {gateway.id: replace(choice, display_name=None)}
 
     async def test_a_business_has_at_most_one_default(self, db: Database) -> None:
         gateways = [a_gateway("one"), a_gateway("two")]
@@ -216,32 +210,25 @@ class GatewayContract:
             await db.gateway_choices.save(a_choice(gateway, f"biz_{number}", is_enabled=False))
         await db.gateway_choices.save(a_choice(other, "biz_0", is_enabled=True))
         assert await db.gateway_choices.active_businesses() == before + 2
-        assert await db.gateway_choices.opt_outs(gateway.id) == {gateway.id: 2}
-        assert await db.gateway_choices.opt_outs(other.id) == {}
-        assert (await db.gateway_choices.opt_outs())[gateway.id] == 2
+        found = [await db.gateway_choices.opt_outs(of) for of in (gateway.id, other.id, None)]
+        assert found == [{gateway.id: 2}, {}, {gateway.id: 2}]
         overrides = await db.gateway_choices.overrides(gateway.id)
         assert {merchant.business.name for merchant in overrides} >= {"Shop 0", "Shop 1"}
 
     async def test_merchants_are_paged_by_name_and_searched_literally(self, db: Database) -> None:
         gateway = a_gateway("one")
-        names = {"biz_0": "100% Cotton", "biz_1": "Ada_Obi", "biz_2": "ada obi", "biz_3": "Zed\\Co"}
         await introduced(db, gateway)
-        for id, name in names.items():
-            await db.businesses.add(a_business(id, name))
-        choice = a_choice(gateway, "biz_1", display_name="Cards")
+        ids = await with_businesses_named(db, "100% Cotton", "Ada_Obi", "ada obi", "Zed\\Co")
+        choice = a_choice(gateway, ids[1], display_name="Cards")
         await db.gateway_choices.save(choice)
 
-        async def found(search: str | None, offset: int = 0, limit: int = 10) -> tuple[list[str], int]:
+        async def found(search: str | None, offset: int = 0, limit: int = 10) -> tuple[list[int], int]:
             page, total = await db.gateway_choices.merchants(gateway.id, search, offset, limit)
-            return sorted(merchant.business.id for merchant in page), total
+            assert all(merchant.settings == (choice if merchant.business.id == ids[1] else None) for merchant in page)
+            return sorted(ids.index(merchant.business.id) for merchant in page), total
 
-        assert await found("%") == (["biz_0"], 1)
-        assert await found("_") == (["biz_1"], 1)
-        assert await found("\\") == (["biz_3"], 1)
-        assert await found("ADA") == (["biz_1", "biz_2"], 2)
-        assert await found("nobody") == ([], 0)
-        assert (await found(None))[1] == 4
-        assert await found(None, offset=4) == ([], 4)
-        pages = [(await db.gateway_choices.merchants(gateway.id, None, n, 1))[0][0] for n in range(4)]
-        assert sorted(page.business.id for page in pages) == sorted(names)
-        assert {page.business.id: page.settings for page in pages}["biz_1"] == choice
+        by_search = {"%": ([0], 1), "_": ([1], 1), "\\": ([3], 1), "ADA": ([1, 2], 2), "nobody": ([], 0)}
+        assert {search: await found(search) for search in by_search} == by_search
+        pages = [await found(None, offset, 1) for offset in range(5)]
+        assert sorted(number for page, _ in pages for number in page) == [0, 1, 2, 3]
+        assert {total for _, total in pages} == {4}

@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 from payagg_testing.builders import (
+    HOUR,
+    LIVE,
+    MINUTE,
     NOW,
     REFERENCE,
+    SANDBOX,
+    TICK,
     a_business,
     a_payment,
     a_transition,
@@ -24,14 +29,9 @@ from payagg.domain.audit import AuditFilter
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.revocation import Revocation, RevokedClaim
-from payagg.domain.values import Environment
 from tests.contracts.database import Database, put
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 OTHER = "PAY-20250131-AAAAAA"
-SANDBOX = Environment.SANDBOX
-TICK = timedelta(microseconds=1)
 
 
 async def stored(db: Database, **fields: Any) -> Payment:
@@ -41,7 +41,7 @@ async def stored(db: Database, **fields: Any) -> Payment:
 
 
 class PaymentContract:
-    async def test_a_payment_comes_back_as_it_went_in(self, db: Database) -> None:
+    async def test_a_payment_comes_back_as_it_went_in_and_an_unknown_one_as_nothing(self, db: Database) -> None:
         payment = a_payment(
             gateway="provider_a",
             customer_email="ada@example.com",
@@ -56,9 +56,10 @@ class PaymentContract:
             api_key_id="key_1",
         )
         assert await db.add_payment(payment) == (payment, True)
-        assert await db.find_payment(REFERENCE) == payment
-        assert await db.payments.get(REFERENCE) == payment
-        assert await db.payments.lock(REFERENCE) == payment
+        for read in (db.find_payment, db.payments.get, db.payments.lock):
+            assert [await read(reference) for reference in (REFERENCE, OTHER)] == [payment, None]
+        assert [await db.find_payment(reference) for reference in ("", "PAY\x00", "\ud800")] == [None] * 3
+        assert (await db.attempts.of_payment(OTHER), await db.payments.transitions(OTHER)) == ([], [])
 
     async def test_a_test_payment_stays_one_and_meets_the_simulator_alone(self, db: Database) -> None:
         payment = await stored(db, is_test=True, gateway="sandbox")
@@ -83,13 +84,6 @@ class PaymentContract:
         await db.attempts.save(replace(attempt, next_ask_at=None), attempt.token)
         assert not await db.attempts.has_open("gw_provider_a")
 
-    async def test_an_unknown_reference_is_nothing(self, db: Database) -> None:
-        for reference in (REFERENCE, "", "PAY\x00", "\ud800"):
-            assert await db.find_payment(reference) is None
-        payments = db.payments
-        assert [await read(REFERENCE) for read in (payments.get, payments.lock)] == [None, None]
-        assert [await read(REFERENCE) for read in (db.attempts.of_payment, payments.transitions)] == [[], []]
-
     async def test_a_taken_reference_is_refused_and_a_taken_key_gives_the_original(self, db: Database) -> None:
         """A key is taken in its business and environment alone, and payments without one never meet."""
         first = await stored(db, idempotency_key="order-1")
@@ -100,10 +94,10 @@ class PaymentContract:
         assert await db.find_payment(REFERENCE) == first
         assert await db.find_payment(OTHER) is None
         await stored(db, reference=OTHER, idempotency_key="order-1", business_id="biz_2")
-        live = {"reference": "PAY-20250131-LIVE00", "idempotency_key": "order-1", "environment": Environment.LIVE}
+        live = {"reference": "PAY-20250131-LIVE00", "idempotency_key": "order-1", "environment": LIVE}
         taken_there = await stored(db, **live)
         assert await db.find_original("biz_1", SANDBOX, "order-1") == first
-        assert await db.find_original("biz_1", Environment.LIVE, "order-1") == taken_there
+        assert await db.find_original("biz_1", LIVE, "order-1") == taken_there
         assert await db.find_original("biz_1", SANDBOX, "Order-1") is None
         for number in range(2):
             await stored(db, reference=f"PAY-20250131-00000{number}")
@@ -115,49 +109,38 @@ class PaymentContract:
         other = replace(first, reference=OTHER)
         async with db.begin() as tx:
             assert not await tx.payments.add(other)
-            assert await tx.payments.add(replace(other, environment=Environment.LIVE))
+            assert await tx.payments.add(replace(other, environment=LIVE))
         with pytest.raises(ReferenceTaken):
             await db.payments.add(a_payment(idempotency_key="order-2"))
         assert await db.find_original("biz_1", SANDBOX, "order-2") is None
 
-    async def test_of_two_moves_from_the_same_state_only_the_first_is_stored(self, db: Database) -> None:
+    async def test_of_two_moves_only_the_first_is_stored_and_a_final_payment_is_never_moved_again(
+        self, db: Database
+    ) -> None:
         payment = await stored(db)
-        first, transition = a_transition(payment, Trigger.FAIL)
-        late, second = a_transition(payment, Trigger.SUCCEED)
-        await db.payments.save(first, transition)
-        with pytest.raises(Conflict):
-            await db.payments.save(late, second)
-        assert await db.find_payment(REFERENCE) == first
-        assert await db.payments.transitions(REFERENCE) == [transition]
-
-    async def test_a_final_payment_is_never_moved_again(self, db: Database) -> None:
-        moved, transition = a_transition(await stored(db))
+        moved, transition = a_transition(payment)
         await db.payments.save(moved, transition)
+        with pytest.raises(Conflict):
+            await db.payments.save(*a_transition(payment, Trigger.FAIL))
         # What a careless caller might write: the right sequence, and a move that the machine does not have.
         overwritten = with_changes(moved, status=Status.FAILED, sequence=2)
         forbidden = with_changes(transition, sequence=2, from_status=Status.SUCCESS, to_status=Status.FAILED)
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a defect
             await db.payments.save(overwritten, forbidden)
         assert await db.find_payment(REFERENCE) == moved
+        assert await db.payments.transitions(REFERENCE) == [transition]
 
     @pytest.mark.parametrize(
-        "change",
-        [
-            {"amount": 150001},
-            {"business_id": "biz_2"},
-            {"environment": Environment.LIVE},
-            {"expires_at": NOW + 2 * HOUR},
-        ],
-        ids=lambda change: str(next(iter(change))),
+        ("field", "value"),
+        [("amount", 150001), ("business_id", "biz_2"), ("environment", LIVE), ("expires_at", NOW + 2 * HOUR)],
     )
-    async def test_what_a_payment_is_never_changes(self, db: Database, change: dict[str, Any]) -> None:
+    async def test_what_a_payment_is_never_changes(self, db: Database, field: str, value: Any) -> None:
         payment = await stored(db)
         moved, transition = a_transition(payment)
         try:
-            await db.payments.save(replace(moved, **change), transition)
+            await db.payments.save(with_changes(moved, **{field: value}), transition)
         except Exception:  # noqa: BLE001 - refusing the write and leaving the fact out of it are both right
-            assert await db.find_payment(REFERENCE) == payment
-            return
+            moved = payment
         assert await db.find_payment(REFERENCE) == moved
 
     async def test_a_raised_block_leaves_nothing_behind(self, db: Database) -> None:
@@ -178,25 +161,13 @@ class PaymentContract:
 
     async def test_initiated_payments_are_found_by_the_ends_of_their_windows_oldest_first(self, db: Database) -> None:
         """All of them, and those whose window has ended."""
-        young = await stored(db, reference=OTHER, now=NOW + MINUTE)
-        old = await stored(db)
-        moved, transition = a_transition(await stored(db, reference="PAY-20250131-PEND00"), Trigger.PROCESS)
-        await db.payments.save(moved, transition)
-        assert await db.payment_upkeep.lock_expired(NOW + HOUR - TICK, 10) == []
-        assert await db.payment_upkeep.lock_expired(NOW + HOUR, 10) == [old]
-        assert await db.payment_upkeep.lock_expired(NOW + 2 * HOUR, 10) == [old, young]
-        assert await db.payment_upkeep.lock_expired(NOW + 2 * HOUR, 1) == [old]
-        assert await db.payment_upkeep.list_initiated(NOW, "", 10) == [old, young]
-        assert await db.payment_upkeep.list_initiated(NOW, "", 1) == [old]
-        assert await db.payment_upkeep.list_initiated(old.expires_at, old.reference, 10) == [young]
-        assert await db.payment_upkeep.list_initiated(young.expires_at, young.reference, 10) == []
-
-    async def test_attempts_come_back_whole_and_by_number(self, db: Database) -> None:
-        payment = await stored(db)
-        first = an_attempt(payment, 1, AttemptState.REFUSED, scenario="declined", asks=3)
-        second = an_attempt(payment, 2, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE)
-        await put(db, first, second)
-        assert await db.attempts.of_payment(REFERENCE) == [first, second]
+        young, old = await stored(db, reference=OTHER, now=NOW + MINUTE), await stored(db)
+        await db.payments.save(*a_transition(await stored(db, reference="PAY-20250131-PEND00"), Trigger.PROCESS))
+        expired, listed = db.payment_upkeep.lock_expired, db.payment_upkeep.list_initiated
+        asked = ((NOW + HOUR - TICK, 10), (NOW + HOUR, 10), (NOW + 2 * HOUR, 10), (NOW + 2 * HOUR, 1))
+        assert [await expired(*one) for one in asked] == [[], [old], [old, young], [old]]
+        assert [await listed(NOW, "", limit) for limit in (10, 1)] == [[old, young], [old]]
+        assert [await listed(one.expires_at, one.reference, 10) for one in (old, young)] == [[young], []]
 
     async def test_only_the_holder_of_the_token_writes_an_attempt(self, db: Database) -> None:
         payment = await stored(db)
@@ -219,42 +190,34 @@ class PaymentContract:
         assert [attempt.number for attempt in await db.attempts.of_payment(REFERENCE)] == [1]
 
     async def test_due_asks_are_held_back_from_everybody_else(self, db: Database) -> None:
-        payment = await stored(db)
-        other = await stored(db, reference=OTHER)
-        await db.attempts.add(an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE))
-        await db.attempts.add(an_attempt(other, 1, AttemptState.UNKNOWN, gateway="provider_b", next_ask_at=NOW))
+        payment, other = await stored(db), await stored(db, reference=OTHER)
+        first = an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=NOW + MINUTE)
+        second = an_attempt(other, 1, AttemptState.UNKNOWN, gateway="provider_b", next_ask_at=NOW)
+        await put(db, first, second)
         ask, at_a, at_b = db.attempts, ("provider_a", SANDBOX), ("provider_b", SANDBOX)
-        both = ("provider_a", "provider_b")
+        both, now = ("provider_a", "provider_b"), NOW + MINUTE
         assert await ask.oldest_check(both, NOW - TICK) is None
         assert await ask.oldest_check(both, NOW + HOUR) == NOW
-        assert await ask.oldest_check(both[:1], NOW + HOUR) == NOW + MINUTE
+        assert await ask.oldest_check(both[:1], NOW + HOUR) == now
         assert await ask.due_checks(*at_a, NOW, 10, MINUTE) == []
-        assert [a.reference for a in await ask.due_checks(*at_a, NOW + MINUTE, 10, HOUR)] == [REFERENCE]
-        assert [a.reference for a in await ask.due_checks(*at_b, NOW + MINUTE, 10, HOUR)] == [OTHER]
-        assert await ask.due_checks(*at_a, NOW + MINUTE, 10, HOUR) == []
+        found = [await ask.due_checks(*place, now, 10, HOUR) for place in (at_a, at_b, at_a)]
+        assert [[one.reference for one in due] for due in found] == [[REFERENCE], [OTHER], []]
         assert await ask.oldest_check(both, NOW + HOUR) == NOW  # held, and late all the same
-        again = await db.attempts.due_checks(*at_b, NOW + MINUTE + HOUR, 1, HOUR)
-        assert [attempt.reference for attempt in again] == [OTHER]
-        await db.attempts.save(again[0], again[0].token)
-        assert await db.attempts.due_checks(*at_b, NOW + MINUTE + HOUR, 1, HOUR) == again  # saved, so free
+        [again] = await ask.due_checks(*at_b, now + HOUR, 1, HOUR)
+        assert again.reference == OTHER
+        await ask.save(again, again.token)
+        assert await ask.due_checks(*at_b, now + HOUR, 1, HOUR) == [again]  # saved, so free
 
     async def test_charges_open_when_a_process_began_are_checked_once_ahead_of_time(self, db: Database) -> None:
         """One each: held by a worker before; handed off; asked about since; made since; a claim; far from its ask."""
-        began = NOW + MINUTE
-        soon = {"next_ask_at": began + TICK}
-        attempts: list[dict[str, Any]] = [
-            {},
-            {},
-            {"last_ask_at": began},
-            {"created_at": began},
-            {"state": AttemptState.CLAIMED, "lease_until": began + HOUR},
-            {"next_ask_at": began + FIRST_CHECK_MAX + TICK},
-        ]
+        began, place = NOW + MINUTE, ("provider_a", SANDBOX)
+        claim = {"state": AttemptState.CLAIMED, "lease_until": began + HOUR}
+        far = {"next_ask_at": began + FIRST_CHECK_MAX + TICK}
+        attempts: list[dict[str, Any]] = [{}, {}, {"last_ask_at": began}, {"created_at": began}, claim, far]
         for number, fields in enumerate(attempts):
             payment = await stored(db, reference=f"PAY-20250131-00000{number}")
-            state = fields.pop("state", AttemptState.HANDED_OFF)
-            await db.attempts.add(an_attempt(payment, 1, state, **{**soon, **fields}))
-        place = ("provider_a", SANDBOX)
+            whole = {"state": AttemptState.HANDED_OFF, "next_ask_at": began + TICK, **fields}
+            await db.attempts.add(an_attempt(payment, **whole))
         # A worker that began earlier, and died.
         [held] = await db.attempts.due_checks(*place, began - TICK, 1, HOUR, began - TICK)
         assert held.reference[-1] == "0"
@@ -266,23 +229,14 @@ class PaymentContract:
 
     async def test_businesses_take_turns_at_being_asked_about_and_environments_do_not_meet(self, db: Database) -> None:
         """Eight old payments of one business, a younger one of another, and one in the other environment."""
-
-        async def due(environment: Environment, limit: int) -> list[str]:
-            found = await db.attempts.due_checks("provider_a", environment, NOW + HOUR, limit, MINUTE)
-            return [attempt.reference[-1] for attempt in found]
-
         for number in range(10):
-            payment = await stored(
-                db,
-                reference=f"PAY-20250131-00000{number}",
-                business_id="biz_2" if number == 8 else "biz_1",
-                environment=Environment.LIVE if number == 9 else SANDBOX,
-            )
+            own = {"business_id": "biz_2"} if number == 8 else {"environment": LIVE} if number == 9 else {}
+            payment = await stored(db, reference=f"PAY-20250131-00000{number}", **own)
             at = NOW + number * MINUTE
             await db.attempts.add(an_attempt(payment, 1, AttemptState.HANDED_OFF, next_ask_at=at))
-        assert await due(SANDBOX, 3) == ["0", "1", "8"]
-        assert await due(SANDBOX, 100) == ["2", "3", "4", "5", "6", "7"]
-        assert await due(Environment.LIVE, 100) == ["9"]
+        for environment, limit, numbers in ((SANDBOX, 3, "018"), (SANDBOX, 100, "234567"), (LIVE, 100, "9")):
+            found = await db.attempts.due_checks("provider_a", environment, NOW + HOUR, limit, MINUTE)
+            assert "".join(attempt.reference[-1] for attempt in found) == numbers
 
     async def test_asks_of_a_later_time_are_made_due(self, db: Database) -> None:
         for number, state in enumerate((AttemptState.HANDED_OFF, AttemptState.UNKNOWN, AttemptState.REFUSED)):
@@ -293,21 +247,24 @@ class PaymentContract:
             payment = await stored(db, reference=f"PAY-20250131-00000{number}")
             paid = an_attempt(payment, 1, AttemptState.HANDED_OFF, confirmed_at=NOW - age, next_ask_at=NOW + HOUR)
             await db.attempts.add(paid)
-        live = await stored(db, reference=OTHER, environment=Environment.LIVE)
+        live = await stored(db, reference=OTHER, environment=LIVE)
         await db.attempts.add(an_attempt(live, 1, AttemptState.UNKNOWN, next_ask_at=NOW + HOUR))
         assert await db.attempts.hasten_checks("provider_b", SANDBOX, NOW) == 0
         assert await db.attempts.hasten_checks("provider_a", SANDBOX, NOW) == 2
         assert await db.attempts.hasten_checks("provider_a", SANDBOX, NOW) == 0
         due = await db.attempts.due_checks("provider_a", SANDBOX, NOW, 10, HOUR)
         assert sorted(attempt.reference[-1] for attempt in due) == ["0", "1", "3"]
-        assert await db.attempts.due_checks("provider_a", Environment.LIVE, NOW, 10, HOUR) == []
+        assert await db.attempts.due_checks("provider_a", LIVE, NOW, 10, HOUR) == []
 
-    async def test_the_asking_about_a_payment_ends_for_all_its_attempts(self, db: Database) -> None:
+    async def test_attempts_come_back_by_number_and_the_asking_about_a_payment_ends_for_all_of_them(
+        self, db: Database
+    ) -> None:
         payment, other = await stored(db), await stored(db, reference=OTHER)
-        unknown = replace(an_attempt(payment, 1, AttemptState.UNKNOWN), next_ask_at=NOW)
-        handed_off = replace(an_attempt(payment, 2, AttemptState.HANDED_OFF), next_ask_at=NOW)
-        elsewhere = replace(an_attempt(other, 1, AttemptState.UNKNOWN), next_ask_at=NOW)
-        await put(db, unknown, handed_off, elsewhere)
+        unknown = an_attempt(payment, 1, AttemptState.UNKNOWN, scenario="declined", asks=3, next_ask_at=NOW)
+        handed_off = an_attempt(payment, 2, AttemptState.HANDED_OFF, next_ask_at=NOW)
+        elsewhere = an_attempt(other, 1, AttemptState.UNKNOWN, next_ask_at=NOW)
+        await put(db, handed_off, unknown, elsewhere)
+        assert await db.attempts.of_payment(REFERENCE) == [unknown, handed_off]
         assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
         await db.attempts.end_checks(REFERENCE)
         over = [replace(attempt, next_ask_at=None) for attempt in (unknown, handed_off)]
@@ -329,7 +286,7 @@ class PaymentContract:
         first, second = an_endpoint(), an_endpoint(id="whe_2", created_at=NOW + TICK)
         others = [
             an_endpoint(id="whe_3", is_active=False),
-            an_endpoint(id="whe_4", environment=Environment.LIVE),
+            an_endpoint(id="whe_4", environment=LIVE),
             an_endpoint(id="whe_5", business_id="biz_2"),
         ]
         await put(db, business, a_business("biz_2"), *attempts, second, first, *others)
@@ -343,9 +300,8 @@ class PaymentContract:
         assert await db.find_checkout("not a reference\x00") is None
 
     async def test_provider_calls_are_listed_in_order_and_the_last_answer_has_a_status(self, db: Database) -> None:
-        first = ProviderCall(
-            an_id("pcl", 1), REFERENCE, 1, "provider_a", "fetch_charge", "PENDING", "ongoing", 9, "verify", NOW
-        )
+        about = ("PENDING", "ongoing", 9, "verify", NOW)
+        first = ProviderCall(an_id("pcl", 1), REFERENCE, 1, "provider_a", "fetch_charge", *about)
         later = replace(first, id=an_id("pcl", 2), result="SUCCEEDED", word="success", at=NOW + MINUTE)
         silent = replace(later, id=an_id("pcl", 3), result="TIMEOUT", word=None, at=NOW + 2 * MINUTE)
         assert await db.provider_calls.last_answer(REFERENCE) is None

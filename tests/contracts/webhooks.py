@@ -1,10 +1,24 @@
 """What every Store promises about merchant webhooks, the sending queue, the inbox, health and counters."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from payagg_testing.builders import NOW, REFERENCE, a_business, a_delivery, a_payment, an_endpoint, an_event, an_id
+from payagg_testing.builders import (
+    LIVE,
+    MINUTE,
+    NOW,
+    REFERENCE,
+    SANDBOX,
+    SECOND,
+    a_business,
+    a_delivery,
+    a_payment,
+    an_endpoint,
+    an_event,
+    an_id,
+)
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.application.payments.settlement import Settlement
@@ -13,7 +27,6 @@ from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptRe
 from payagg.domain.health import Health
 from payagg.domain.payment import Trigger
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit
-from payagg.domain.values import Environment
 from payagg.domain.webhook import (
     ALONE_FROM,
     ANSWERS_WELL,
@@ -26,11 +39,10 @@ from payagg.domain.webhook import (
 )
 from tests.contracts.database import Database, put
 
-SECOND = timedelta(seconds=1)
-MINUTE = timedelta(minutes=1)
 DLV, EVT = ([an_id(prefix, number) for number in range(10)] for prefix in ("dlv", "evt"))
 LEASE = timedelta(seconds=60)
 OK, DOWN = DeliveryAttemptResult(200, None, 12), DeliveryAttemptResult(None, "no answer", 15000)
+GONE = DeliveryAttemptResult(410, "answered 410", 1)
 
 
 async def with_endpoints(db: Database, *endpoints: WebhookEndpoint) -> None:
@@ -38,11 +50,23 @@ async def with_endpoints(db: Database, *endpoints: WebhookEndpoint) -> None:
 
 
 def an_inbound_event(id: str = "inb_1", digest: bytes = b"d" * 32, provider: str = "provider_a") -> ProviderEvent:
-    return ProviderEvent(id, provider, Environment.LIVE, digest, b'{"event":"x"}', NOW, next_attempt_at=NOW)
+    return ProviderEvent(id, provider, LIVE, digest, b'{"event":"x"}', NOW, next_attempt_at=NOW)
 
 
 async def emitted(db: Database, *deliveries: Delivery, event: Event | None = None) -> None:
     await db.webhook_events.emit(event or an_event(), deliveries)
+
+
+async def finished(
+    db: Database,
+    tries: Iterable[ClaimedDelivery],
+    result: DeliveryAttemptResult,
+    at: datetime = NOW,
+    again: datetime | None = None,
+    **more: bool,
+) -> None:
+    """The tries ended so; the next one of each is due at `again`."""
+    await db.queue.finish([DeliveryResult(one, result, at, again, **more) for one in tries])
 
 
 async def claim(
@@ -67,27 +91,23 @@ class WebhookContract:
     async def test_endpoints_are_their_business_s_alone_and_subscribe_by_environment(self, db: Database) -> None:
         first = an_endpoint("whe_1", events=("payment.success",), description="Ọja")
         off = an_endpoint("whe_2", is_active=False, created_at=NOW + MINUTE)
-        live = an_endpoint("whe_3", Environment.LIVE, created_at=NOW + 2 * MINUTE)
+        live = an_endpoint("whe_3", LIVE, created_at=NOW + 2 * MINUTE)
         await with_endpoints(db, live, off, first)
-        assert await db.endpoints.of_business("biz_1") == [first, off, live]
-        assert await db.endpoints.subscribers("biz_1", Environment.SANDBOX) == [first]
-        assert await db.endpoints.subscribers("biz_1", Environment.LIVE) == [live]
-        assert await db.endpoints.of_business("biz_2") == []
-        owners = [("biz_1", Environment.SANDBOX), ("biz_1", Environment.LIVE), ("biz_2", Environment.SANDBOX)]
+        assert [await db.endpoints.of_business(id) for id in ("biz_1", "biz_2")] == [[first, off, live], []]
+        owners = [("biz_1", SANDBOX), ("biz_1", LIVE), ("biz_2", SANDBOX)]
+        assert [await db.endpoints.subscribers(*owner) for owner in owners] == [[first], [live], []]
         assert await db.endpoints.subscribers_of(owners) == {owners[0]: [first], owners[1]: [live]}
         assert await db.endpoints.subscribers_of(owners[1:]) == {owners[1]: [live]}
         for read in (db.endpoints.lock, db.endpoints.get):
-            assert await read("biz_1", "whe_1") == first
-            assert await read("biz_2", "whe_1") is None
+            assert [await read(id, "whe_1") for id in ("biz_1", "biz_2")] == [first, None]
 
     async def test_saving_an_endpoint_keeps_the_queues_counters(self, db: Database) -> None:
         await with_endpoints(db, an_endpoint())
         await emitted(db, a_delivery())
-        await db.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(db)])
+        await finished(db, await claim(db), OK)
         changed = an_endpoint(description="new", successful=99, failed=99, concurrency=50).rotate(b"new", "wxyz", NOW)
-        kept = replace(changed, successful=1, failed=0, concurrency=CONCURRENCY_START + 1)
         await db.endpoints.save(changed)
-        assert await the_endpoint(db) == kept
+        assert await the_endpoint(db) == replace(changed, successful=1, failed=0, concurrency=CONCURRENCY_START + 1)
 
     async def test_a_removed_endpoint_is_shown_nowhere_and_goes_with_the_last_of_its_log(self, db: Database) -> None:
         await with_endpoints(db, an_endpoint(), an_endpoint("whe_2"), an_endpoint("whe_3"))
@@ -95,16 +115,15 @@ class WebhookContract:
         off = await db.queue.count_deactivated()
         for removed in ("whe_1", "whe_2"):
             await db.endpoints.remove(removed, NOW)
-        assert [one.id for one in await db.endpoints.of_business("biz_1")] == ["whe_3"]
-        assert [one.id for one in await db.endpoints.subscribers("biz_1", Environment.SANDBOX)] == ["whe_3"]
-        assert await db.endpoints.lock("biz_1", "whe_1") is None
-        assert await db.endpoints.get("biz_1", "whe_1") is None
+        for listed in (await db.endpoints.of_business("biz_1"), await db.endpoints.subscribers("biz_1", SANDBOX)):
+            assert [one.id for one in listed] == ["whe_3"]
+        assert await db.endpoints.lock("biz_1", "whe_1") is await db.endpoints.get("biz_1", "whe_1") is None
         assert await db.queue.count_deactivated() == off
         (left,) = await claim(db)
         assert left.delivery.endpoint_id == "whe_3"
         _, deliveries = await db.webhook_events.of_payment(REFERENCE)
         assert [one.last_error for one in deliveries if one.endpoint_id == "whe_1"] == ["the endpoint is switched off"]
-        await db.queue.finish([DeliveryResult(left, OK, NOW, None)])
+        await finished(db, [left], OK)
         await emitted(db, a_delivery(an_event(EVT[2], 2), DLV[3], "whe_3"), event=an_event(EVT[2], 2))
         for until, left_over in ((NOW, [DLV[3], DLV[2]]), (NOW + MINUTE, [DLV[3]])):
             while await db.queue.purge(until, 100):
@@ -118,13 +137,11 @@ class WebhookContract:
     async def test_events_are_read_by_cursor_within_one_environment(self, db: Database) -> None:
         await with_endpoints(db)
         events = [an_event(EVT[n], n) for n in (1, 2, 3)]
-        for event in events:
+        for event in (*events, an_event(EVT[4], 4, environment=LIVE)):
             await emitted(db, event=event)
-        await emitted(db, event=an_event(EVT[4], 4, environment=Environment.LIVE))
-        assert await db.webhook_events.page("biz_1", Environment.SANDBOX, None, 10) == events
-        assert await db.webhook_events.page("biz_1", Environment.SANDBOX, None, 2) == events[:2]
-        assert await db.webhook_events.page("biz_1", Environment.SANDBOX, EVT[2], 10) == events[2:]
-        assert await db.webhook_events.page("biz_2", Environment.SANDBOX, None, 10) == []
+        asked = (("biz_1", None, 10), ("biz_1", None, 2), ("biz_1", EVT[2], 10), ("biz_2", None, 10))
+        pages = [await db.webhook_events.page(owner, SANDBOX, after, limit) for owner, after, limit in asked]
+        assert pages == [events, events[:2], events[2:], []]
 
     async def test_after_the_clock_went_back_events_come_after_every_cursor(self, db: Database) -> None:
         await with_endpoints(db)
@@ -136,8 +153,8 @@ class WebhookContract:
             async with db.begin() as tx:
                 await tx.payments.add(payment)
                 await settlement.move(tx, payment, Trigger.SUCCEED, actor="test")
-            assert await db.webhook_events.page("biz_2", Environment.SANDBOX, cursor, 10) == []
-            [event] = await db.webhook_events.page("biz_1", Environment.SANDBOX, cursor, 10)
+            assert await db.webhook_events.page("biz_2", SANDBOX, cursor, 10) == []
+            [event] = await db.webhook_events.page("biz_1", SANDBOX, cursor, 10)
             assert (event.reference, event.created_at) == (payment.reference, clock.now())
             cursor = event.id
         assert cursor is not None
@@ -153,16 +170,12 @@ class WebhookContract:
     async def test_the_log_is_newest_first_and_its_total_counts_every_page(self, db: Database) -> None:
         await with_endpoints(db, an_endpoint(), an_endpoint("whe_2"))
         await emitted(db, *(a_delivery(id=DLV[n]) for n in range(3)), a_delivery(id=DLV[9], endpoint_id="whe_2"))
-        await db.queue.finish([DeliveryResult(one, OK, NOW, None) for one in await claim(db, limit=2)])
-        page, total = await db.webhook_events.deliveries("whe_1", 0, 2)
-        rest, _ = await db.webhook_events.deliveries("whe_1", 2, 2)
-        older, count = await db.webhook_events.deliveries("whe_1", 0, 2, after=DLV[2])
-        assert (await db.webhook_events.deliveries("whe_1", 0, 2, after=DLV[0])) == ([], 3)
+        await finished(db, await claim(db, limit=2), OK)
+        for asked, numbers in (((0, 2), [2, 1]), ((2, 2), [0]), ((0, 2, DLV[2]), [1, 0]), ((0, 2, DLV[0]), [])):
+            page, total = await db.webhook_events.deliveries("whe_1", *asked)
+            assert ([one.id for one in page], total) == ([DLV[number] for number in numbers], 3)
         assert await db.webhook_events.delivery("whe_2", DLV[1]) is None
         assert await db.webhook_events.delivery("whe_1", DLV[1]) is not None
-        assert [delivery.id for delivery in [*page, *rest]] == [DLV[2], DLV[1], DLV[0]]
-        assert [delivery.id for delivery in older] == [DLV[1], DLV[0]]
-        assert total == count == 3
 
 
 class QueueContract:
@@ -170,17 +183,15 @@ class QueueContract:
         await with_endpoints(db, an_endpoint())
         assert await db.queue.oldest_due(NOW) is None
         await emitted(db, a_delivery())
-        assert await db.queue.oldest_due(NOW + MINUTE) == NOW
-        assert await db.queue.oldest_due(NOW - SECOND) is None
-        assert [await db.queue.due(NOW + MINUTE, most) for most in (10, 0)] == [1, 0]
-        assert await db.queue.due(NOW - SECOND, 10) == 0
+        assert [await db.queue.oldest_due(NOW + since) for since in (MINUTE, -SECOND)] == [NOW, None]
+        asked = ((NOW + MINUTE, 10), (NOW + MINUTE, 0), (NOW - SECOND, 10))
+        assert [await db.queue.due(*one) for one in asked] == [1, 0, 0]
         assert await claim(db, -SECOND) == []
         (claimed,) = await claim(db)
         assert (claimed.delivery.attempts, claimed.delivery.lease_until) == (1, NOW + LEASE)
         assert (claimed.body, claimed.url) == (an_event().body, "https://shop.example/hooks")
         assert claimed.secrets == (("whe_1", b"sealed whe_1"),)
-        assert await claim(db) == []
-        assert await db.queue.due(NOW, 10) == 0
+        assert (await claim(db), await db.queue.due(NOW, 10)) == ([], 0)
         await db.queue.release([claimed])
         (again,) = await claim(db)
         assert again.delivery.attempts == 1
@@ -189,13 +200,12 @@ class QueueContract:
         """And a try that is lost says nothing of the endpoint."""
         await with_endpoints(db, an_endpoint())
         await emitted(db, a_delivery())
-        (dead,) = await claim(db)
-        (alive,) = await claim(db, LEASE)
+        dead, (alive,) = await claim(db), await claim(db, LEASE)
         assert (alive.delivery.attempts, alive.delivery.lost_tries, alive.is_lease_expired) == (1, 1, True)
-        await db.queue.finish([DeliveryResult(dead, OK, NOW + LEASE, None)])
+        await finished(db, dead, OK, NOW + LEASE)
         stored = await the_delivery(db)
         assert (stored.status, stored.token) == (DeliveryStatus.PENDING, alive.delivery.token)
-        await db.queue.finish([DeliveryResult(alive, DOWN, NOW, NOW + MINUTE, lost=True)])
+        await finished(db, [alive], DOWN, NOW, NOW + MINUTE, lost=True)
         stored, endpoint = await the_delivery(db), await the_endpoint(db)
         assert (stored.status, stored.next_attempt_at) == (DeliveryStatus.PENDING, NOW + MINUTE)
         assert (stored.last_error, stored.lost_tries, stored.duration_ms) == (DOWN.error, 1, None)
@@ -210,19 +220,19 @@ class QueueContract:
         lost = await claim(db, at, per_partition=8)
         assert [(one.delivery.attempts, one.delivery.lost_tries) for one in lost] == [(1, ALONE_FROM)] * 2
         assert await db.queue.claim_poison_message(NOW + at, LEASE) is None
-        await db.queue.finish([DeliveryResult(one, DOWN, NOW + at, NOW + at, lost=True) for one in lost])
+        await finished(db, lost, DOWN, NOW + at, NOW + at, lost=True)
         # They are due before the others, and yet the others get all that the endpoint may have at once.
         others = await claim(db, at, per_partition=8)
         assert len(others) == 2
         assert {one.delivery.id for one in others}.isdisjoint(one.delivery.id for one in lost)
         assert await db.queue.claim_poison_message(NOW + at - SECOND, LEASE) is None
-        one, two = [await db.queue.claim_poison_message(NOW + at, LEASE) for _ in range(2)]
+        one, two, none = [await db.queue.claim_poison_message(NOW + at, LEASE) for _ in range(3)]
         assert one is not None
         assert two is not None
+        assert none is None
         assert {one.delivery.id, two.delivery.id} == {each.delivery.id for each in lost}
         assert (one.body, one.url, one.secrets) == (lost[0].body, lost[0].url, lost[0].secrets)
-        assert await db.queue.claim_poison_message(NOW + at, LEASE) is None
-        await db.queue.finish([DeliveryResult(one, DOWN, NOW + at, NOW + at)])
+        await finished(db, [one], DOWN, NOW + at, NOW + at)
         await db.queue.release([two])
         stored = [await the_delivery(db, each.delivery.id) for each in (one, two)]
         assert [(each.attempts, each.lost_tries) for each in stored] == [(1, 0), (1, ALONE_FROM)]
@@ -232,11 +242,9 @@ class QueueContract:
         """And what ended may be sent again, under the same id."""
         await with_endpoints(db, an_endpoint())
         await emitted(db, a_delivery())
-        (first,) = await claim(db)
-        await db.queue.finish([DeliveryResult(first, DOWN, NOW, NOW + MINUTE)])
+        await finished(db, await claim(db), DOWN, NOW, NOW + MINUTE)
         assert await claim(db, MINUTE - SECOND) == []
-        (second,) = await claim(db, MINUTE)
-        await db.queue.finish([DeliveryResult(second, OK, NOW + MINUTE, None)])
+        await finished(db, await claim(db, MINUTE), OK, NOW + MINUTE)
         stored, endpoint = await the_delivery(db), await the_endpoint(db)
         assert (stored.status, stored.attempts, stored.last_status_code) == (DeliveryStatus.DELIVERED, 2, 200)
         assert (stored.next_attempt_at, stored.last_attempt_at) == (None, NOW + MINUTE)
@@ -256,9 +264,7 @@ class QueueContract:
         async def after(*sent: DeliveryAttemptResult) -> int:
             """How many tries the endpoint gets once so many of those that it has now have ended so."""
             claimed = await claim(db, limit=len(sent), per_partition=CONCURRENCY_MAX)
-            await db.queue.finish(
-                [DeliveryResult(one, what, NOW, None) for one, what in zip(claimed, sent, strict=True)]
-            )
+            await db.queue.finish([DeliveryResult(*one, NOW, None) for one in zip(claimed, sent, strict=True)])
             return (await the_endpoint(db)).concurrency
 
         assert len(await claim(db, limit=0)) == 0
@@ -275,18 +281,14 @@ class QueueContract:
         await emitted(db, a_delivery(), *(a_delivery(id=DLV[n], endpoint_id="whe_2") for n in (2, 3)))
         gone, ours, theirs = sorted(await claim(db), key=lambda one: one.delivery.id)
         before = await db.queue.count_deactivated()
-        await db.queue.finish([DeliveryResult(gone, DeliveryAttemptResult(410, None, 1), NOW, None, deactivate=True)])
+        await finished(db, [gone], GONE, deactivate=True)
         off = await the_endpoint(db)
         assert (off.is_active, off.failed) == (False, 1)
         assert await db.queue.count_deactivated() == before + 1
-        for result, since in (
-            (DeliveryResult(ours, DOWN, NOW, None, uncounted=True), None),
-            (DeliveryResult(theirs, DOWN, NOW, None), NOW),
-        ):
-            await db.queue.finish([result])
-            still_on = await the_endpoint(db, "whe_2")
-            assert (still_on.is_active, still_on.failing_since) == (True, since)
-        assert still_on.failed == 2
+        for one, is_ours, state in ((ours, True, (True, None, 1)), (theirs, False, (True, NOW, 2))):
+            await finished(db, [one], DOWN, uncounted=is_ours)
+            on = await the_endpoint(db, "whe_2")
+            assert (on.is_active, on.failing_since, on.failed) == state
 
     async def test_a_try_at_an_old_address_is_counted_and_says_nothing_of_the_new_one(self, db: Database) -> None:
         await with_endpoints(db, an_endpoint())
@@ -294,36 +296,34 @@ class QueueContract:
         gone, fine = await claim(db, limit=2)
         await db.endpoints.save(an_endpoint(url="https://shop.example/new"))
         (failing,) = await claim(db)
-        gone_result = DeliveryResult(gone, DeliveryAttemptResult(410, "answered 410", 1), NOW, None, deactivate=True)
+        gone_result = DeliveryResult(gone, GONE, NOW, None, deactivate=True)
         await db.queue.finish([gone_result, DeliveryResult(failing, DOWN, NOW + SECOND, NOW + MINUTE)])
-        await db.queue.finish([DeliveryResult(fine, OK, NOW + MINUTE, None)])
+        await finished(db, [fine], OK, NOW + MINUTE)
         endpoint = await the_endpoint(db)
         assert (endpoint.is_active, endpoint.failing_since) == (True, NOW + SECOND)
         assert (endpoint.successful, endpoint.failed) == (1, 1)
 
     async def test_failing_endpoints_share_so_many_tries_and_none_waits_for_ever(self, db: Database) -> None:
-        dead = {f"whe_{n}" for n in range(6)}
-        await with_endpoints(db, *map(an_endpoint, sorted(dead)), an_endpoint("whe_fine"))
+        dead = [f"whe_{n}" for n in range(6)]
+        await with_endpoints(db, *map(an_endpoint, dead), an_endpoint("whe_fine"))
         later = replace(a_delivery(id=DLV[6], endpoint_id="whe_fine"), next_attempt_at=NOW + MINUTE)
-        await emitted(db, *(a_delivery(id=DLV[n], endpoint_id=f"whe_{n}") for n in range(6)), later)
+        await emitted(db, *(a_delivery(id=DLV[n], endpoint_id=id) for n, id in enumerate(dead)), later)
         first = await claim(db, failing=0)
-        assert {one.delivery.partition for one in first if not one.is_failing} == dead
-        await db.queue.finish([DeliveryResult(one, DOWN, NOW, NOW) for one in first])
+        assert {one.delivery.partition for one in first if not one.is_failing} == set(dead)
+        await finished(db, first, DOWN, NOW, NOW)
         (fine,) = await claim(db, MINUTE, failing=0)
         assert (fine.delivery.partition, fine.is_failing) == ("whe_fine", False)
         tried: set[str] = set()
         for _ in range(100):
             claimed = await claim(db, MINUTE, failing=2)
-            assert len(claimed) == 2
-            assert all(one.is_failing for one in claimed)
+            assert [one.is_failing for one in claimed] == [True, True]
             tried |= {one.delivery.partition for one in claimed}
-            await db.queue.finish([DeliveryResult(one, DOWN, NOW, NOW) for one in claimed])
-        assert tried == dead
+            await finished(db, claimed, DOWN, NOW, NOW)
+        assert tried == set(dead)
 
     async def test_a_lane_has_so_many_in_flight_and_no_more(self, db: Database) -> None:
         await with_endpoints(db, an_endpoint(), an_endpoint("whe_2"))
-        busy = [a_delivery(id=DLV[n]) for n in range(4)]
-        await emitted(db, *busy, a_delivery(id=DLV[9], endpoint_id="whe_2"))
+        await emitted(db, *(a_delivery(id=DLV[n]) for n in range(4)), a_delivery(id=DLV[9], endpoint_id="whe_2"))
         claimed = await claim(db, per_partition=2)
         assert sorted(one.delivery.partition for one in claimed) == ["whe_1", "whe_1", "whe_2"]
         assert await claim(db, per_partition=2) == []
@@ -332,10 +332,9 @@ class QueueContract:
         await with_endpoints(db, an_endpoint())
         own = a_delivery(endpoint_id=None, url="https://shop.example/own")
         await emitted(db, own, a_delivery(id=DLV[2]))
-        claimed = await claim(db)
-        await db.queue.finish([DeliveryResult(one, OK, NOW, None) for one in claimed])
-        assert await db.webhook_events.own_delivery(REFERENCE, DLV[2]) is None
-        assert await db.webhook_events.own_delivery("PAY-20250131-ZZZZZZ", DLV[1]) is None
+        await finished(db, await claim(db), OK)
+        for others in ((REFERENCE, DLV[2]), ("PAY-20250131-ZZZZZZ", DLV[1])):
+            assert await db.webhook_events.own_delivery(*others) is None
         delivery = await db.webhook_events.own_delivery(REFERENCE, DLV[1])
         assert delivery is not None
         assert delivery.status is DeliveryStatus.DELIVERED
@@ -348,47 +347,34 @@ class QueueContract:
 class InboxContract:
     async def test_an_inbound_event_enters_once(self, db: Database) -> None:
         event = an_inbound_event()
+        elsewhere = replace(event, id="inb_3", environment=SANDBOX)
+        others = [elsewhere, an_inbound_event("inb_4", provider="provider_b"), an_inbound_event("inb_5", b"e" * 32)]
         async with db.begin() as tx:
-            assert await tx.inbox.add(event)
-            assert not await tx.inbox.add(replace(event, id="inb_2"))
-            assert await tx.inbox.add(replace(event, id="inb_3", environment=Environment.SANDBOX))
-            assert await tx.inbox.add(an_inbound_event("inb_4", provider="provider_b"))
-            assert await tx.inbox.add(an_inbound_event("inb_5", b"e" * 32))
+            asked = (event, replace(event, id="inb_2"), *others)
+            assert [await tx.inbox.add(one) for one in asked] == [True, False, True, True, True]
         kept = {event.id: event for event in await db.inbox.lock_due(NOW, 10)}
-        assert kept.keys() == {"inb_1", "inb_3", "inb_4", "inb_5"}
-        assert kept["inb_1"] == event
+        assert kept == {one.id: one for one in (event, *others)}
 
     async def test_an_inbound_event_is_due_until_it_is_handled(self, db: Database) -> None:
         event = an_inbound_event()
         later = replace(event, attempts=1, next_attempt_at=NOW + MINUTE)
         await db.inbox.add(event)
-        assert await db.inbox.lock_due(NOW - SECOND, 10) == []
-        assert await db.inbox.lock_due(NOW, 10) == [event]
-        assert await db.inbox.count_due(NOW, 10) == 1
-        assert await db.inbox.count_due(NOW - SECOND, 10) == 0
+        assert [await db.inbox.lock_due(NOW + since, 10) for since in (-SECOND, 0 * SECOND)] == [[], [event]]
+        assert [await db.inbox.count_due(NOW + since, 10) for since in (-SECOND, 0 * SECOND)] == [0, 1]
         await db.inbox.save(later)
-        assert await db.inbox.lock_due(NOW, 10) == []
-        assert await db.inbox.lock_due(NOW + MINUTE, 10) == [later]
+        assert [await db.inbox.lock_due(NOW + since, 10) for since in (0 * SECOND, MINUTE)] == [[], [later]]
         await db.inbox.save(replace(later, next_attempt_at=None, handled_at=NOW, result="MOVED"))
         assert await db.inbox.lock_due(NOW + MINUTE, 10) == []
 
     async def test_a_refused_event_takes_the_place_of_the_one_before_in_its_slot(self, db: Database) -> None:
-        first = RefusedEvent(
-            provider="provider_a",
-            environment=Environment.LIVE,
-            fault=SignatureFault.WRONG_SECRET,
-            slot=7,
-            path="/provider_a/live",
-            digest=b"d" * 32,
-            size=12,
-            headers={"content-type": "application/json"},
-            received_at=NOW,
-        )
+
+        place = ("provider_a", LIVE, SignatureFault.WRONG_SECRET, 7, "/provider_a/live")
+        first = RefusedEvent(*place, b"d" * 32, 12, {"content-type": "application/json"}, NOW)
         again = replace(first, digest=b"e" * 32, received_at=NOW + SECOND)
         others = [
             replace(first, slot=8, received_at=NOW + MINUTE),
             replace(first, fault=SignatureFault.NO_SIGNATURE, received_at=NOW + 2 * MINUTE),
-            replace(first, environment=Environment.SANDBOX, received_at=NOW + 3 * MINUTE),
+            replace(first, environment=SANDBOX, received_at=NOW + 3 * MINUTE),
         ]
         for event in (first, again):
             await db.keep_refused(event)
@@ -398,12 +384,12 @@ class InboxContract:
         assert await db.inbox.list_refused() == [*reversed(others[1:])]
 
     async def test_health_is_kept_per_gateway_and_environment(self, db: Database) -> None:
-        fresh = await db.health.lock("provider_a", Environment.LIVE)
-        assert fresh == Health("provider_a", Environment.LIVE)
+        fresh = await db.health.lock("provider_a", LIVE)
+        assert fresh == Health("provider_a", LIVE)
         await db.health.save(replace(fresh, faults=5, open_until=NOW + MINUTE, open_for=SECOND * 30))
-        kept = await db.health.lock("provider_a", Environment.LIVE)
-        assert kept == Health("provider_a", Environment.LIVE, 5, NOW + MINUTE, SECOND * 30)
-        assert await db.health.lock("provider_a", Environment.SANDBOX) == Health("provider_a", Environment.SANDBOX)
+        kept = await db.health.lock("provider_a", LIVE)
+        assert kept == Health("provider_a", LIVE, 5, NOW + MINUTE, SECOND * 30)
+        assert await db.health.lock("provider_a", SANDBOX) == Health("provider_a", SANDBOX)
         assert kept in await db.health.all()
 
     async def test_a_limit_holds_over_any_window(self, db: Database) -> None:

@@ -154,6 +154,15 @@ def adjusted(business_id: str | None) -> TX:
     return lambda tx: tx.adjustments.totals(wanted)
 
 
+AT_A = ("provider_a", SANDBOX)
+# Indexes that several uses go by.
+DUE = {"attempts_due", "attempts_pkey", "payments_pkey"}
+DECIDES = {"payments_pkey", "attempts_pkey"}
+LOG = {"deliveries_of_endpoint", "deliveries_due"}
+EVENTS = {"events_of_business", "event_metadata_pkey"}
+STORY = {"events_pkey", "deliveries_pkey", "event_metadata_pkey"}
+KEYED = {"idempotency_keys_pkey", "payments_pkey"}
+OF_PAYMENT = {"anomalies_of_payment"}
 ADJUSTMENTS = {"anomalies_of_business", "anomalies_of_payment", "payments_pkey"}
 OF_BUSINESS = {"payments_by_business", "payments_pkey"}
 OF_ALL = {"payments_by_creation", "payments_pkey"}
@@ -175,10 +184,7 @@ SEARCHES: dict[str, tuple[TX, set[str]]] = {
     "failures of everybody's address": (listed(status=Status.FAILED, email=EVERYBODY), OF_EMAIL),
     "payments of an address at every merchant": (listed(MIDDLE, None, email=EVERYBODY), OF_EMAIL),
     "payment searched by reference": (listed(reference=nth(5)), {"payments_pkey"}),
-    "payment searched by idempotency key": (
-        listed(idempotency_key="order 5"),
-        {"idempotency_keys_pkey", "payments_pkey"},
-    ),
+    "payment searched by idempotency key": (listed(idempotency_key="order 5"), KEYED),
     "payments of all merchants": (listed(business_id=None), OF_ALL),
     "deep page of all merchants": (
         lambda tx: tx.payment_search.page(PaymentFilter(environment=SANDBOX), NOW, MIDDLE, 20),
@@ -199,27 +205,15 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "expired payments": (lambda tx: tx.payment_upkeep.lock_expired(NOW, 100), {"payments_by_expiry"}),
     "attempts of a payment": (lambda tx: tx.attempts.of_payment(nth(1)), {"attempts_pkey"}),
     "attempt recorded": (save_attempt, {"attempts_pkey"}),
-    "asks that are due": (
-        lambda tx: tx.attempts.due_checks("provider_a", SANDBOX, NOW, 100, MINUTE),
-        {"attempts_due", "attempts_pkey", "payments_pkey"},
-    ),
-    "asks about what was in the air": (
-        lambda tx: tx.attempts.due_checks("provider_a", SANDBOX, NOW, 100, MINUTE, NOW),
-        {"attempts_due", "attempts_pkey", "payments_pkey"},
-    ),
+    "asks that are due": (lambda tx: tx.attempts.due_checks(*AT_A, NOW, 100, MINUTE), DUE),
+    "asks about what was in the air": (lambda tx: tx.attempts.due_checks(*AT_A, NOW, 100, MINUTE, NOW), DUE),
     "open attempts of a gateway": (lambda tx: tx.attempts.has_open("gw_1"), {"attempts_unsettled"}),
     "count of open attempts": (lambda tx: tx.attempts.count_open("gw_1", 1000), {"attempts_unsettled"}),
     "no open attempts of a gateway": (lambda tx: tx.attempts.has_open("gw_2"), {"attempts_unsettled"}),
     "open payments since": (lambda tx: tx.payment_upkeep.list_initiated(NOW, nth(1), 100), {"payments_by_expiry"}),
-    "asks made due": (
-        lambda tx: tx.attempts.hasten_checks("provider_a", SANDBOX, NOW),
-        {"attempts_due", "attempts_pkey"},
-    ),
+    "asks made due": (lambda tx: tx.attempts.hasten_checks(*AT_A, NOW), {"attempts_due", "attempts_pkey"}),
     "oldest ask": (lambda tx: tx.attempts.oldest_check(["provider_a"], NOW), {"attempts_due"}),
-    "payment with what decides on it": (
-        lambda tx: tx.payments.lock_aggregate(nth(1)),
-        {"payments_pkey", "attempts_pkey"},
-    ),
+    "payment with what decides on it": (lambda tx: tx.payments.lock_aggregate(nth(1)), DECIDES),
     "payment with what a change needs": (
         lambda tx: tx.payments.lock_for_status(nth(1)),
         {"payments_pkey", "attempts_pkey", "anomalies_of_payment", "events_of_business"},
@@ -239,20 +233,14 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "anomalies by kind": (lambda tx: tx.anomalies.count_open(), {"anomalies_unclosed"}),
     "anomaly closed": (close_anomaly, {"anomalies_pkey"}),
     "old anomalies": (lambda tx: tx.anomalies.forget(NOW + MINUTE, 100), {"anomalies_to_forget", "anomalies_pkey"}),
-    "anomalies of a payment": (lambda tx: tx.anomalies.of_payment(nth(1)), {"anomalies_of_payment"}),
+    "anomalies of a payment": (lambda tx: tx.anomalies.of_payment(nth(1)), OF_PAYMENT),
     "payments handed to a provider on a day": (
-        lambda tx: tx.reconciliations.handed_off("provider_a", SANDBOX, NOW, NOW + MINUTE, "", 1000),
+        lambda tx: tx.reconciliations.handed_off(*AT_A, NOW, NOW + MINUTE, "", 1000),
         {"attempts_handed_off", "payments_pkey"},
     ),
-    "payments of a gateway": (
-        lambda tx: tx.reconciliations.of_gateway("provider_a", SANDBOX, [nth(1), nth(2)]),
-        {"payments_pkey"},
-    ),
-    "anomalies of no payment": (lambda tx: tx.reconciliations.unknown([nth(1)]), {"anomalies_of_payment"}),
-    "anomalies of a page of payments": (
-        lambda tx: tx.anomalies.of_payments([nth(number) for number in range(20)]),
-        {"anomalies_of_payment"},
-    ),
+    "payments of a gateway": (lambda tx: tx.reconciliations.of_gateway(*AT_A, [nth(1), nth(2)]), {"payments_pkey"}),
+    "anomalies of no payment": (lambda tx: tx.reconciliations.unknown([nth(1)]), OF_PAYMENT),
+    "anomalies of a page of payments": (lambda tx: tx.anomalies.of_payments([*map(nth, range(20))]), OF_PAYMENT),
     "adjustments of a merchant": (adjustments("biz_7"), ADJUSTMENTS),
     "adjustments of the big merchant": (adjustments(BIG), ADJUSTMENTS),
     "deep page of adjustments": (adjustments(BIG, after=an_id("anm", 0, NOW + MINUTE)), ADJUSTMENTS),
@@ -265,38 +253,20 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "attempt, call and anomaly added": (add_facts, {"payments_pkey"}),
     "event emitted": (emit, set()),
     "endpoints": (endpoints, set()),
-    "deliveries log": (
-        lambda tx: tx.webhook_events.deliveries("whe_7", 20, 20),
-        {"deliveries_of_endpoint", "deliveries_due"},
-    ),
-    "deliveries log of the big merchant": (
-        lambda tx: tx.webhook_events.deliveries("whe_0", 40, 20),
-        {"deliveries_of_endpoint", "deliveries_due"},
-    ),
-    "deliveries log of the big merchant by cursor": (
-        lambda tx: tx.webhook_events.deliveries("whe_0", 0, 20, an_id("dlv", 5000)),
-        {"deliveries_of_endpoint", "deliveries_due"},
-    ),
+    "deliveries log": (lambda tx: tx.webhook_events.deliveries("whe_7", 20, 20), LOG),
+    "deliveries log of the big merchant": (lambda tx: tx.webhook_events.deliveries("whe_0", 40, 20), LOG),
+    "deliveries log by cursor": (lambda tx: tx.webhook_events.deliveries("whe_0", 0, 20, an_id("dlv", 5000)), LOG),
     "delivery sent again": (redeliver, {"deliveries_of_endpoint", "deliveries_due", "deliveries_pkey"}),
     "delivery to a payment's own address": (
         lambda tx: tx.webhook_events.own_delivery(nth(1), an_id("dlv", 1)),
         {"deliveries_of_endpoint"},
     ),
-    "events caught up": (
-        lambda tx: tx.webhook_events.page(BIG, SANDBOX, an_id("evt", 5000), 100),
-        {"events_of_business", "event_metadata_pkey"},
-    ),
+    "events caught up": (lambda tx: tx.webhook_events.page(BIG, SANDBOX, an_id("evt", 5000), 100), EVENTS),
     "last event of a business": (lambda tx: tx.webhook_events.last_id("biz_7", SANDBOX), {"events_of_business"}),
     "last event of the big merchant": (lambda tx: tx.webhook_events.last_id(BIG, SANDBOX), {"events_of_business"}),
     "last anomaly": (lambda tx: tx.anomalies.last_id(), {"anomalies_pkey"}),
-    "events from the start": (
-        lambda tx: tx.webhook_events.page("biz_7", SANDBOX, None, 100),
-        {"events_of_business", "event_metadata_pkey"},
-    ),
-    "events and deliveries of a payment": (
-        lambda tx: tx.webhook_events.of_payment(nth(1)),
-        {"events_pkey", "deliveries_pkey", "event_metadata_pkey"},
-    ),
+    "events from the start": (lambda tx: tx.webhook_events.page("biz_7", SANDBOX, None, 100), EVENTS),
+    "events and deliveries of a payment": (lambda tx: tx.webhook_events.of_payment(nth(1)), STORY),
     "old payers": (lambda tx: tx.payment_upkeep.settled_with_payer(NOW + MINUTE, 100), {"payments_by_payer_day"}),
     "payments of one payer": (
         lambda tx: tx.payment_upkeep.of_payer("ada@example.com", nth(500), 1000),
@@ -385,7 +355,7 @@ async def deliver(queue: PostgresDeliveryQueue) -> None:
 
 HELD = {"api_keys_pkey"}
 ADDED = HELD | {"payments_pkey"}  # looked up, whether the reference is taken
-REPLAYED = HELD | {"idempotency_keys_pkey", "payments_pkey"}
+REPLAYED = HELD | KEYED
 FOUND = HELD | {"payments_pkey", "api_keys_secret_hash_key"}
 # What callers of one moment share, as it is sent directly and through PgBouncer.
 SHARED: dict[str, tuple[Callable[[FastPath], Awaitable[None]], set[str]]] = {
@@ -402,10 +372,7 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     "choices of businesses": (lambda on: on.store.find_choices(BIG), set()),
     "ask begun": (lambda on: on.store.begin_check(nth(1), 1, NOW, MINUTE), {"attempts_pkey"}),
     "whose secrets sign events": (lambda on: on.store.find_retiring_gateways("provider_a"), set()),
-    "hit counted, old ones swept": (
-        lambda on: on.store.count_hit("inbound:1", NOW + 5 * MINUTE, RateLimit(100)),
-        set(),
-    ),
+    "hit counted, old ones swept": (lambda on: on.store.count_hit("in:1", NOW + 5 * MINUTE, RateLimit(100)), set()),
     "deliveries claimed and finished": (
         lambda on: deliver(on.store.queue),
         {"deliveries_next", "deliveries_due", "deliveries_pkey", "events_pkey", "event_metadata_pkey"},

@@ -18,7 +18,7 @@ from payagg.domain.gateway import (
     parse_order,
 )
 from payagg.domain.values import Environment
-from payagg_testing.conformance.domain.world import DomainWorld, instant, no_others
+from payagg_testing.conformance.domain.world import DomainWorld, no_others, view
 
 Body = dict[str, Any]
 Reply = tuple[int, Any]
@@ -144,13 +144,9 @@ class GatewayRoutes:
     def read(self, bearer: str | None, body: Body, gateway_id: str) -> Reply:
         gateway = self._find(bearer, gateway_id)
         off = [own for own in self.world.settings.values() if own.gateway_id == gateway_id and not own.is_enabled]
+        names = self.world.businesses
         overrides = [
-            {
-                "businessId": own.business_id,
-                "businessName": self.world.businesses[own.business_id].name,
-                "updatedAt": instant(own.updated_at),
-            }
-            for own in off
+            view(own, "business_id", "updated_at") | {"businessName": names[own.business_id].name} for own in off
         ]
         return 200, self._summary(gateway) | {"overrides": overrides}
 
@@ -255,30 +251,14 @@ def _integer(body: Body, name: str, default: int) -> int:
 
 
 def _view(gateway: Gateway) -> Body:
-    return {
-        "id": gateway.id,
-        "slug": gateway.slug,
-        "name": gateway.name,
-        "description": gateway.description,
-        "isActive": gateway.is_active,
-        "status": gateway.status.value,
-        "isBuiltIn": gateway.is_built_in,
-        "displayOrder": gateway.display_order,
-        "hasCredentials": gateway.has_credentials,
-        "drainStartedAt": instant(gateway.drain_started_at),
-        "drainEndsAt": instant(gateway.drain_ends_at),
-    }
+    own = ("id", "slug", "name", "description", "is_active", "status", "is_built_in", "display_order")
+    return view(gateway, *own, "has_credentials", "drain_started_at", "drain_ends_at")
 
 
 def _option(gateway: Gateway, own: BusinessGateway | None) -> Body:
-    return {
-        "id": gateway.id,
-        "slug": gateway.slug,
-        "name": gateway.name,
-        "isBuiltIn": gateway.is_built_in,
+    return view(gateway, "id", "slug", "name", "is_built_in", "display_order") | {
         "isEnabled": own is None or own.is_enabled,
         "isDefault": own is not None and own.is_default,
         "displayName": own.display_name if own else None,
-        "displayOrder": gateway.display_order,
         "businessDisplayOrder": own.display_order if own else None,
     }

@@ -6,7 +6,7 @@ from typing import Any
 from payagg.domain.api_key import PUBLIC_BYTES, REVOKED_KEYS_LISTED, SECRET_BYTES, SECRET_KEY_NOTE, ApiKey, ApiKeyStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
-from payagg_testing.conformance.domain.world import DomainWorld, environment_of, instant, no_others
+from payagg_testing.conformance.domain.world import DomainWorld, environment_of, no_others, view
 
 Body = dict[str, Any]
 Reply = tuple[int, Any]
@@ -43,15 +43,8 @@ class KeyRoutes:
         if len(world.active_keys(business_id, environment)) >= world.rules.active_keys_max:
             raise Refusal(ErrorCode.KEY_LIMIT_REACHED)
         world.keys[key.id] = key
-        return 201, {
-            "id": key.id,
-            "name": key.name,
-            "publicKey": key.public_key,
-            "secretKey": secret,
-            "environment": environment.value,
-            "createdAt": instant(key.created_at),
-            "secretKeyNote": SECRET_KEY_NOTE,
-        }
+        shown = view(key, "id", "name", "public_key", "environment", "created_at")
+        return 201, shown | {"secretKey": secret, "secretKeyNote": SECRET_KEY_NOTE}
 
     def revoke(self, bearer: str | None, body: Body, business_id: str, key_id: str) -> Reply:
         self.world.admit_manager(bearer, business_id)
@@ -71,13 +64,5 @@ class KeyRoutes:
 
 
 def _record(key: ApiKey) -> Body:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "publicKey": key.public_key,
-        "secretKeyDisplay": key.secret_display,
-        "status": key.status.value,
-        "lastUsedAt": instant(key.last_used_at),
-        "createdAt": instant(key.created_at),
-        "revokedAt": instant(key.revoked_at),
-    }
+    instants = ("last_used_at", "created_at", "revoked_at")
+    return view(key, "id", "name", "public_key", "status", *instants) | {"secretKeyDisplay": key.secret_display}

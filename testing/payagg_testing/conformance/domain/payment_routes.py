@@ -9,7 +9,7 @@ from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import OUTCOMES, Payment
 from payagg.domain.values import CURRENCY, Environment, parse_reference
 from payagg_testing.conformance.domain.payments import BASE_URL, DomainPayments
-from payagg_testing.conformance.domain.world import instant
+from payagg_testing.conformance.domain.world import instant, view
 
 Body = dict[str, Any]
 Reply = tuple[int, Any]
@@ -111,14 +111,8 @@ class PaymentRoutes:
 
 
 def detail(payment: Payment) -> Body:
-    return _facts(payment) | {"gateway": payment.gateway, "failureReason": payment.failure_reason}
+    return _facts(payment) | view(payment, "gateway", "failure_reason")
 
 
 def _facts(payment: Payment) -> Body:
-    return {
-        "reference": payment.reference,
-        "amount": payment.amount,
-        "currency": payment.currency,
-        "environment": payment.environment.value,
-        "status": payment.status.value,
-    }
+    return view(payment, "reference", "amount", "currency", "environment", "status")

@@ -9,7 +9,7 @@ from payagg.domain.payment import Payment, Transition
 from payagg.domain.signing import secret_text
 from payagg.domain.webhook import EVENT_FOR, SECRET_BYTES, Delivery, DeliveryStatus, Event, WebhookEndpoint
 from payagg_testing.conformance.domain.payment_routes import detail
-from payagg_testing.conformance.domain.world import DomainWorld, environment_of, instant, no_others
+from payagg_testing.conformance.domain.world import DomainWorld, environment_of, instant, no_others, view
 
 Body = dict[str, Any]
 Reply = tuple[int, Any]
@@ -123,14 +123,6 @@ class WebhookRoutes:
 
 
 def _view(endpoint: WebhookEndpoint) -> Body:
-    return {
-        "id": endpoint.id,
-        "url": endpoint.url,
-        "environment": endpoint.environment.value,
-        "description": endpoint.description,
-        "events": list(endpoint.events),
-        "isActive": endpoint.is_active,
-        "secretLast4": endpoint.secret_last4,
-        "createdAt": instant(endpoint.created_at),
-        "deliverySummary": {"successful": endpoint.successful, "failed": endpoint.failed},
-    }
+    own = ("id", "url", "environment", "description", "is_active", "secret_last4", "created_at")
+    summary = view(endpoint, "successful", "failed")
+    return view(endpoint, *own) | {"events": list(endpoint.events), "deliverySummary": summary}

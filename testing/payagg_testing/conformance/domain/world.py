@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import Enum
 from typing import Any
 
 from payagg.domain.anomaly import Anomaly
@@ -112,6 +113,16 @@ def no_others(body: dict[str, Any], *names: str) -> None:
     for name in body:
         if name not in names:
             raise invalid(name, "No such property.")
+
+
+def view(row: object, *names: str) -> dict[str, Any]:
+    """Fields of a row as answers show them: names in camel case, statuses as words, instants as text."""
+    shown = {}
+    for name in names:
+        value, (first, *rest) = getattr(row, name), name.split("_")
+        value = value.value if isinstance(value, Enum) else instant(value) if isinstance(value, datetime) else value
+        shown[first + "".join(map(str.title, rest))] = value
+    return shown
 
 
 def instant(at: datetime | None) -> str | None:

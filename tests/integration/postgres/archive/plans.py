@@ -11,12 +11,7 @@ from payagg.extensions.archive.ports import ARCHIVE
 from tests.integration.postgres.query_plans import nth
 
 HISTORY = {
-    "transitions_pkey",
-    "payments_pkey",
-    "events_pkey",
-    "deliveries_pkey",
-    "anomalies_of_payment",
-    "attempts_pkey",
+    *("payments_pkey", "transitions_pkey", "attempts_pkey", "events_pkey", "deliveries_pkey", "anomalies_of_payment")
 }
 
 
