@@ -367,11 +367,11 @@ class SettlementConformance(PaymentsByUrl):
             self.send_event(reference, f"reports the charge to {other.value}", None, environment=other)
             self.agrees(reference)
 
-    @rule(reference=PAYMENTS, forgery=st.sampled_from(FORGERIES))
+    @rule(reference=PAYMENTS, forgery=st.sampled_from(FORGERIES), by_alias=st.booleans())
     @tries("provider-events.1")
-    def forged_event(self, reference: str, forgery: str) -> None:
+    def forged_event(self, reference: str, forgery: str, by_alias: bool) -> None:
         """Tells of a success that never was."""
-        self.send_event(reference, f"reports a success with {forgery}", forgery)
+        self.send_event(reference, f"reports a success with {forgery}", forgery, by_alias=by_alias)
         self.agrees(reference)
 
     @rule(reference=PAYMENTS, by_alias=st.booleans())
