@@ -29,7 +29,7 @@ JUDGED = (
     "application/gateways/payment_options.py",
     *(f"domain/{name}.py" for name in DOMAIN),
 )
-MACHINES = ("payments", "settlement", "idempotency", "settlement-b", "businesses", "gateways", "webhooks")
+MACHINES = ("payments", "settlement", "idempotency", "settlement-b", "businesses", "gateways", "webhooks", "logos")
 EFFORT = Effort(histories=10, actions=30, seed=1, shrinks=False)
 FOUND = {0: "breaks the interface", 3: "survives", 4: "differs from payagg"}
 KILLED = 0.9

@@ -35,7 +35,8 @@ def unreached(source: Path) -> dict[str, list[Span]]:
     found = defaultdict[str, list[Span]](list)
     for file, names, node in defined:
         if not names & reached:
-            found[file].append(((node.lineno, 0), ((node.end_lineno or 0) + 1, 0)))
+            begins = min(one.lineno for one in (node, *getattr(node, "decorator_list", ())))
+            found[file].append(((begins, 0), ((node.end_lineno or 0) + 1, 0)))
     return found
 
 

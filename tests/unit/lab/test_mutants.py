@@ -27,9 +27,9 @@ def test_every_line_that_is_explained_is_in_its_module() -> None:
 def test_a_request_reaches_the_receipt_of_an_event_and_not_the_worker_that_tries_it_again() -> None:
     file = "application/payments/provider_events.py"
     lines = (SOURCE / file).read_text().splitlines()
-    heads = {lines[begin[0] - 1].strip().partition("(")[0] for begin, _ in unreached(SOURCE)[file]}
-    assert "async def retry_due" in heads
-    assert not {"async def receive", "async def _keep", "async def _handle_now"} & heads
+    beside = "".join(line for begin, end in unreached(SOURCE)[file] for line in lines[begin[0] - 1 : end[0] - 1])
+    assert "async def retry_due" in beside
+    assert not any(f"async def {name}(" in beside for name in ("receive", "_keep", "_handle_now"))
 
 
 def test_the_harness_hunts_in_modules_and_by_machines_that_exist() -> None:
