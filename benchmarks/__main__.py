@@ -7,11 +7,11 @@ Figures are medians over rounds; docs/performance.md shows them.
 import argparse
 from contextlib import nullcontext
 
-from benchmarks import growth, instructions, journey, neighbours, page, peers, reconciliation, steps
+from benchmarks import growth, instructions, journey, page, peers, steps
 from benchmarks.deployment import postgres
 from payagg.entrypoints.process.interpreter import interpreter
 
-MODULES = (peers, steps, journey, growth, page, neighbours, reconciliation, instructions)
+MODULES = (peers, steps, journey, growth, page, instructions)
 MEASURES = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 
@@ -25,7 +25,6 @@ def main() -> None:
     parser.add_argument(
         "--past", type=int, default=10_000_000, help="payments in the large database of `growth`; 0: none"
     )
-    parser.add_argument("--payments", type=int, default=100_000, help="of the day of `reconciliation`")
     parser.add_argument(
         "--against", metavar="COMMIT", help="that `instructions` compares with: 1.05 of it is a failure"
     )

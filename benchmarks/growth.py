@@ -2,11 +2,9 @@
 of one server, measured in turn.
 
 What is left is of `--lives` payments by plain SQL, on the schema of before the status left the indexes and on today's.
-Both databases of the rest hold the same businesses, and a large one's events lie in the partitions of twelve weeks. Whatever a sweep finds to
-do is added equally to both before each round, so the only difference is how much lies around it.
+Both databases of the rest hold the same businesses, and a large one's events lie in the partitions of twelve weeks.
 """
 
-import asyncio
 import time
 from argparse import Namespace
 from collections.abc import Callable
@@ -24,7 +22,6 @@ from benchmarks.calls import API, request
 from benchmarks.deployment import Deployment
 from benchmarks.figures import HERE, Alternation, Round, cpu_seconds
 from benchmarks.load import exchanges, rate
-from benchmarks.sweeps import SWEEPS, services_on, until_done
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.partitions import AHEAD, WEEK, make
@@ -46,7 +43,7 @@ class Grown(Deployment):
 
     def __init__(self, stack: ExitStack, name: str, server: str, past: int) -> None:
         super().__init__(stack, name, server)
-        self.past, self.rounds = past, 0
+        self.past = past
         # Twelve weeks, over which its events lie.
         for weeks in (0, AHEAD + 1):
             make(self.url, "PAY", datetime.combine(seed.FIRST_DAY, datetime.min.time(), UTC) + weeks * WEEK)
@@ -84,20 +81,6 @@ class Grown(Deployment):
     def asked(self, mode: str, call: Callable[[], bytes], seconds: int) -> Round:
         return rate(self.port, CONNECTIONS, seconds, exchanges(call, 201 if mode == "initiate" else 200))
 
-    def sweep(self, name: str) -> Round:
-        """Adds what is due, then times the work until all of it is done; items a second."""
-        self.rounds += 1
-        due, work = SWEEPS[name]
-        number = due(self.url, self.rounds, self.past)
-
-        async def timed() -> float:
-            async with services_on(self) as services:
-                begun = time.monotonic()
-                await until_done(services, work, number)
-                return time.monotonic() - begun
-
-        return Round(number / asyncio.run(timed()))
-
 
 def left(server: str, schema: str, lives: int) -> str:
     """A line of the table: what so many payments cost and left."""
@@ -123,7 +106,7 @@ def left(server: str, schema: str, lives: int) -> str:
 
 
 def measure(server: str, chosen: Namespace) -> str:
-    """What `--lives` payments leave, and every operation and sweep on `--past` payments and on SMALL."""
+    """What `--lives` payments leave, and every operation on `--past` payments and on SMALL."""
     table = ["| schema | row B | indexes B | log B | session us | updates in place |", "|---" * 6 + "|"]
     table += [left(server, schema, chosen.lives) for schema in SCHEMAS]
     if not chosen.past:
@@ -135,7 +118,4 @@ def measure(server: str, chosen: Namespace) -> str:
         for mode in asked["large"]:
             loads = {name: partial(side.asked, mode, asked[name][mode], chosen.seconds) for name, side in sides.items()}
             rounds.add(f"{mode} at {past:,} and {SMALL:,}", loads)
-        for sweep in SWEEPS:
-            works = {name: partial(side.sweep, sweep) for name, side in sides.items()}
-            rounds.add(f"sweep: {sweep} at {past:,} and {SMALL:,}", works)
     return "\n".join([*table, "", rounds.table()])

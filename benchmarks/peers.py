@@ -57,7 +57,7 @@ def _start(deployment: Deployment) -> float:
 def _delivered(own: Deployment, number: int) -> dict[str, float]:
     """Signed webhooks a second from one worker process to a bare receiver, nothing else running."""
     own.receive()
-    seed.due_deliveries(own.url, 1, 0, number)
+    seed.due_deliveries(own.url, number)
     worker = own.worker()
     own.wait_for(1)
     start, begun = own.received(), time.monotonic()

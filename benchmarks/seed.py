@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +71,6 @@ def payments(url: str, first: int, last: int) -> None:
     _tidied(url, "payments", "transitions")
 
 
-def payments_of_one(url: str, live_key: str, number: int, large: int) -> None:
-    """LIVE payments of business 1 over the last four weeks, the newest `large` of them with 16 KB of metadata."""
-    digest = sha256(live_key.encode()).hexdigest()
-    names, reference = ("a live key", "approval of one", "payments of one"), _after("PAY-20250103-")
-    _run(url, *names, reference=reference, last=number, large=large, digest=digest)
-    _tidied(url, "payments")
-
-
 def _past(url: str, first: int, last: int, *, names: tuple[str, ...]) -> None:
     _run(url, *names, first=first, last=last)
 
@@ -88,56 +79,23 @@ def _past(url: str, first: int, last: int, *, names: tuple[str, ...]) -> None:
 LOADS: tuple[Callable[[str, int, int], None], ...] = (
     payments,
     partial(_past, names=("events", "deliveries", "counts of deliveries")),
-    *(partial(_past, names=(f"their {what}",)) for what in ("keys", "attempts", "provider calls", "inbox")),
+    *(partial(_past, names=(f"their {what}",)) for what in ("keys", "attempts")),
 )
 
 
-def handed_over(url: str, prefix: str, number: int, *, next_ask_at: str = "NULL", is_provided: bool = False) -> None:
+def handed_over(url: str, prefix: str, number: int, *, is_provided: bool = False) -> None:
     """Payments at the simulator, which says nothing of them, or at provider_a."""
-    at: dict[str, Any] = {
-        "gateway": "'sandbox'",
-        "gateway_id": "NULL",
-        "scenario": "'no_answer'",
-        "kind": "'SIMULATOR'",
-    }
-    if is_provided:
-        at = {"gateway": "'provider_a'", "gateway_id": "'gw_provider_a'", "scenario": "NULL", "kind": "'REDIRECT'"}
-    names = "pending payments", "their moves", "their hand-offs"
-    _run(url, *names, reference=_after(prefix), last=number, next_ask_at=next_ask_at, **at)
+    at = ("'provider_a'", "'gw_provider_a'", "NULL", "'REDIRECT'")
+    if not is_provided:
+        at = ("'sandbox'", "NULL", "'no_answer'", "'SIMULATOR'")
+    words: dict[str, Any] = dict(zip(("gateway", "gateway_id", "scenario", "kind"), at, strict=True))
+    _run(url, "pending payments", "their moves", "their hand-offs", reference=_after(prefix), last=number, **words)
 
 
-def expired(url: str, round: int, past: int, number: int = 2_000) -> int:
-    """INITIATED payments whose window has passed."""
-    _run(url, "expired payments", reference=_after(f"PAY-202402{round:02}-"), last=number)
-    return number
-
-
-def to_ask(url: str, round: int, past: int, number: int = 200) -> int:
-    """Handed-over payments that are due to be asked about."""
-    handed_over(url, f"PAY-202403{round:02}-", number, next_ask_at="now() - interval '1 minute'")
-    return number
-
-
-def inbound(url: str, round: int, past: int, number: int = 500) -> int:
-    """Events that wait in the inbox, about settled payments from everywhere."""
-    reference = _NAME.replace("(n)", f"(n * {past // number})")
-    _run(url, "waiting events", reference=reference, last=number, round=str(round))
-    return number
-
-
-def expired_deliveries(url: str, round: int, past: int, number: int = 2_500) -> int:
-    """Deliveries and their events past retention."""
-    days_ago = "(extract(epoch FROM now() - interval '40 days') * 1000)"
-    reference = _after(f"PAY-202404{round:02}-")
-    _run(url, "events", "deliveries", reference=reference, last=number, start=days_ago)
-    return 2 * number
-
-
-def due_deliveries(url: str, round: int, past: int, number: int = 5_000) -> int:
+def due_deliveries(url: str, number: int) -> None:
     """Deliveries that are due, over all endpoints."""
-    now, reference = "(extract(epoch FROM now()) * 1000)", _after(f"PAY-202405{round:02}-")
+    now, reference = "(extract(epoch FROM now()) * 1000)", _after("PAY-20240501-")
     _run(url, "events", "deliveries", reference=reference, last=number, start=now, standing="'PENDING', 0, now()")
-    return number
 
 
 def _after(prefix: str) -> str:

@@ -28,22 +28,6 @@ SELECT {reference}, 'biz_bench_' || (n % 1000 + 1), 'SANDBOX', 150000, 'NGN', 'S
        'Ada Obi', 'https://shop.example/thanks', '{{"order": "1"}}', 2, at, at, at + interval '1 hour', at
 FROM generate_series({first}, {last}) n, LATERAL (SELECT timestamptz '2025-01-01' + n * interval '1 s' AS at) t
 
--- name: a live key
-INSERT INTO api_keys (id, business_id, environment, name, public_key, secret_hash, secret_last4, status, last_used_at,
-                      created_at)
-VALUES ('key_bench_live', 'biz_bench_1', 'LIVE', 'bench', 'spk_live_1', '\x{digest}', '1111', 'ACTIVE', now(), now())
-
--- name: approval of one
-UPDATE businesses SET kyc_status = 'APPROVED' WHERE id = 'biz_bench_1'
-
--- name: payments of one
-INSERT INTO payments (reference, business_id, environment, amount, currency, status, gateway, customer_email, metadata,
-                      sequence, created_at, updated_at, expires_at, settled_at)
-SELECT {reference}, 'biz_bench_1', 'LIVE', 150000, 'NGN', 'SUCCESS', 'provider_a', 'payer@example.com',
-       CASE WHEN n > {last} - {large} THEN jsonb_build_object('note', repeat(md5(n::text), 490)) END,
-       2, at, at, at + interval '1 hour', at
-FROM generate_series({first}, {last}) n, LATERAL (SELECT now() - ({last} - n) * interval '6 s' AS at) t
-
 -- name: their transitions
 INSERT INTO transitions (reference, sequence, from_status, to_status, trigger, actor, at)
 SELECT {reference}, s, CASE s WHEN 1 THEN 'INITIATED' ELSE 'PENDING' END,
@@ -60,16 +44,6 @@ INSERT INTO attempts (reference, number, gateway_id, gateway, provider_reference
                       hand_off_url, created_at, handed_off_at, asks)
 SELECT {reference}, 1, 'gw_provider_a', 'provider_a', {reference}, 'token', 'HANDED_OFF', now(), 'REDIRECT',
        'https://pay.example/', now(), now(), 1 FROM generate_series({first}, {last}) n
-
--- name: their provider calls
-INSERT INTO provider_calls (reference, id, attempt, gateway, operation, result, duration_ms, actor, at)
-SELECT {reference}, 'call_' || {id}, 1, 'provider_a', 'fetch_charge', 'SUCCEEDED', 200, 'bench', now()
-FROM generate_series({first}, {last}) n
-
--- name: their inbox
-INSERT INTO inbox (id, provider, environment, digest, body, received_at, attempts, handled_at, result)
-SELECT 'inb_' || {id}, 'provider_a', 'SANDBOX', sha256(n::text::bytea), '{{}}', now(), 1, now(), 'APPLIED'
-FROM generate_series({first}, {last}) n
 
 -- name: events
 INSERT INTO events (reference, sequence, id, type, business_id, environment, body, created_at)
@@ -89,21 +63,6 @@ UPDATE webhook_endpoints e SET successful = successful + n.number
 FROM (SELECT n % 1000 + 1 AS owner, count(*) AS number FROM generate_series({first}, {last}) n GROUP BY 1) n
 WHERE e.id = 'whe_bench_' || n.owner
 
--- name: expired payments
-INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence, created_at, updated_at,
-                      expires_at)
-SELECT {reference}, 'biz_bench_' || (n % 1000 + 1), 'SANDBOX', 150000, 'NGN', 'INITIATED', 0, now() - interval '2 hours',
-       now(), now() - interval '1 hour'
-FROM generate_series({first}, {last}) n
-
--- name: waiting events
-INSERT INTO inbox (id, provider, environment, digest, body, received_at, attempts, next_attempt_at)
-SELECT 'inb_due_{round}_' || n, 'provider_a', 'SANDBOX', sha256(('due {round} ' || n)::bytea),
-       convert_to('{{"event":"charge.success","data":{{"status":"success","domain":"test","currency":"NGN",'
-                  || '"amount":150000,"reference":"' || {reference} || '"}}}}', 'UTF8'),
-       now(), 1, now() - interval '1 minute'
-FROM generate_series({first}, {last}) n
-
 -- name: pending payments
 INSERT INTO payments (reference, business_id, environment, amount, currency, status, gateway, sequence, created_at,
                       updated_at, expires_at)
@@ -116,6 +75,6 @@ SELECT {reference}, 1, 'INITIATED', 'PENDING', 'PROCESS', 'bench', now() FROM ge
 
 -- name: their hand-offs
 INSERT INTO attempts (reference, number, gateway_id, gateway, provider_reference, token, state, lease_until, scenario,
-                      hand_off_kind, hand_off_url, created_at, handed_off_at, asks, next_ask_at)
+                      hand_off_kind, hand_off_url, created_at, handed_off_at, asks)
 SELECT {reference}, 1, {gateway_id}, {gateway}, {reference}, 'token', 'HANDED_OFF', now(), {scenario}, {kind},
-       'https://pay.example/', now(), now(), 0, {next_ask_at} FROM generate_series({first}, {last}) n
+       'https://pay.example/', now(), now(), 0 FROM generate_series({first}, {last}) n

@@ -24,6 +24,7 @@ from lab.kit.buyer import Buyer, Purchase
 from lab.kit.figures import RunSummary
 from lab.kit.judgement import left_over, sweep, wrongs
 from lab.kit.places import Databases, databases, long_ago
+from lab.kit.processes import until
 from lab.kit.site import Installed
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
@@ -189,9 +190,7 @@ class Scene:
         self.told = said.decode().strip() if self.ended == 0 else None
         self.expect((world.folder / REACHED).exists(), "the step was never reached")
         self.expect((self.ended == -9) is (self.kind is CrashKind.PROCESS), f"the process ended with {self.ended}")
-        async with asyncio.timeout(PATIENCE):
-            while not _answers(world.url):  # noqa: ASYNC110 - a server elsewhere sets no event here
-                await asyncio.sleep(0.1)
+        await asyncio.to_thread(until, lambda: _answers(world.url), "Postgres is back", PATIENCE)
 
     async def recover(self) -> None:
         """What callers do who were not answered, and what workers do; until nothing is due."""

@@ -50,38 +50,21 @@ def url(cluster: Cluster, route: DatabaseRoute, role: str = ROLE) -> str:
     return f"postgresql://{role}@{told}/{route.database}{'?target_session_attrs=read-write' * (',' in told)}"
 
 
-def rendered_haproxy(text: str, cluster: Cluster) -> str:
-    text = with_addresses(text, f"{HAPROXY}:{HAPROXY_PORT}", [f"{one}:{POSTGRES}" for one in cluster.addresses])
-    return text.replace("    log /dev/log local0 notice\n", "")
-
-
-def rendered_pgbouncer(text: str) -> str:
-    config = configparser.ConfigParser()
-    config.read_string(text)
-    config["databases"] = {
-        route.database: f"host={HAPROXY} port={HAPROXY_PORT} dbname={route.database}" for route in DatabaseRoute
-    }
-    config["pgbouncer"].update(
-        {
-            "listen_addr": PGBOUNCER,
-            "listen_port": str(PGBOUNCER_PORT),
-            "unix_socket_dir": "",
-            "auth_type": "trust",
-            "auth_file": "users",
-        }
-    )
-    return "\n".join(
-        f"[{name}]\n" + "\n".join(f"{key} = {value}" for key, value in config[name].items())
-        for name in config.sections()
-    )
-
-
 @contextmanager
 def proxies(cluster: Cluster, folder: Path) -> Iterator[None]:
     """HAProxy and PgBouncer, until the block is left."""
     haproxy, pgbouncer = folder / "haproxy.cfg", folder / "pgbouncer.ini"
-    haproxy.write_text(rendered_haproxy((FILES / haproxy.name).read_text(), cluster))
-    pgbouncer.write_text(rendered_pgbouncer((FILES / pgbouncer.name).read_text()))
+    servers = [f"{one}:{POSTGRES}" for one in cluster.addresses]
+    text = with_addresses((FILES / haproxy.name).read_text(), f"{HAPROXY}:{HAPROXY_PORT}", servers)
+    haproxy.write_text(text.replace("    log /dev/log local0 notice\n", ""))
+    config = configparser.ConfigParser()
+    config.read(FILES / pgbouncer.name)
+    place = f"host={HAPROXY} port={HAPROXY_PORT} dbname="
+    config["databases"] = {route.database: place + route.database for route in DatabaseRoute}
+    own = {"listen_addr": PGBOUNCER, "listen_port": str(PGBOUNCER_PORT), "unix_socket_dir": ""}
+    config["pgbouncer"].update(own, auth_type="trust", auth_file="users")
+    with pgbouncer.open("w") as file:
+        config.write(file)
     (folder / "users").write_text(f'"{ROLE}" ""\n"postgres" ""\n')
     with Processes(folder) as processes:
         processes.start("haproxy", [program("haproxy"), "-db", "-f", str(haproxy)])

@@ -94,7 +94,8 @@ class RouteLoad:
         paid = {one.reference for one in self.buyer.purchases if one.status == FINAL}
         await eventually(lambda: self.site.merchant.told("payment.success").keys() >= paid)
         began, ended = self.buyer.longest_gap()
-        wrong = await asyncio.to_thread(lambda: self.site.wrongs(direct(self.cluster, self.route), self.buyer))
+        self.site.direct = direct(self.cluster, self.route)  # the primary is another by now
+        wrong = await asyncio.to_thread(self.site.wrongs, self.buyer)
         ours = max(0.0, ended - self.prober.recovered(began, ended))
         return CellVerdict(f"{len(self.buyer.writes)} payments, {self.buyer.phase}", ended - began, ours, wrong)
 

@@ -65,6 +65,10 @@ class Processes:
         if process.wait(STOP_SECONDS) != 0:
             raise SystemExit(f"{name} did not stop cleanly: {self.told(name)}")
 
+    def stop_all(self) -> None:
+        for name in list(self.running):
+            self.stop(name)
+
     def told(self, name: str) -> str:
         """Its last lines."""
         lines = (self.folder / f"{name}.log").read_text("utf-8", "replace").splitlines()

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 
 from lab.kit.buyer import Buyer, a_client
-from lab.kit.judgement import wrongs
+from lab.kit.judgement import paid_in, wrongs
 from lab.kit.processes import Processes, until
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.dev.fake_providers import FakePaystack
@@ -42,6 +42,7 @@ class Site:
     """`ports`: by the names of the processes, those of workers unused. `previous`: what every other process runs."""
 
     url: str
+    direct: str  # the database past proxies
     settings: dict[str, str]
     ports: dict[str, int]
     shop: Shop
@@ -65,15 +66,27 @@ class Site:
             for name in self.ports:
                 if not self.processes.lives(name):
                     start(name)
-            return all(is_ready(port) for name, port in self.ports.items() if not name.startswith("worker"))
+            return all(map(is_ready, self.servers))
 
         until(is_up, "payagg ready")
+
+    @property
+    def servers(self) -> list[int]:
+        """Their ports."""
+        return [port for name, port in self.ports.items() if not name.startswith("worker")]
+
+    async def all_told(self, seconds: float) -> None:
+        """Until the merchant has the webhook of each payment that the database, past any proxy, calls paid."""
+        paid = await asyncio.to_thread(paid_in, self.direct)
+        await asyncio.to_thread(
+            until, lambda: self.merchant.told("payment.success").keys() >= paid, "all are told", seconds
+        )
 
     def buyer(self, retry: tuple[float, float]) -> Buyer:
         return Buyer(self.clients, self.shop.as_sandbox, self.shop.business.id, self.provider, retry)
 
-    def wrongs(self, url: str, *buyers: Buyer) -> list[str]:
-        return wrongs(url, buyers, {"provider_a": self.provider.book}, self.merchant)
+    def wrongs(self, *buyers: Buyer) -> list[str]:
+        return wrongs(self.direct, buyers, {"provider_a": self.provider.book}, self.merchant)
 
 
 @asynccontextmanager
@@ -99,13 +112,11 @@ async def a_site(
         fakes = await stack.enter_async_context(fakes_running())
         merchant = await stack.enter_async_context(a_receiver())
         ports = {f"{role}{number}": free_port() for number, role in enumerate(roles)}
-        servers = [port for name, port in ports.items() if not name.startswith("worker")]
-        clients = [await stack.enter_async_context(a_client(port)) for port in servers]
+        processes, clients = stack.enter_context(Processes(folder)), list[httpx.AsyncClient]()
+        own = SECRETS | whole | settings
+        site = Site(url, direct or url, own, ports, shop, fakes.paystack, merchant, clients, processes, previous)
+        clients += [await stack.enter_async_context(a_client(port)) for port in site.servers]
         fakes.paystack.book.webhook_urls = {"test": f"{clients[0].base_url}webhooks/provider_a/sandbox"}
-        processes = stack.enter_context(Processes(folder))
-        site = Site(
-            url, SECRETS | whole | settings, ports, shop, fakes.paystack, merchant, clients, processes, previous
-        )
         await asyncio.to_thread(site.start)
         await sell_through_provider_a(clients[0], shop, credentials_a(fakes), merchant.origin)
         yield site

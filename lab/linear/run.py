@@ -16,9 +16,8 @@ from payagg_testing.network_faults import DropReply
 
 from lab.kit.buyer import a_client
 from lab.kit.figures import RunSummary
-from lab.kit.judgement import paid_in
 from lab.kit.places import a_folder, a_postgres
-from lab.kit.processes import cut_connections, kill_postgres, until
+from lab.kit.processes import cut_connections, kill_postgres
 from lab.kit.site import UNLIMITED, Installed, Site, a_site, opened_shop
 from lab.linear.faults import FAULTS, caught
 from lab.linear.load import AFTER_FAULT, END, LinearLoad
@@ -39,7 +38,7 @@ STRIKES = {"process killed": 4, "Postgres killed": 1, "database cut off": 3, "cl
 Strikes = Callable[[], Awaitable[None]]
 
 
-async def strike(site: Site, folder: Path, url: str, proxies: Sequence[FaultProxy], chance: random.Random) -> str:
+async def strike(site: Site, folder: Path, proxies: Sequence[FaultProxy], chance: random.Random) -> str:
     """One fault, and its name."""
     [name] = chance.choices(list(STRIKES), list(STRIKES.values()))
     if name == "process killed":
@@ -49,7 +48,7 @@ async def strike(site: Site, folder: Path, url: str, proxies: Sequence[FaultProx
         await asyncio.to_thread(kill_postgres, folder / "state")
     elif name == "database cut off":
         with suppress(psycopg.OperationalError):  # it may be down
-            await asyncio.to_thread(cut_connections, url)
+            await asyncio.to_thread(cut_connections, site.direct)
     else:
         proxy = chance.choice(proxies)
         if name == "clients cut off":
@@ -80,22 +79,15 @@ async def a_round(load: LinearLoad, site: Site, operations: int, strikes: Strike
 
 
 @asynccontextmanager
-async def a_crew(folder: Path, roles: Sequence[str], previous: Installed | None) -> AsyncIterator[tuple[Site, str]]:
-    """The site and the database's own URL; workers of their own go through PgBouncer, as the servers beside them."""
-    with a_postgres(folder) as postgres:
-        if "worker" not in roles:
-            async with a_site(postgres.url, folder, roles, previous, **UNLIMITED) as site:
-                yield site, postgres.url
-        else:
-            async with (
-                a_pgbouncer(postgres.url, folder, SERVER_CONNECTIONS) as url,
-                a_site(url, folder, roles, previous, direct=postgres.url, PAYAGG_PGBOUNCER="1", **UNLIMITED) as site,
-            ):
-                yield site, postgres.url
-
-
-async def all_told(site: Site, paid: set[str]) -> None:
-    await asyncio.to_thread(until, lambda: site.merchant.told("payment.success").keys() >= paid, "all are told", END)
+async def a_crew(folder: Path, roles: Sequence[str], previous: Installed | None) -> AsyncIterator[Site]:
+    """Workers of their own go through PgBouncer, as the servers beside them."""
+    settings = dict(UNLIMITED)
+    async with AsyncExitStack() as stack:
+        url = direct = stack.enter_context(a_postgres(folder)).url
+        if "worker" in roles:
+            settings["PAYAGG_PGBOUNCER"] = "1"
+            url = await stack.enter_async_context(a_pgbouncer(direct, folder, SERVER_CONNECTIONS))
+        yield await stack.enter_async_context(a_site(url, folder, roles, previous, direct=direct, **settings))
 
 
 async def tried(
@@ -104,16 +96,15 @@ async def tried(
     """Counts of what was done and found. `previous`: the release of every other process."""
     chance, struck, found = random.Random(seed), Counter[str](), Counter[str]()
     with a_folder("linear") as folder:
-        async with a_crew(folder, CREWS[crew], previous) as (site, url), AsyncExitStack() as stack:
-            servers = [port for name, port in site.ports.items() if not name.startswith("worker")]
-            proxies = [await stack.enter_async_context(FaultProxy("127.0.0.1", port)) for port in servers]
+        async with a_crew(folder, CREWS[crew], previous) as site, AsyncExitStack() as stack:
+            proxies = [await stack.enter_async_context(FaultProxy("127.0.0.1", port)) for port in site.servers]
             clients = [await stack.enter_async_context(a_client(one.port, timeout=PATIENCE)) for one in proxies]
-            strangers = [site.shop.as_live, (await opened_shop(url)).as_sandbox]
+            strangers = [site.shop.as_live, (await opened_shop(site.direct)).as_sandbox]
             load = LinearLoad(site.shop, site.provider, clients, strangers, chance)
             buyer = site.buyer((0, 0))
 
             async def strikes() -> None:
-                struck[await strike(site, folder, url, proxies, chance)] += 1
+                struck[await strike(site, folder, proxies, chance)] += 1
 
             is_last = False
             while not is_last:
@@ -127,15 +118,14 @@ async def tried(
                 buyer.asked = set(buyer.acknowledged)
                 wrong = [*load.wrong, *(line for lines in refused for line in lines)]
                 if is_last:
-                    await all_told(site, paid_in(url))
-                    wrong += site.wrongs(url, buyer)
+                    await site.all_told(END)
+                    wrong += site.wrongs(buyer)
                 wrong += site.processes.errors() if wrong else []
                 load.wrong = []
                 told = f"{load.made:,} operations, {len(buyer.asked):,} references, unanswered {dict(load.unknown)}"
                 strokes = ", ".join(f"{number} x {name}" for name, number in struck.items())
                 tally.line(f"{crew}, seed {seed}: {told}; {strokes}", wrong)
-            for name in list(site.processes.running):
-                site.processes.stop(name)
+            site.processes.stop_all()
     found.update(operations=load.made, references=len(buyer.asked), unknown=load.unknown.total())
     return found
 

@@ -1,5 +1,5 @@
 """`make lab ARGS="mutants --by harness"`: of the mutants of what decides about a payment, how many the harness alone kills,
-by requests to the application over the in-memory store, and in how many.
+by requests to the application over the in-memory store, and in how many. None is drawn where no request comes, see reach.py.
 
 A machine that finds anything kills: what breaks the interface, or what differs from payagg where that is silent. So does
 a mutant that stops the application. UNSEEN tells which survivors no request can tell from the product by a sentence of
@@ -29,7 +29,7 @@ JUDGED = (
     "application/gateways/payment_options.py",
     *(f"domain/{name}.py" for name in DOMAIN),
 )
-MACHINES = ("payments", "settlement", "idempotency", "settlement-b", "businesses", "gateways", "webhooks")
+MACHINES = ("payments", "settlement", "idempotency", "settlement-b", "businesses", "gateways", "webhooks", "logos")
 EFFORT = Effort(histories=10, actions=30, seed=1, shrinks=False)
 FOUND = {0: "breaks the interface", 3: "survives", 4: "differs from payagg"}
 KILLED = 0.9

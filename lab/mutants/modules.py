@@ -62,15 +62,20 @@ _OPERATORS = "kept for operators alone"
 _CONFLICT = "only two writers of a database meet there"
 _RANDOM = "a random word of another length, which nobody is shown"
 _BOUND = "a bound that the interface does not name"
-# Of the mutants of what decides about a payment: those that no request can tell by a sentence of the interface.
+_ARCHIVED = "a report about a payment in the archive, years later"
+_PAGE = "the hosted page, which is no part of the API"
+# Of the mutants of what decides about a payment: those that no request can tell by a sentence of the interface. What no
+# request reaches stands in none of them, see reach.py.
 UNSEEN: dict[str, dict[str, str]] = {
     "application/payments/payments.py": {
+        "unsigned = command.webhook_url is not None and not await self._has_endpoint(business.id, environment)": "a warning of ours in a header",
         "continue": "a reference that was drawn twice, of two thousand million",
         "if payment.has_adjustments:": _BESIDE,
         "if original is None:": _CONFLICT,
         "return original, False": _CONFLICT,
     },
     "application/payments/checkout.py": {
+        "is_paid_late=seen.status is Status.FAILED and seen.has_adjustments and await self._is_paid(seen),": _PAGE,
         "token = self.entropy.hex(16)": _RANDOM,
         "LONGEST_PAUSE_SECONDS = 1.0": _WAITING,
         "@retry_on_conflict": _CONFLICT,
@@ -78,22 +83,33 @@ UNSEEN: dict[str, dict[str, str]] = {
         "return scenario_of(command.card_number) if slug == SANDBOX_SLUG else None": "no provider's slug comes after the simulator's",
     },
     "application/payments/settlement.py": {
+        "attempts, paid = archived[0].charges(), [archived[0].paid] if archived[0].paid else []": _ARCHIVED,
+        "if found is None and asked is not None:": "a payment that moved to another cell during a call",
+        "paid_before = payment is not None and was_paid(payment, known)": _BESIDE,
         "if after != before:": _BESIDE,
         "if known is None:": _BESIDE,
         "if told.event_sequence is not None:": _BESIDE,
         "facts = [told if one.id == fact.id else one for one in known]": _BESIDE,
         "if payment is not None and not paid_before and was_paid(payment, known):": _BESIDE,
-        "if attempts and not (found is not None and found.attempts):": "a report about a payment in the archive, years later",
+        "if attempts and not (found is not None and found.attempts):": _ARCHIVED,
         "if not payment.is_expired(now):": "the same answer for a statement more",
     },
     "application/payments/verification.py": {
+        'if payment.callback_url is None or not payment.callback_url.lower().startswith(("https://", "http://")):': (
+            "an address of ours beside `callbackUrl`"
+        ),
+        "may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_check(reference, attempt.number, now, every)": (
+            "how often a provider is asked: the interface is silent"
+        ),
         "seen = current.as_of(self.clock.now()) if current is not None else None": "a change between two statements of one request",
     },
     "application/payments/provider_calls.py": {
+        "if attempt.gateway == SANDBOX_SLUG:": _OPERATORS,
         "duration_ms=int(seconds * 1000),": _OPERATORS,
         "await self._note(operation, actor, payment, attempt, answer, fault, clock() - started, tells=tells)": _OPERATORS,
     },
     "application/payments/provider_events.py": {
+        "if report is not None:": "only where there are several cells",
         "FIRST_RETRY = timedelta(seconds=30)": "a pause after a crash",
         "for other in Environment:": _OPERATORS,
         "if other is not route.environment and any(": _OPERATORS,
@@ -101,9 +117,10 @@ UNSEEN: dict[str, dict[str, str]] = {
         "if report.outcome is Outcome.REVERSED and not is_named(report.details):": _BESIDE,
     },
     "application/gateways/payment_options.py": {
-        "if gateway is None:": "the name of the gateway on the hosted page, which is no part of the API",
+        "if gateway is None:": _PAGE,
     },
     "domain/payment.py": {
+        "return self.status is Status.INITIATED and now >= self.expires_at": "the very instant at which the hour ends",
         "CHECKOUT_TTL = timedelta(hours=1)  # interface, Limits": "a default; the service sets its own hour",
         "FINGERPRINT_BYTES = 32": _OPERATORS,
         "SEQUENCE_MAX = 2**15 - 1  # the column is a 16-bit integer": _BOUND,
@@ -111,8 +128,10 @@ UNSEEN: dict[str, dict[str, str]] = {
     },
     "domain/attempt.py": {
         "timedelta(hours=12),": _SCHEDULE,
-        "if attempt.is_held(now):": _SCHEDULE,
-        "return past > last or self.next_ask_at > last + LONGEST_CHECK": _SCHEDULE,
+        "CHECK_JITTER = 0.1": _SCHEDULE,
+        "return self.account is not None and account is not None and self.account != account": (
+            "which account of a provider is asked: the interface is silent"
+        ),
         "return since + after + min(after * CHECK_JITTER, CHECK_SPREAD_MAX) * chance if after is not None else None": _SCHEDULE,
         "return self.provider_id is not None and provider_id is not None and self.provider_id != provider_id": _BESIDE,
     },
@@ -120,7 +139,8 @@ UNSEEN: dict[str, dict[str, str]] = {
         'object.__setattr__(self, "final", frozenset(self.states) - leaving)': "what leads on is a part of the states, so both are the rest",
     },
     "domain/report.py": {
-        "is_about_it = self.provider_reference == attempt.provider_reference and self.mismatch(payment) is None": _SCHEDULE,
+        "fact.source == RECONCILIATION": _BESIDE,
+        "and now < fact.at + REPEATED_FOR": _BESIDE,
         "is_own = payment.environment is environment and attempt is not None": _OPERATORS,
         'more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"': _BESIDE,
         "if is_same_charge and not attempt.is_other_transaction(report.facts.provider_id):": _BESIDE,
@@ -129,8 +149,6 @@ UNSEEN: dict[str, dict[str, str]] = {
     },
     "domain/gateway.py": {
         "ORDER_MAX = 2**31 - 1  # the column is a 32-bit integer": _BOUND,
-        "SETTLING_MAX = timedelta(hours=72)  # how long a deleted gateway's credentials may serve: the schedule of asking": _SCHEDULE,
-        "if self.status is GatewayStatus.DELETED and is_settled and self.has_credentials:": "the worker asks it of deleted gateways alone",
         'for instant, field in ((self.created_at, "createdAt"), (self.updated_at, "updatedAt")):': "no request brings an instant",
     },
     "domain/simulator.py": {

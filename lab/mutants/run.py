@@ -21,8 +21,9 @@ from lab.kit.figures import RunSummary
 from lab.kit.product_copy import Copy, a_copy
 from lab.mutants.by_harness import survey
 from lab.mutants.modules import EXPLAINED, MODULES
+from lab.mutants.reach import Place, Span, unreached
+from tests.support.machine import ROOT
 
-Place = tuple[int, int]
 # `is` stands before None and members of an enumeration, of which there is one each: the same, said otherwise.
 SAME = {"core/ReplaceComparisonOperator_Is_Eq", "core/ReplaceComparisonOperator_IsNot_NotEq"}
 
@@ -38,20 +39,21 @@ class Mutant:
     text: str  # of the whole module
 
 
-def drawn(source: Path, file: str, most: int, seed: int) -> list[Mutant]:
-    """Up to `most` mutants of `file` (below `source`), by lot: first places, then one change of each place."""
+def drawn(source: Path, file: str, most: int, seed: int, beside: Sequence[Span] = ()) -> list[Mutant]:
+    """Up to `most` mutants of `file` (below `source`), none of them `beside`, by lot: first places, then one change of
+    each place."""
     chance = random.Random(f"{seed} {file}")
     code = (source / file).read_text()
-    places = sorted(_places(code).items())
+    places = sorted(_places(code, beside).items())
     chance.shuffle(places)
     mutants = (_mutant(file, code, place[0], *chance.choice(sorted(changes))) for place, changes in places)
     # What is no Python any more would be killed by anything.
     return sorted(islice(filter(_is_python, mutants), most or None), key=lambda mutant: mutant.line)
 
 
-def _places(code: str) -> dict[tuple[Place, str], list[tuple[str, int]]]:
+def _places(code: str, beside: Sequence[Span]) -> dict[tuple[Place, str], list[tuple[str, int]]]:
     """What can be changed, by place and kind of change: the operator, and which of its occurrences."""
-    passed_over = list(_passed_over(code))
+    passed_over = [*_passed_over(code), *beside]
     nodes = list(ast_nodes(get_ast(code)))
     found: dict[tuple[Place, str], list[tuple[str, int]]] = defaultdict(list)
     for name in operator_names():
@@ -66,7 +68,7 @@ def _places(code: str) -> dict[tuple[Place, str], list[tuple[str, int]]]:
     return found
 
 
-def _passed_over(code: str) -> Iterator[tuple[Place, Place]]:
+def _passed_over(code: str) -> Iterator[Span]:
     """Where types are written, which are the type checker's to judge and no arithmetic; and what makes a data class."""
     for node in ast.walk(ast.parse(code)):
         written = [getattr(node, "annotation", None), getattr(node, "returns", None)]
@@ -99,8 +101,7 @@ def _mutant(file: str, code: str, at: Place, name: str, occurrence: int) -> Muta
     return Mutant(file, at[0], before, after, text)
 
 
-EACH, SEED = 6, 1  # the usual sample
-HARNESS_EACH = 4  # of fewer modules, 40 or so in all
+EACH, SEED = {"tests": 6, "harness": 4}, {"tests": 1, "harness": 6}  # the usual samples
 KILLED = 0.9
 TEST_SECONDS = 120.0  # an end for tests that a mutant stops
 STABLE = ("-x", "--hypothesis-seed=0")
@@ -122,15 +123,20 @@ def is_killed(copy: Copy, mutant: Mutant, tests: Sequence[str]) -> bool:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab mutants", description=__doc__)
     parser.add_argument("--only", default="", help="part of a module's name, as checkout")
-    parser.add_argument("--each", type=int, default=EACH, help="places of each module; 0 for all")
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--by", choices=("tests", "harness"), default="tests", help="what is to notice them (tests)")
+    parser.add_argument("--each", type=int, help=f"places of each module, 0 for all ({EACH})")
+    parser.add_argument("--seed", type=int, help=f"of the lot ({SEED})")
+    parser.add_argument("--by", choices=EACH, default="tests", help="what is to notice them (tests)")
     chosen = parser.parse_args(arguments)
-    is_usual = (chosen.only, chosen.each, chosen.seed) == ("", EACH, SEED)
+    is_usual = (chosen.only, chosen.each, chosen.seed) == ("", None, None)
+    each = EACH[chosen.by] if chosen.each is None else chosen.each
+    seed = SEED[chosen.by] if chosen.seed is None else chosen.seed
     if chosen.by == "harness":
-        fewer = min(chosen.each, HARNESS_EACH)
+        beside = unreached(ROOT / "src" / "payagg")
         return survey(
-            arguments, lambda copy, file: drawn(copy.source, file, fewer, chosen.seed), chosen.only, is_usual=is_usual
+            arguments,
+            lambda copy, file: drawn(copy.source, file, each, seed, beside[file]),
+            chosen.only,
+            is_usual=is_usual,
         )
     tally, tried, killed = RunSummary("mutants", arguments), 0, 0
     with a_copy() as copy:
@@ -140,7 +146,7 @@ def main(arguments: Sequence[str]) -> int:
             sound = copy.run(tests, *STABLE)
             if sound.failures or not sound.passed:
                 raise SystemExit(f"{file}: its tests fail without a mutant\n{sound.output}")
-            mutants = drawn(copy.source, file, chosen.each, chosen.seed)
+            mutants = drawn(copy.source, file, each, seed)
             survivors = [one for one in mutants if not is_killed(copy, one, tests)]
             tried, killed = tried + len(mutants), killed + len(mutants) - len(survivors)
             why = {one: EXPLAINED.get((one.file, one.before)) for one in survivors}

@@ -63,7 +63,7 @@ async def tried(url: str, folder: Path, tally: RunSummary, seconds: float) -> di
                 Buyer([], shop.as_sandbox, shop.business.id, acknowledged=one.acknowledged, asked=one.asked)
                 for one in floods
             ]
-            wrong = site.wrongs(url, reader, *buyers) + site.processes.errors()
+            wrong = site.wrongs(reader, *buyers) + site.processes.errors()
             acknowledged = sum(len(one.acknowledged) for one in floods)
             tally.line(f"{acknowledged:,} acknowledged", wrong + ["the server died"] * (not site.processes.lives(name)))
     shares = {"meanwhile": round(meanwhile, 2), "afterwards": round(afterwards, 2), "known": f"{known:.0%}"}

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, TypeVar
 
 from lab.simulation.world import Killed, SimulatedWorld
@@ -190,13 +188,6 @@ class ReachedStore:
                 raise Conflict("drawn")
         await self._after_commit()
 
-    async def whole(self, work: Callable[[], Awaitable[R]]) -> R:
-        """A call of the store that is a transaction by itself."""
-        await self._reach()
-        result = await work()
-        await self._after_commit()
-        return result
-
     async def _reach(self) -> None:
         self._life.point("before a transaction")
         world, chance = self._world, self._world.chance
@@ -218,10 +209,20 @@ class ReachedStore:
             self._world.tell(self._life.name, "its COMMIT has no answer")
             raise Unavailable("the connection was lost at COMMIT")
 
+    def reached(self, work: Callable[..., Awaitable[R]]) -> Callable[..., Awaitable[R]]:
+        """A call of the store that is a transaction by itself."""
+
+        async def call(*given: Any, **named: Any) -> R:
+            await self._reach()
+            result = await work(*given, **named)
+            await self._after_commit()
+            return result
+
+        return call
+
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         """Every other method of a Store."""
-        work = getattr(self._world.store, name)
-        return lambda *given, **named: self.whole(partial(work, *given, **named))
+        return self.reached(getattr(self._world.store, name))
 
     async def is_current(self) -> bool:
         return True
@@ -231,27 +232,21 @@ class ReachedQueue:
     """The outbox's sending side, reached the same way."""
 
     def __init__(self, store: ReachedStore) -> None:
-        self._store = store
-        self._world = store._world
+        self._store, self._world, self._queue = store, store._world, store._world.store.queue
 
-    async def claim(
-        self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
-    ) -> list[ClaimedDelivery]:
-        queue = self._world.store.queue
-        claimed = await self._store.whole(partial(queue.claim, now, limit, per_partition, failing, lease))
+    async def claim(self, *given: Any) -> list[ClaimedDelivery]:
+        claimed = await self._store.reached(self._queue.claim)(*given)
         for one in claimed:
-            if one.is_lease_expired:
-                self._world.sometimes["a delivery's lease runs out"] += 1
+            self._world.sometimes["a delivery's lease runs out"] += one.is_lease_expired
             self._world.tell("outbox", f"try {one.delivery.attempts} of {one.delivery.event_type} to {one.url}")
         return claimed
 
-    async def claim_poison_message(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:
-        claimed = await self._store.whole(partial(self._world.store.queue.claim_poison_message, now, lease))
+    async def claim_poison_message(self, *given: Any) -> ClaimedDelivery | None:
+        claimed = await self._store.reached(self._queue.claim_poison_message)(*given)
         if claimed is not None:
             self._world.sometimes["a delivery that may kill its workers is sent alone"] += 1
             self._world.tell("outbox", f"alone: try {claimed.delivery.attempts} of {claimed.delivery.event_type}")
         return claimed
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        work = getattr(self._world.store.queue, name)
-        return lambda *given, **named: self._store.whole(partial(work, *given, **named))
+        return self._store.reached(getattr(self._queue, name))

@@ -84,14 +84,10 @@ async def _tried(url: str, folder: Path, name: str) -> tuple[str, list[str]]:
         await asyncio.gather(*paying)
         await asyncio.to_thread(site.start)  # who died of it
         began, wanted = time.monotonic(), {one.reference for one in buyer.purchases}
-
-        def are_told() -> bool:
-            return site.merchant.told("payment.success").keys() >= wanted and paid_in(url) >= wanted
-
-        await asyncio.to_thread(until, are_told, "all are paid and told", END)
-        wrong = site.wrongs(url, buyer)
-        for process in list(site.processes.running):
-            site.processes.stop(process)
+        await asyncio.to_thread(until, lambda: paid_in(url) >= wanted, "all are paid", END)
+        await site.all_told(END)
+        wrong = site.wrongs(buyer)
+        site.processes.stop_all()
     took = time.monotonic() - began
     return f"{name} for {seconds:.0f} s: {len(wanted)} payments, all told {took:.0f} s later; {buyer.phase}", wrong
 

@@ -19,11 +19,12 @@ INBOUND = "providers' events have the shapes of Paystack's and Payaza's"
 KEPT = "for a day after a provider's secret is replaced, the old one proves events, too"
 FAILURE = "a provider's event of a failed charge ends its payment as FAILED, and the answer to verify does not"
 UNHEALTHY = "a provider that failed five calls in a row is shown unavailable for a while"
+ASKED = "a provider whose answer was lost is asked about the charge before another begins"
 OWN = "a payment's `webhookUrl` receives its events where the business has an endpoint for them"
 WHOLE = "an `amount` of 5000.0 has decimals, though JSON need not tell it from 5000"
 ASSUMPTIONS = (
     *(OUTCOME, STATUS, CARD, PUBLIC, VERIFIED, TEST_PAYMENT, NAMES, SECRET, EVENT, INBOUND, KEPT, FAILURE),
-    *(UNHEALTHY, OWN, WHOLE),
+    *(UNHEALTHY, ASKED, OWN, WHOLE),
 )
 FORM = ("webhook-timestamp", "does not fit the raw body", "of another shape", "of event")
 ABSENT, FORGED = '"absent"', "INVALID_WEBHOOK_SIGNATURE"

@@ -57,6 +57,7 @@ OTHERS: list[dict[str, Any]] = [
     {"currency": "USD", "environment": "LIVE"},
     {"callbackUrl": "https://thief.example/thanks"},
 ]
+UNKNOWN = "PAY-20250131-7K2M9X"
 BAD_REFERENCES = [
     "pay-20250131-7k2m9x",
     "PAY-20250131-7K2M9",
@@ -235,6 +236,14 @@ class PaymentConformance(PaymentsByUrl):
         bearer = None if public else self.merchants[0].keys["SANDBOX"]
         who = "a payer" if public else "the server of business 1 (SANDBOX)"
         self.ask(who, "reads a malformed reference", "GET", path, 400, bearer=bearer, code="INVALID_REFERENCE")
+
+    @precondition(lambda self: self.has_payer)
+    @rule(route=st.sampled_from(["", "/gateways", "/process", "/verify"]))
+    def ask_of_nobody(self, route: str) -> None:
+        """None of the payer's routes knows a payment that there is not."""
+        path, what = f"/public/payments/{UNKNOWN}{route}", "asks of a payment that there is not"
+        method, body = ("POST", {"gatewaySlug": SIMULATOR}) if route == "/process" else ("GET", None)
+        self.ask("a payer", what, method, path, 404, body=body, code="PAYMENT_NOT_FOUND")
 
     @rule(reference=PAYMENTS)
     def read(self, reference: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
 from payagg.domain.report import Outcome
 from payagg.domain.values import CURRENCY, Environment
-from payagg_testing.conformance.assumptions import KEPT, UNHEALTHY
+from payagg_testing.conformance.assumptions import ASKED, KEPT, UNHEALTHY
 from payagg_testing.conformance.expectation import among
 from payagg_testing.conformance.payments import KNOWN_AT_ONCE, PaymentsByUrl, UrlPayment
 from payagg_testing.conformance.provider import FORGERIES, PlayedProvider, arrival_fault, charge_fault, event_request
@@ -128,12 +128,24 @@ class SettlementConformance(PaymentsByUrl):
         self.agrees(reference)
 
     @precondition(lambda self: self.provider.starts_by_call)
-    @rule(target=PAYMENTS, environment=st.sampled_from(ENVIRONMENTS), fault=st.sampled_from(["SERVER_ERROR", "RESET"]))
-    def start_fails(self, environment: str, fault: str) -> Any:
-        """The provider answers with an error, or its answer breaks off. The payer chooses again, and has one charge."""
+    @rule(
+        target=PAYMENTS,
+        environment=st.sampled_from(ENVIRONMENTS),
+        fault=st.sampled_from(["SERVER_ERROR", "RESET"]),
+        is_paid=st.booleans(),
+    )
+    def start_fails(self, environment: str, fault: str, is_paid: bool) -> Any:
+        """The provider answers with an error, or its answer breaks off. The payer chooses again, and has one charge.
+        Where the provider's own mail brought the payer to the first one, asking finds that it is paid."""
         if environment not in self.merchants[0].keys:
             return multiple()
         reference = self._start_badly(environment, fault)
+        if is_paid and self.models[reference].hand_off is None and self.provider.charges(reference):
+            self._take(reference, self.models[reference].amount, CURRENCY)
+            self._try_provider(reference, 200, 409, *UNAVAILABLE)
+            if len(self.provider.charges(reference)) > 1 and ASKED not in self.differs:
+                self.fail("a charge begins beside one that is paid", assumption=ASKED)
+            return multiple()
         self.process(reference)
         return reference
 
@@ -152,7 +164,7 @@ class SettlementConformance(PaymentsByUrl):
         """The answer to a payer who chooses it, where that may be refused."""
         path, chosen = f"/public/payments/{reference}/process", {"gatewaySlug": self.provider.slug}
         answer = self.ask("the payer", "chooses the provider", "POST", path, *statuses, body=chosen)
-        if answer.status != 200 and answer.code not in UNAVAILABLE[answer.status]:
+        if answer.status != 200 and answer.code not in UNAVAILABLE.get(answer.status, ("PAYMENT_ALREADY_PROCESSED",)):
             self.fail(f"the code is {answer.code}")
         return answer
 
@@ -355,11 +367,11 @@ class SettlementConformance(PaymentsByUrl):
             self.send_event(reference, f"reports the charge to {other.value}", None, environment=other)
             self.agrees(reference)
 
-    @rule(reference=PAYMENTS, forgery=st.sampled_from(FORGERIES))
+    @rule(reference=PAYMENTS, forgery=st.sampled_from(FORGERIES), by_alias=st.booleans())
     @tries("provider-events.1")
-    def forged_event(self, reference: str, forgery: str) -> None:
+    def forged_event(self, reference: str, forgery: str, by_alias: bool) -> None:
         """Tells of a success that never was."""
-        self.send_event(reference, f"reports a success with {forgery}", forgery)
+        self.send_event(reference, f"reports a success with {forgery}", forgery, by_alias=by_alias)
         self.agrees(reference)
 
     @rule(reference=PAYMENTS, by_alias=st.booleans())
@@ -422,14 +434,17 @@ class SettlementConformance(PaymentsByUrl):
         who = "somebody" if variant in FORGERIES else "the provider"
         self.ask(who, what, "POST", f"/webhooks/{self.provider.slug}{segment}", status, code=code, event=event, **sent)
 
-    @rule(reference=PAYMENTS, times=st.sampled_from([1, 2]))
-    def verify(self, reference: str, times: int = 1) -> None:
+    @rule(reference=PAYMENTS, times=st.sampled_from([1, 2]), together=st.booleans())
+    def verify(self, reference: str, times: int = 1, together: bool = False) -> None:
         """Asking finds what the provider took; another amount than the payment's is an error, and moves nothing. What
         becomes of a payment that was not paid within its hour, the interface leaves open. Who asks again at once hears
-        the same."""
+        the same, and of several windows at one moment each is answered."""
         model = self.models[reference]
         if model.kobo is not None or self.now < model.expires:
             self.pause(CHECK_PAUSE)
+            if together and told_of(model).share == "WHOLE":
+                calls = [ServiceCall("GET", f"/public/payments/{reference}/verify")] * TOGETHER
+                self.ask_together("the payer's browser verifies", calls, [200] * TOGETHER, "callbackUrl")
             for _ in range(times):
                 self.verify_payment(reference, told_of(model))
 

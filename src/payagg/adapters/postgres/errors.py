@@ -43,6 +43,7 @@ def meaning(error: Exception) -> Exception:
         state in ENDED
         or (state or "").startswith("08")
         or (state is None and isinstance(cause, psycopg.OperationalError | psycopg.InternalError))
+        or (not state and type(cause) is psycopg.DatabaseError)  # libpq's own, as without memory for an answer
     ):
         return ConnectionLost(state or "no answer")
     if state == UNIQUE:

@@ -52,6 +52,8 @@ def test_a_connection_that_ends_without_a_word_is_lost() -> None:
     assert isinstance(meaning(psycopg.OperationalError("server closed the connection")), ConnectionLost)
     # The driver's own, where the connection ended before any answer came.
     assert isinstance(meaning(psycopg.InternalError("got no result from the query")), ConnectionLost)
+    # libpq's own, where this process gets no memory for an answer.
+    assert isinstance(meaning(psycopg.DatabaseError("out of memory for query result")), ConnectionLost)
 
 
 def test_an_error_of_ours_is_a_fault_and_one_of_the_callers_a_refusal() -> None:
