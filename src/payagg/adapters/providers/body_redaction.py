@@ -5,6 +5,8 @@ import msgspec
 
 NOTHING = b"null"
 _encode = msgspec.json.Encoder().encode
+_fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_items_of = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def names_in(*kinds: type[msgspec.Struct]) -> frozenset[str]:
@@ -18,19 +20,19 @@ def reduce_body(body: bytes, names: frozenset[str]) -> bytes:
     `null` for anything else, which `read_event` finds as malformed as the body.
     """
     try:
-        return bytes(_reduce_value(msgspec.Raw(body), names)) if body.lstrip()[:1] == b"{" else NOTHING
+        return bytes(_reduce_value(body, names)) if body.lstrip()[:1] == b"{" else NOTHING
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return NOTHING
 
 
-def _reduce_value(raw: msgspec.Raw, names: frozenset[str]) -> msgspec.Raw:
+def _reduce_value(raw: bytes | msgspec.Raw, names: frozenset[str]) -> bytes | msgspec.Raw:
     first = bytes(raw).lstrip()[:1]
     if first == b"{":
-        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-        return msgspec.Raw(
-            _encode({name: _reduce_value(value, names) for name, value in fields.items() if name in names})
-        )
+        kept = {name: value for name, value in _fields_of(raw).items() if name in names}
+        for name, value in kept.items():
+            if bytes(value)[:1] in b"{[":  # else a text or a number, as most are
+                kept[name] = msgspec.Raw(_reduce_value(value, names))
+        return _encode(kept)
     if first == b"[":
-        items = msgspec.json.decode(raw, type=list[msgspec.Raw])
-        return msgspec.Raw(_encode([_reduce_value(item, names) for item in items]))
+        return _encode([msgspec.Raw(_reduce_value(item, names)) for item in _items_of(raw)])
     return raw

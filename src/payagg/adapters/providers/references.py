@@ -7,6 +7,7 @@ from payagg.domain.values import REFERENCE_SHAPE
 
 _OURS = re.compile(REFERENCE_SHAPE.pattern + r"(?:\.[0-9]{1,3})?")
 _WORD_MAX = 40
+_UNSAFE = re.compile(r"[^A-Za-z0-9 _.:-]")
 
 
 def ours(text: object) -> str | None:
@@ -16,7 +17,7 @@ def ours(text: object) -> str | None:
 
 def word(text: object) -> str:
     """A provider's status word, safe to store and to show to an operator."""
-    return re.sub(r"[^A-Za-z0-9 _.:-]", "?", text)[:_WORD_MAX] if isinstance(text, str) else ""
+    return _UNSAFE.sub("?", text)[:_WORD_MAX] if isinstance(text, str) else ""
 
 
 def identity(value: object) -> str | None:

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -18,6 +18,7 @@ from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.values import parse_url
 
 T = TypeVar("T")
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 CONNECT_SECONDS = 5.0
 CALL_SECONDS = 15.0
 BODY_MAX = 256 * 1024
@@ -108,7 +109,9 @@ class Transport:
 def decode_body(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     """A provider's JSON as `kind`; raises ProviderFault(MALFORMED), whose words hold nothing of the body."""
     try:
-        return msgspec.json.decode(bytes(raw), type=kind)
+        decoder = _decoders.get(kind) or _decoders.setdefault(kind, msgspec.json.Decoder(kind))
+        value: T = decoder.decode(raw)
+        return value
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         raise ProviderFault(FaultKind.MALFORMED, "the body is not what the protocol says") from None
 

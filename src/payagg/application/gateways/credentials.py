@@ -24,6 +24,7 @@ from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
 _log = structlog.get_logger("payagg.gateway_credentials")
+_CURRENT: Final = msgspec.json.Decoder(dict[str, str])
 _REPLACED: Final = msgspec.json.Decoder(tuple[ReplacedSecret, ...])
 
 
@@ -38,8 +39,7 @@ class GatewayCredentials:
     def current(self, gateway: Gateway) -> Mapping[str, str]:
         """The credentials on file; empty when there are none."""
         opened = self._unseal(gateway, gateway.credentials, gateway.id)
-        current: dict[str, str] = json.loads(opened) if opened is not None else {}
-        return current
+        return _CURRENT.decode(opened) if opened is not None else {}
 
     def are_open(self, gateway: Gateway) -> bool:
         """Whether nothing of it is sealed under a key that is missing. It may come back, so what counts as empty must

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from msgspec import structs
 
@@ -57,7 +58,7 @@ class PaymentOptions:
     vault: Vault
     providers: Mapping[str, Provider]
 
-    @property
+    @cached_property
     def gateway_credentials(self) -> GatewayCredentials:
         return GatewayCredentials(self.vault, self.providers)
 

@@ -186,7 +186,7 @@ class ProviderEvents:
     async def _finish(self, event: ProviderEvent, result: str) -> None:
         now = self.clock.now()
         async with self.store.begin() as tx:
-            await tx.inbox.save(replace(event, next_attempt_at=None, handled_at=now, result=result))
+            await tx.inbox.save(with_changes(event, next_attempt_at=None, handled_at=now, result=result))
 
 
 def _postpone(event: ProviderEvent, now: datetime) -> ProviderEvent:

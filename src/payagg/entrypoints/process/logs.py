@@ -52,13 +52,14 @@ class RequestLines(LogWriter):
 
     def request(self, fields: dict[str, Any]) -> None:
         """Changes `fields`."""
-        for name, value in fields.items():
-            if type(value) is str and name not in _PLAIN and not _ID.fullmatch(value):
+        for name in fields.keys() - _PLAIN:
+            value = fields[name]
+            if type(value) is str and not _ID.fullmatch(value):
                 fields[name] = _HIDE.sub(HIDDEN, value)
-        event = _stamped(None, "info", fields | {"event": "request", "level": "info"})
+        fields["event"], fields["level"] = "request", "info"
         # The encoder writes an instant as the other lines have it, and faster than it can be formatted here.
-        event["timestamp"] = datetime.fromtimestamp(event["timestamp"], UTC)
-        self.msg(_json(event))
+        fields["timestamp"] = datetime.fromtimestamp(_stamped(None, "info", fields)["timestamp"], UTC)
+        self.msg(_json(fields))
 
 
 def configure_logs(

@@ -48,13 +48,14 @@ def report_of(transaction: PaystackTransaction, reference: str) -> ProviderRepor
     said, domain = transaction.status, transaction.domain
     outcome = OUTCOMES.get(said, Outcome.PENDING) if isinstance(said, str) else Outcome.PENDING
     environment = DOMAINS.get(domain) if isinstance(domain, str) else None
+    paid = kobo_of(transaction.amount, UNIT)
     if environment is None and outcome in (Outcome.SUCCEEDED, Outcome.REVERSED):
         outcome = Outcome.PENDING
     return ProviderReport(
         provider_reference=reference,
         outcome=outcome,
         word=word(transaction.status),
-        amounts=_amounts(transaction),
+        amounts=_amounts(paid, transaction),
         currency=word(transaction.currency),
         environment=environment,
         reason=reason_of(transaction.gateway_response, transaction.message) if outcome is Outcome.FAILED else None,
@@ -63,16 +64,15 @@ def report_of(transaction: PaystackTransaction, reference: str) -> ProviderRepor
             provider_id=identity(transaction.id),
             channel=word(transaction.channel) or None,
             fee=kobo_of(transaction.fees, UNIT),
-            received=kobo_of(transaction.amount, UNIT),
+            received=paid,
             paid_at=instant(transaction.paid_at),
         ),
     )
 
 
-def _amounts(transaction: PaystackTransaction) -> frozenset[int]:
+def _amounts(paid: int | None, transaction: PaystackTransaction) -> frozenset[int]:
     """`amount` is the requested amount plus fees where the payer bears them, so the requested one is compared;
     but never when less than it was paid."""
-    paid = kobo_of(transaction.amount, UNIT)
     requested = kobo_of(transaction.requested_amount, UNIT)
     if paid is None:
         return frozenset()

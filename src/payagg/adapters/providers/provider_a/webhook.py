@@ -55,7 +55,7 @@ READ = names_in(_PaystackEvent, PaystackTransaction, _Refund, _Dispute)
 def is_signed(body: bytes, signature: str, secret: str) -> bool:
     """Whether `signature` is the hex HMAC of the raw bytes; upper case is accepted, an empty secret never."""
     digest = signature.strip().lower().encode("utf-8", "replace")
-    expected = hmac.new(secret.encode(), body, DIGEST).hexdigest().encode()
+    expected = hmac.digest(secret.encode(), body, DIGEST).hex().encode()
     return hmac.compare_digest(digest, expected) and bool(secret)
 
 

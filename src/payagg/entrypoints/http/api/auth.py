@@ -14,6 +14,7 @@ from payagg.entrypoints.http.server.client_address import counted_as
 from payagg.entrypoints.http.server.rate_limits import client_ip, client_of, limits
 from payagg.entrypoints.http.server.request_id import REQUEST_ID
 from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Guard
+from payagg.entrypoints.http.server.wire import FIELDS
 
 T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
@@ -43,10 +44,11 @@ def by(call: Call[Acting, Any]) -> Actor:
 def bearer(request: AnyRequest) -> str:
     """The presented credential; raises UNAUTHORIZED unless there is exactly one `Authorization: Bearer`, its scheme in
     any letter case (RFC 9110, 11.1)."""
-    values = [value for name, value in request.scope["headers"] if name == b"authorization"]
-    if len(values) != 1 or values[0][: len(SCHEME)].lower() != SCHEME or len(values[0]) == len(SCHEME):
+    scope: Any = request.scope
+    value: bytes = scope[FIELDS].get(b"authorization", b"")
+    if value[: len(SCHEME)].lower() != SCHEME or len(value) == len(SCHEME):
         raise Refusal(ErrorCode.UNAUTHORIZED)
-    return str(values[0][len(SCHEME) :].decode("latin-1"))
+    return value[len(SCHEME) :].decode("latin-1")
 
 
 def credential(request: AnyRequest) -> Credential:
@@ -76,12 +78,11 @@ def secret(request: AnyRequest, use_cases: Services) -> tuple[PresentedKey, KeyH
 
 def declared_bytes(request: AnyRequest) -> int:
     """Bytes of the body by Content-Length; without it, the largest body of these routes."""
-    for name, value in request.scope["headers"]:
-        if name == b"content-length":
-            return min(int(value), BODY_MAX)
-        if name == b"transfer-encoding":
-            return BODY_MAX
-    return 0
+    scope: Any = request.scope
+    fields = scope[FIELDS]
+    if b"transfer-encoding" in fields:
+        return BODY_MAX
+    return min(int(fields.get(b"content-length") or 0), BODY_MAX)
 
 
 async def _anyone(_: AnyRequest, __: Services, proceed: Callable[[None], Awaitable[T]]) -> T:

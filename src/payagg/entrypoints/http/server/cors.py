@@ -7,6 +7,8 @@ No credentials: tokens and keys are sent as headers, and the console's cookie st
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
+from payagg.entrypoints.http.server.wire import FIELDS
+
 Headers = list[tuple[bytes, bytes]]
 _PREFLIGHT = [
     (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
@@ -37,16 +39,11 @@ class Origins:
 
     def headers(self, scope: MutableMapping[str, Any]) -> Headers:
         """What an answer to this request says of who may read it."""
-        return self._others.get(_origin(scope), self._own) if self._others else self._own
+        return self._others.get(scope[FIELDS].get(b"origin"), self._own) if self._others else self._own
 
     def preflight(self, scope: MutableMapping[str, Any]) -> Headers | None:
         """The answer's headers for a browser that asks whether a named origin may send a request; None for any other
         request."""
-        asks = any(name == b"access-control-request-method" for name, _ in scope["headers"])
-        return _PREFLIGHT if asks and _origin(scope) in self._others else None
-
-
-def _origin(scope: MutableMapping[str, Any]) -> bytes:
-    """The one origin a request names; empty for none or several."""
-    values = [value for name, value in scope["headers"] if name == b"origin"]
-    return bytes(values[0]) if len(values) == 1 else b""
+        fields = scope[FIELDS]
+        asks = b"access-control-request-method" in fields
+        return _PREFLIGHT if asks and fields.get(b"origin") in self._others else None

@@ -20,7 +20,7 @@ from payagg.entrypoints.http.server.rate_limits import RATES, rate_headers
 from payagg.entrypoints.http.server.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.server.routing import CALLER, OBJECT, Operation
 from payagg.entrypoints.http.server.uvicorn_protocol import WHOLE
-from payagg.entrypoints.http.server.wire import IS_HEAD
+from payagg.entrypoints.http.server.wire import FIELDS, IS_HEAD, fields_of
 from payagg.entrypoints.setting_kinds import Networks
 
 Scope = MutableMapping[str, Any]
@@ -96,11 +96,12 @@ class Body:
             operation.body_max if isinstance(operation, Operation) else opt.get("body_max", UNDECLARED_BODY_MAX)
         )
         self._deadline = asyncio.get_running_loop().time() + self._seconds
-        for name, value in self._scope["headers"]:
-            if name == b"content-length" and value.isdigit() and int(value[:19]) > self._left:
-                raise Refusal(ErrorCode.PAYLOAD_TOO_LARGE)
-            if name == b"content-encoding" and value.strip().lower() != b"identity":
-                raise Refusal(ErrorCode.VALIDATION_ERROR, "Send the body without a content encoding.")
+        fields = self._scope[FIELDS]
+        length: bytes = fields.get(b"content-length", b"")
+        if length.isdigit() and int(length[:19]) > self._left:
+            raise Refusal(ErrorCode.PAYLOAD_TOO_LARGE)
+        if b"content-encoding" in fields and fields[b"content-encoding"].strip().lower() != b"identity":
+            raise Refusal(ErrorCode.VALIDATION_ERROR, "Send the body without a content encoding.")
 
 
 class Edge:
@@ -134,7 +135,10 @@ class Edge:
             return
         started = time.monotonic()
         begin_request()
-        request_id = request_id_of(scope["headers"], self._new_id)
+        fields = scope.get(FIELDS)
+        if fields is None:  # no connection's protocol has looked: it is the console's own call
+            fields = scope[FIELDS] = fields_of(scope["headers"])
+        request_id = request_id_of(fields, self._new_id)
         structlog.contextvars.bind_contextvars(request_id=request_id)
         scope[REQUEST_ID] = request_id
         method: str = scope["method"]

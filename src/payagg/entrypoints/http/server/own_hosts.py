@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.server.wire import error_envelope
+from payagg.entrypoints.http.server.wire import error_envelope, fields_of
 
 # A name or an address, and a port, which forwarding may have changed.
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[^:\[\]]+?)\.?)(?::[0-9]{1,5})?")
@@ -21,15 +21,15 @@ class OwnHosts:
         self._names = frozenset(name.lower() for name in names)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or self._is_ours([value for name, value in scope["headers"] if name == b"host"]):
+        if scope["type"] != "http" or self._is_ours(fields_of(scope["headers"]).get(b"host", b"")):
             await self._app(scope, receive, send)
             return
         words = "This server answers to its own host names alone: loopback, and that of PAYAGG_BASE_URL."
         refused: Any = error_envelope(400, ErrorCode.VALIDATION_ERROR.name, words, "Host")
         await refused.to_asgi_response()(scope, receive, send)
 
-    def _is_ours(self, hosts: list[bytes]) -> bool:
-        found = _HOST.fullmatch(hosts[0].decode("latin-1").lower()) if len(hosts) == 1 else None
+    def _is_ours(self, host: bytes) -> bool:
+        found = _HOST.fullmatch(host.decode("latin-1").lower())
         if found is None:
             return False
         name = found["name"] or found["v6"]

@@ -61,7 +61,7 @@ class SharedLimit:
         self.ensure_open(client)
         now = self.clock.now()
         for name, times in client:
-            limit = RateLimit(self.limit.most * times, self.limit.window)
+            limit = self.limit if times == 1 else RateLimit(self.limit.most * times, self.limit.window)
             until = await self.store.count_hit(f"{self.name}:{name}", now, limit)
             if until is not None:
                 if len(self.over) >= REMEMBERED_MAX:

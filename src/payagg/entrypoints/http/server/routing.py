@@ -21,7 +21,7 @@ from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.strict_json import printable
 from payagg.entrypoints.http.server.uploads import read_upload
-from payagg.entrypoints.http.server.wire import decode_body, empty_envelope, envelope, whole_body
+from payagg.entrypoints.http.server.wire import FIELDS, decode_body, empty_envelope, envelope, whole_body
 
 # Where the scope carries, for the log line and the audit trail, who called and what was answered.
 CALLER, OBJECT = "payagg.caller", "payagg.object"
@@ -243,14 +243,15 @@ async def _read_body(request: AnyRequest, operation: Operation) -> Any:
 
 def _with_idempotency_key(request: AnyRequest, command: msgspec.Struct) -> msgspec.Struct:
     """The command with its idempotency key, which the header `Idempotency-Key` may carry instead of the field."""
-    values = [value for name, value in request.scope["headers"] if name == b"idempotency-key"]
-    if not values:
+    scope: Any = request.scope
+    sent: bytes | None = scope[FIELDS].get(b"idempotency-key")
+    if sent is None:
         return command
     try:
-        key = values[0].decode()
+        key = sent.decode()
     except UnicodeDecodeError:
         raise invalid("idempotencyKey", "The header must be valid UTF-8.") from None
-    if len(values) > 1 or not 1 <= len(key) <= IDEMPOTENCY_KEY_MAX:
+    if not 1 <= len(key) <= IDEMPOTENCY_KEY_MAX:
         raise invalid("idempotencyKey", f"The header must appear once, with 1 to {IDEMPOTENCY_KEY_MAX} characters.")
     if getattr(command, "idempotency_key", None) not in (None, key):
         raise invalid("idempotencyKey", "The header and the field differ.")

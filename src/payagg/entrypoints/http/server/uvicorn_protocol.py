@@ -17,7 +17,7 @@ from payagg.entrypoints.http.server.answer_transport import FEW_BYTES, AnswerTra
 from payagg.entrypoints.http.server.client_address import address_of
 from payagg.entrypoints.http.server.connections import CROWDED_KEEP_ALIVE, UNREAD_RATE, OpenConnections
 from payagg.entrypoints.http.server.request_id import REQUEST_ID, request_id_of
-from payagg.entrypoints.http.server.wire import error_envelope
+from payagg.entrypoints.http.server.wire import FIELDS, error_envelope, fields_of
 
 HEAD_MAX = 64 * 1024  # bytes of a request line with headers
 _HOST = re.compile(rb"[0-9A-Za-z!$&'()*+,;=._~:\[\]@%-]*")  # all that RFC 3986, 3.2 lets stand there
@@ -86,6 +86,7 @@ class ServerProtocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _in_message = False
     _head: int | None = None  # bytes that came of a head that is not whole yet
+    _piece = 0  # bytes that came last
     _refused: tuple[HTTPStatus, str, str | None] | None = None  # what came is: with a status, words and a field
     _discards_input = False  # nothing that still comes is read
     _lingers_since: float | None = None  # our side was closed then
@@ -117,6 +118,7 @@ class ServerProtocol(HttpToolsProtocol):
         if self._discards_input:
             return
         self._unset_keepalive_if_required()
+        self._piece = len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError:
@@ -143,13 +145,11 @@ class ServerProtocol(HttpToolsProtocol):
         if self._head is None:
             # Uvicorn would add it to the request's headers, where it could pass for a credential or an address.
             self._refuse("Fields behind a body are not read.")
-        if len(self.headers) >= FIELDS_MAX:
+        headers = self.headers
+        if len(headers) >= FIELDS_MAX:
             self._refuse(f"At most {FIELDS_MAX} header fields are read.", status=HEAD_TOO_LARGE)
         # Space behind a value is none of it (RFC 9110, 5.5); a client that passes it on would refuse to send it.
-        name, value = name.lower(), value.rstrip(b" \t")
-        if name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        self.headers.append((name, value))
+        headers.append((name.lower(), value.rstrip(b" \t")))
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         cycle.__class__ = Cycle
@@ -162,8 +162,8 @@ class ServerProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._stay()
-        self._head = None
         self._look_at_fields()
+        self._head = None
         super().on_headers_complete()
         if self.server_state.is_closing:
             self.cycle.keep_alive = False
@@ -179,7 +179,7 @@ class ServerProtocol(HttpToolsProtocol):
         """Answers what cannot be read as a request, in the envelope, and hangs up. Where answers to requests before it
         are still to come, it only hangs up after those: this one would be taken for the first of them."""
         self._discards_input = True
-        request_id = request_id_of(self.headers or (), self.server_state.new_id)
+        request_id = request_id_of(fields_of(self.headers or ()), self.server_state.new_id)
         status, why, field = self._refused or (BAD_REQUEST, msg, None)
         _log.warning("request refused", client=self._client, request_id=request_id, reason=why)
         if not self._is_idle():
@@ -229,21 +229,21 @@ class ServerProtocol(HttpToolsProtocol):
     def _look_at_fields(self) -> None:
         """Their size, which counts where they came in one piece, too; and Host as RFC 9112, 3.2 has it: what stands
         behind us may read another one of two, or need one."""
-        hosts = cookies = 0
-        size = len(self.url)
-        for name, value in self.headers:
-            size += len(name) + len(value) + LINE_BYTES
-            if name == b"host":
-                hosts += 1
-                if not _HOST.fullmatch(value):
-                    self._refuse("Is not the name of a host.", "Host")
-            elif name == b"cookie":
-                cookies += len(value)
-        if size > HEAD_MAX:
-            self._refuse(f"The request line and headers must fit {HEAD_MAX} bytes.")
+        scope: Any = self.scope
+        fields = scope[FIELDS] = fields_of(self.headers)
+        if (self._head or 0) + self._piece > HEAD_MAX:  # less came than that, in most requests
+            size = len(self.url) + sum(len(name) + len(value) + LINE_BYTES for name, value in self.headers)
+            if size > HEAD_MAX:
+                self._refuse(f"The request line and headers must fit {HEAD_MAX} bytes.")
+        host = fields.get(b"host", b"")
+        hosts = 1 if host else sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
             self._refuse("A request has one field `Host`.", "Host")
-        if cookies > COOKIE_MAX:
+        if not _HOST.fullmatch(host):
+            self._refuse("Is not the name of a host.", "Host")
+        if fields.get(b"expect", b"").lower() == b"100-continue":
+            self.expect_100_continue = True
+        if b"cookie" in fields and sum(len(value) for name, value in self.headers if name == b"cookie") > COOKIE_MAX:
             self._refuse(f"Cookies must fit {COOKIE_MAX} bytes.", "Cookie", status=HEAD_TOO_LARGE)
 
     def _refuse(self, why: str, field: str | None = None, *, status: HTTPStatus = BAD_REQUEST) -> None:

@@ -1,7 +1,8 @@
 """How a route speaks: its body and query, and the envelopes."""
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -14,6 +15,7 @@ from payagg.entrypoints.http.server.strict_json import decode
 
 T = TypeVar("T")
 IS_HEAD = "payagg.head"  # in the scope of a request that is answered as GET without its body
+FIELDS = "payagg.fields"  # where the scope carries what `fields_of` finds
 _encoder = msgspec.json.Encoder()
 
 
@@ -35,6 +37,16 @@ class PaginationMeta(msgspec.Struct, rename="camel"):
     per_page: int
     total: int
     next_cursor: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def fields_of(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:
+    """A request's header fields by lower-case name. One that came more than once is empty, as no sender may leave it to
+    us which of them counts."""
+    found = dict(headers)
+    if len(found) < len(headers):
+        names = Counter(name for name, _ in headers)
+        found.update((name, b"") for name, times in names.items() if times > 1)
+    return found
 
 
 def envelope(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
@@ -88,7 +100,8 @@ async def decode_body(request: Request[Any, Any, Any], kind: type[T]) -> T:
 
     Litestar's own decoding is lenient ("100", 1e2 and 100.0 pass as integers, which changes money), so it is not used.
     """
-    media_type = next((value for name, value in request.scope["headers"] if name == b"content-type"), b"")
+    scope: Any = request.scope
+    media_type: bytes = scope[FIELDS].get(b"content-type", b"")
     if media_type.partition(b";")[0].strip().lower() != b"application/json":
         raise Refusal(ErrorCode.VALIDATION_ERROR, "Send the body as application/json.")
     return decode(await whole_body(request), kind)
