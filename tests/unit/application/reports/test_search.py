@@ -1,6 +1,8 @@
 """Cursors, instants, filters and cells, without a server."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn
@@ -103,6 +105,15 @@ async def test_a_business_has_one_summary_added_up_at_a_time_and_one_that_breaks
         raise Unavailable("the database went away")
 
     search, clock = await summaries_of(4, monkeypatch, most=6)
+    begin = search.store.begin
+
+    @asynccontextmanager
+    async def begin_later() -> AsyncIterator[object]:
+        await asyncio.sleep(0)  # the memory store alone lets nobody else on meanwhile
+        async with begin() as tx:
+            yield tx
+
+    monkeypatch.setattr(search.store, "begin", begin_later)
     answers = await asyncio.gather(*(search.summary(TODAY) for _ in range(9)), return_exceptions=True)
     # Had they begun together, none would have been refused.
     assert [isinstance(answer, Refusal) for answer in answers] == [False, False, *[True] * 7]
