@@ -27,7 +27,7 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 SMALL_PHONE: ViewportSize = {"width": 320, "height": 640}
 DESK: ViewportSize = {"width": 1280, "height": 900}
 SCREENS: tuple[tuple[ViewportSize, Literal["dark", "light"]], ...] = ((SMALL_PHONE, "dark"), (DESK, "light"))
-WIDTHS = (320, 390, 481, 768, 1280)
+WIDTHS = (320, 390, 481, 768, 1280)  # small phone, phone, tablets and a desk
 PATIENCE = 20_000  # ms; a busy machine must not fail a test
 CUT_OFF = """() => [...document.querySelectorAll("body *:not(.unseen, .unseen *, .skip, input)")].filter((one) => {
   const box = one.getBoundingClientRect();
@@ -110,28 +110,20 @@ def _axe() -> str:
 def judge_on_every_screen(page: Page, *, may_scroll: bool = False) -> None:
     """Asserts that axe-core finds nothing on a dark small phone and a light desk, and, unless parts of the page may
     scroll sideways, that nothing is cut off at any width."""
-    before = page.viewport_size
+    before, found = page.viewport_size, list[str]()
     for viewport, scheme in SCREENS:
         page.set_viewport_size(viewport)
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         judge_with_axe(page)
+    for width in () if may_scroll else WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        found += [f"{width} px: {one}" for one in cut_off(page)]
     if before is not None:
         page.set_viewport_size(before)
-    assert may_scroll or cut_off_at_any_width(page) == [], page.url
+    assert found == [], page.url
 
 
 def cut_off(page: Page) -> list[str]:
     """The elements of which a part cannot be seen without scrolling sideways, in the page or within a box of it."""
     found: list[str] = page.evaluate(CUT_OFF)
-    return found
-
-
-def cut_off_at_any_width(page: Page) -> list[str]:
-    """As `cut_off`, of a small phone, a phone, a tablet and a desk; leaves the page at the width that it had."""
-    before, found = page.viewport_size, []
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        found += [f"{width} px: {one}" for one in cut_off(page)]
-    if before is not None:
-        page.set_viewport_size(before)
     return found
