@@ -1,6 +1,5 @@
 """What every Store promises of instants that a clock which was ahead has left behind."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from payagg_testing.builders import NOW, REFERENCE, a_business, a_delivery, a_payment, an_attempt, an_endpoint, an_event
@@ -31,30 +30,24 @@ class FutureInstantContract:
         assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, timedelta(minutes=2))) == 1
         assert len(await db.queue.claim(NOW, LIMIT, 5, 5, timedelta(minutes=1))) == 1
 
-    async def test_what_the_rules_date_ahead_stays_as_it_is(self, db: Database) -> None:
-        await leave_behind(db, NOW)
-        [before] = await db.attempts.of_payment(REFERENCE)
-        assert await db.future_instants.pull_back(NOW, "") == (0, None)
-        assert await db.attempts.of_payment(REFERENCE) == [before]
-
     async def test_an_ask_is_begun_though_the_last_one_is_dated_ahead(self, db: Database) -> None:
         await leave_behind(db, NOW + AHEAD)
-        assert await db.begin_check(REFERENCE, 1, NOW, timedelta(seconds=2))
-        assert not await db.begin_check(REFERENCE, 1, NOW, timedelta(seconds=2))
+        assert [await db.begin_check(REFERENCE, 1, NOW, timedelta(seconds=2)) for _ in range(2)] == [True, False]
 
-    async def test_a_hold_of_a_clock_that_was_ahead_keeps_nobody_away(self, db: Database) -> None:
-        hold = timedelta(minutes=2)
-        await put(db, a_payment(), with_changes(an_attempt(), next_ask_at=NOW))
-        assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW + AHEAD, LIMIT, hold)) == 1
-        assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, hold)) == 1
-        assert await db.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, hold) == []
-
-    async def test_a_lease_of_a_worker_that_died_while_ahead_holds_no_delivery(self, db: Database) -> None:
+    async def test_what_the_rules_date_ahead_stays_as_it_is(self, db: Database) -> None:
         await leave_behind(db, NOW)
-        lease = timedelta(minutes=1)
-        assert len(await db.queue.claim(NOW + AHEAD, LIMIT, 5, 5, lease)) == 1
-        assert len(await db.queue.claim(NOW, LIMIT, 5, 5, lease)) == 1
-        assert await db.queue.claim(NOW, LIMIT, 5, 5, lease) == []
+        before = await db.attempts.of_payment(REFERENCE)
+        assert await db.future_instants.pull_back(NOW, "") == (0, None)
+        assert await db.attempts.of_payment(REFERENCE) == before != []
+
+    async def test_a_hold_or_a_lease_of_a_clock_that_was_ahead_keeps_nobody_away(self, db: Database) -> None:
+        await leave_behind(db, NOW)
+        minute, times = timedelta(minutes=1), (NOW + AHEAD, NOW, NOW)
+        [attempt] = await db.attempts.of_payment(REFERENCE)
+        await db.attempts.save(with_changes(attempt, next_ask_at=NOW), attempt.token)
+        asked = [await db.attempts.due_checks("provider_a", SANDBOX, now, LIMIT, 2 * minute) for now in times]
+        sent = [await db.queue.claim(now, LIMIT, 5, 5, minute) for now in times]
+        assert [[len(found) for found in each] for each in (asked, sent)] == [[1, 1, 0]] * 2
 
 
 async def leave_behind(db: Database, at: datetime) -> None:
@@ -65,4 +58,4 @@ async def leave_behind(db: Database, at: datetime) -> None:
     event = an_event(created_at=at)
     await db.webhook_events.emit(event, [a_delivery(event)])
     received = ProviderEvent("inb_1", "provider_a", SANDBOX, b"1" * 32, b"{}", at, 1, at + timedelta(seconds=30))
-    await db.inbox.add(replace(received))
+    await db.inbox.add(received)

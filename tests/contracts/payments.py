@@ -168,6 +168,8 @@ class PaymentContract:
         assert [await expired(*one) for one in asked] == [[], [old], [old, young], [old]]
         assert [await listed(NOW, "", limit) for limit in (10, 1)] == [[old, young], [old]]
         assert [await listed(one.expires_at, one.reference, 10) for one in (old, young)] == [[young], []]
+        twin = await stored(db, reference="PAY-20250131-ZZZZZZ")  # of the same end as the old one
+        assert await listed(old.expires_at, old.reference, 10) == [twin, young]
 
     async def test_only_the_holder_of_the_token_writes_an_attempt(self, db: Database) -> None:
         payment = await stored(db)

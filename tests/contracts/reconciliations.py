@@ -29,19 +29,16 @@ OTHER = "PAY-20250131-7K2M9Y"
 
 class ReconciliationContract:
     async def test_a_reconciliation_is_kept_from_its_start_and_ends_once_with_its_findings(self, db: Database) -> None:
+        kept = db.reconciliations
         await put(db, RUN, CLAIMED)
-        assert await db.reconciliations.get("rec_1") == RUN
-        assert await db.reconciliations.get("rec_0") is None
-        await db.reconciliations.end(ENDED, FINDINGS)
-        assert await db.reconciliations.page(None, 10) == [CLAIMED, ENDED]
-        assert await db.reconciliations.page(None, 1) == [CLAIMED]
-        assert await db.reconciliations.page("rec_2", 10) == [ENDED]
-        assert await db.reconciliations.findings("rec_1", 0, 10) == FINDINGS
-        assert await db.reconciliations.findings("rec_1", 1, 10) == FINDINGS[1:]
-        assert await db.reconciliations.findings("rec_1", 0, 1) == FINDINGS[:1]
-        assert await db.reconciliations.findings("rec_2", 0, 10) == []
+        assert [await kept.get(id) for id in ("rec_1", "rec_0")] == [RUN, None]
+        await kept.end(ENDED, FINDINGS)
+        pages = [await kept.page(*asked) for asked in ((None, 10), (None, 1), ("rec_2", 10))]
+        assert pages == [[CLAIMED, ENDED], [CLAIMED], [ENDED]]
+        asked = (("rec_1", 0, 10), ("rec_1", 1, 10), ("rec_1", 0, 1), ("rec_2", 0, 10))
+        assert [await kept.findings(*one) for one in asked] == [FINDINGS, FINDINGS[1:], FINDINGS[:1], []]
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
-            await db.reconciliations.end(replace(ENDED, ended_at=NOW), [])
+            await kept.end(replace(ENDED, ended_at=NOW), [])
 
     async def test_a_day_is_claimed_once_and_again_when_its_run_did_not_end(self, db: Database) -> None:
         later = replace(CLAIMED, id="rec_3", started_at=NOW + HOUR)
@@ -77,11 +74,10 @@ class ReconciliationContract:
         await put(db, refused, an_attempt(refused, 1, AttemptState.REFUSED))
         first = NOW, OurPayment(REFERENCE, 150000, Status.INITIATED, LIVE)
         second = NOW + HOUR, OurPayment(OTHER, 150000, Status.INITIATED, LIVE)
-        find = db.reconciliations
-        assert await find.handed_off("provider_a", LIVE, NOW, NOW + 2 * HOUR, "", 10) == [first, second]
-        assert await find.handed_off("provider_a", LIVE, NOW, NOW + 2 * HOUR, "", 1) == [first]
-        assert await find.handed_off("provider_a", LIVE, NOW, NOW + 2 * HOUR, REFERENCE, 10) == [second]
-        assert await find.handed_off("provider_a", LIVE, NOW, NOW + HOUR, "", 10) == [first]
+        find, hours = db.reconciliations, (NOW, NOW + 2 * HOUR)
+        asked = ((*hours, "", 10), (*hours, "", 1), (*hours, REFERENCE, 10), (NOW, NOW + HOUR, "", 10))
+        found = [await find.handed_off("provider_a", LIVE, *one) for one in asked]
+        assert found == [[first, second], [first], [second], [first]]
         both = [REFERENCE, "PAY-20250131-000001", "PAY-20250131-000002", "PAY-20250131-999999"]
         assert await find.of_gateway("provider_a", LIVE, both) == [first[1]]
 

@@ -289,6 +289,8 @@ class QueueContract:
             await finished(db, [one], DOWN, uncounted=is_ours)
             on = await the_endpoint(db, "whe_2")
             assert (on.is_active, on.failing_since, on.failed) == state
+        await db.endpoints.save(an_endpoint("whe_2", url="https://shop.example/new"))
+        assert (await the_endpoint(db, "whe_2")).failing_since is None
 
     async def test_a_try_at_an_old_address_is_counted_and_says_nothing_of_the_new_one(self, db: Database) -> None:
         await with_endpoints(db, an_endpoint())
