@@ -62,19 +62,23 @@ _OPERATORS = "kept for operators alone"
 _CONFLICT = "only two writers of a database meet there"
 _RANDOM = "a random word of another length, which nobody is shown"
 _BOUND = "a bound that the interface does not name"
+_DRAWN = "a reference that was drawn twice, of two thousand million"
 _ARCHIVED = "a report about a payment in the archive, years later"
 _PAGE = "the hosted page, which is no part of the API"
 # Of the mutants of what decides about a payment: those that no request can tell by a sentence of the interface. What no
 # request reaches stands in none of them, see reach.py.
 UNSEEN: dict[str, dict[str, str]] = {
     "application/payments/payments.py": {
+        "REFERENCE_DRAWS = 8": _DRAWN,
+        "except ReferenceTaken:": _DRAWN,
         "unsigned = command.webhook_url is not None and not await self._has_endpoint(business.id, environment)": "a warning of ours in a header",
-        "continue": "a reference that was drawn twice, of two thousand million",
+        "continue": _DRAWN,
         "if payment.has_adjustments:": _BESIDE,
         "if original is None:": _CONFLICT,
         "return original, False": _CONFLICT,
     },
     "application/payments/checkout.py": {
+        "if not task.cancelled():": _OPERATORS,
         "is_paid_late=seen.status is Status.FAILED and seen.has_adjustments and await self._is_paid(seen),": _PAGE,
         "token = self.entropy.hex(16)": _RANDOM,
         "LONGEST_PAUSE_SECONDS = 1.0": _WAITING,
@@ -83,6 +87,8 @@ UNSEEN: dict[str, dict[str, str]] = {
         "return scenario_of(command.card_number) if slug == SANDBOX_SLUG else None": "no provider's slug comes after the simulator's",
     },
     "application/payments/settlement.py": {
+        "if payment is not None:": _BESIDE,
+        "if event_type is None:": _BESIDE,
         "attempts, paid = archived[0].charges(), [archived[0].paid] if archived[0].paid else []": _ARCHIVED,
         "if found is None and asked is not None:": "a payment that moved to another cell during a call",
         "paid_before = payment is not None and was_paid(payment, known)": _BESIDE,
@@ -95,6 +101,9 @@ UNSEEN: dict[str, dict[str, str]] = {
         "if not payment.is_expired(now):": "the same answer for a statement more",
     },
     "application/payments/verification.py": {
+        "decline = (report.reason or DECLINED) if settled.effect is ReportEffect.DECLINED else None": (
+            "why a card was declined: a word of ours"
+        ),
         'if payment.callback_url is None or not payment.callback_url.lower().startswith(("https://", "http://")):': (
             "an address of ours beside `callbackUrl`"
         ),
@@ -109,6 +118,7 @@ UNSEEN: dict[str, dict[str, str]] = {
         "await self._note(operation, actor, payment, attempt, answer, fault, clock() - started, tells=tells)": _OPERATORS,
     },
     "application/payments/provider_events.py": {
+        "except Exception as problem:  # noqa: BLE001 - the event is stored and its next attempt scheduled": _CONFLICT,
         "if report is not None:": "only where there are several cells",
         "FIRST_RETRY = timedelta(seconds=30)": "a pause after a crash",
         "for other in Environment:": _OPERATORS,
@@ -129,6 +139,7 @@ UNSEEN: dict[str, dict[str, str]] = {
     "domain/attempt.py": {
         "timedelta(hours=12),": _SCHEDULE,
         "CHECK_JITTER = 0.1": _SCHEDULE,
+        "asks: int = 0  # the number of checks so far": _SCHEDULE,
         "return self.account is not None and account is not None and self.account != account": (
             "which account of a provider is asked: the interface is silent"
         ),
@@ -139,6 +150,9 @@ UNSEEN: dict[str, dict[str, str]] = {
         'object.__setattr__(self, "final", frozenset(self.states) - leaving)': "what leads on is a part of the states, so both are the rest",
     },
     "domain/report.py": {
+        "if is_own and not report.is_known_status and payment.is_final:": _OPERATORS,
+        'if "eventDigest" in report.details and before.kobo >= came:': _BESIDE,
+        "if not is_named(report.details) and before.kobo and kind is AnomalyKind.LATE_REVERSAL:": _BESIDE,
         "fact.source == RECONCILIATION": _BESIDE,
         "and now < fact.at + REPEATED_FOR": _BESIDE,
         "is_own = payment.environment is environment and attempt is not None": _OPERATORS,
