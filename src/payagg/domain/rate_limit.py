@@ -90,13 +90,13 @@ class TokenBucket:
         """Takes so many tokens, at most `most`; where there are fewer it takes none and says in how many seconds there
         are enough. 0 = taken."""
         left = self.left
-        if self._at > now + CLOCK_SLACK:
-            self._at = now  # it was ahead, and nobody waits until then
         if now > self._at:  # not where the clock was set back
             left += (now - self._at).total_seconds() * limit.rate
             if left > limit.most:
                 left = float(limit.most)
             self._at = now
+        elif self._at > now + CLOCK_SLACK:
+            self._at = now  # it was ahead, and nobody waits until then
         self.left = left if left < tokens else left - tokens
         return (tokens - left) / limit.rate if left < tokens else 0.0
 

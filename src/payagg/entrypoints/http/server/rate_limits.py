@@ -184,12 +184,13 @@ def limits(request: AnyRequest) -> Limits:
 
 def rate_headers(rates: Sequence[Rate]) -> list[tuple[bytes, bytes]]:
     """What a caller may still send, as draft-ietf-httpapi-ratelimit-headers-11 has it; times in seconds."""
-    # What is left, and in how many seconds all of it is.
-    told = [f'"{own.name}";r={int(left)};t={ceil((own.limit.most - left) / own.limit.rate)}' for own, left in rates]
-    return [
-        (b"ratelimit-policy", b", ".join([own.policy for own, _ in rates])),
-        (b"ratelimit", ", ".join(told).encode()),
-    ]
+    policies, told = [], []
+    for own, left in rates:
+        limit, name = own.limit, own.name.encode()
+        policies.append(own.policy)
+        # What is left, and in how many seconds all of it is.
+        told.append(b'"%b";r=%d;t=%d' % (name, left, ceil((limit.most - left) / limit.rate)))
+    return [(b"ratelimit-policy", b", ".join(policies)), (b"ratelimit", b", ".join(told))]
 
 
 def _refusal(until: datetime, now: datetime) -> Refusal:
