@@ -26,11 +26,11 @@ from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
 from payagg.adapters.webhooks.http1 import HttpConnection
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.cells.move import CellMove
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.entrypoints.bootstrap import Services
+from payagg.extensions.cells.move import CellMove
 from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.images import an_image
 

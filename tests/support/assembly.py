@@ -12,7 +12,7 @@ from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
-from payagg.entrypoints.bootstrap import Services, assemble, other_cells_of
+from payagg.entrypoints.bootstrap import Services, assemble, elsewhere_of
 from payagg.entrypoints.settings import Settings
 
 JWT_KEY = "a key of the tests with 32 bytes or more"
@@ -47,5 +47,5 @@ def services_over(
         sender=sender or HttpSender(allow_loopback=True),
         logos=logos or ObjectLogos("memory:///"),
         crash_point=crash_point,
-        other_cells=other_cells_of(settings),
+        elsewhere=elsewhere_of(settings)(store),
     )

@@ -32,9 +32,9 @@ with TestClient(app) as client:
 modules = sorted(name for name in sys.modules if name.startswith("payagg.extensions."))
 print(json.dumps({"answers": answers, "modules": modules, "help": parser(names_in(os.environ)).format_help()}))
 """
-SETTINGS = {"console": "PAYAGG_CONSOLE_IDLE", "archive": "PAYAGG_ARCHIVE_STORE"}
-COMMANDS = {"archive": "archive", "catchup": "catch-up"}
-ROUTES = {"console": ["/console", "/console/sign-in", "/"]}
+SETTINGS = {"console": "PAYAGG_CONSOLE_IDLE", "archive": "PAYAGG_ARCHIVE_STORE", "cells": "PAYAGG_CELLS"}
+COMMANDS = {"archive": "archive", "catchup": "catch-up", "cells": "cell"}
+ROUTES = {"console": ["/console", "/console/sign-in", "/"], "cells": ["/internal/cell/gateways"]}
 
 
 def started(*paths: str, extensions: str) -> Any:

@@ -261,8 +261,6 @@ def test_alerts_and_the_dashboard_ask_for_metrics_that_there_are() -> None:
     # Only durations of single requests, by route, and what nobody can do anything about, are not on the dashboard.
     assert {f"payagg_{name}_total" for name in COUNTERS} - on_it == {
         "payagg_anomalies_total",
-        "payagg_events_handed_on_total",
-        "payagg_requests_handed_on_total",
         "payagg_idempotency_mismatches_total",
         "payagg_test_deliveries_total",
     }

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from payagg.application.ports.cells import CellNames
 from payagg.domain.cells import Cells
-from payagg.entrypoints.cli.cell_maps import CellMaps
+from payagg.extensions.cells.cell_maps import CellMaps
+from payagg.extensions.cells.ports import CellNames
 
 CELLS = Cells("PAY", {"PAY": "http://127.0.0.1:1", "PBX": "http://127.0.0.1:2"})
 KEYS = ("a" * 32, "b" * 32, "c" * 32)

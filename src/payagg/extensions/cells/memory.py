@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from payagg.adapters.memory.state import State
-from payagg.application.ports.cells import KEY_DIGITS, CellNames, MovingPayment
 from payagg.domain.api_key import ApiKeyStatus
 from payagg.domain.archived import ArchivePart
 from payagg.domain.attempt import AttemptState
@@ -14,6 +13,7 @@ from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint, secret_context
+from payagg.extensions.cells.ports import KEY_DIGITS, CellNames, MovingPayment
 
 # The tables that are found by a payment's reference, and how.
 OWNED: Mapping[str, Callable[[Any], str]] = {

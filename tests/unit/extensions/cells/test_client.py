@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from payagg.adapters import cells as adapter
-from payagg.adapters.cells import HttpCells
 from payagg.domain.cells import Cells
+from payagg.extensions.cells import client as adapter
+from payagg.extensions.cells.client import HttpCells
 
 
 @asynccontextmanager

@@ -13,15 +13,18 @@ from litestar.handlers import HTTPRouteHandler
 
 from payagg import __version__
 from payagg.application.ports.providers import ProviderEventRoute
-from payagg.application.schemas.cells import CellKey, CellState
 from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.entrypoints.bootstrap import RELEASE_SCHEMA, AmongCells, Services
+from payagg.entrypoints.bootstrap import RELEASE_SCHEMA, Services
 from payagg.entrypoints.http.api.auth import bearer
 from payagg.entrypoints.http.api.provider_events import BODY_MAX, Acknowledgement
 from payagg.entrypoints.http.server.routing import services
 from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope, whole_body
 from payagg.entrypoints.settings import Settings
+from payagg.extensions.cells.among_cells import AmongCells, among_cells
+from payagg.extensions.cells.gateway_replication import replication_over
+from payagg.extensions.cells.ports import MOVES
+from payagg.extensions.cells.state import CellKey, CellState
 
 PATH = "/internal/cell"
 FINGERPRINT_DIGITS = 12
@@ -30,17 +33,19 @@ AnyRequest = Request[Any, Any, Any]
 Answer = Callable[[AnyRequest, Services, AmongCells], Awaitable[Response[bytes]]]
 
 
-def router_for(settings: Settings) -> Router:
+def routes(core: Services) -> list[Router]:
     """Every route between cells."""
+    if among_cells(core) is None:
+        return []
     handlers = [_state, _gateways, _names, _key, _business]
-    return Router(PATH, route_handlers=[*handlers, *map(_receiver, settings.event_routes)])
+    return [Router(PATH, route_handlers=[*handlers, *map(_receiver, core.settings.event_routes)])]
 
 
 def _internal(method: Literal["GET", "POST"], path: str, **opt: Any) -> Callable[[Answer], HTTPRouteHandler]:
     def declare(answer: Answer) -> HTTPRouteHandler:
         async def endpoint(request: AnyRequest) -> Response[bytes]:
             use_cases = services(request)
-            among = use_cases.among_cells
+            among = among_cells(use_cases)
             presented = bearer(request)
             if among is None or not hmac.compare_digest(presented.encode(), among.secret.encode()):
                 raise Refusal(ErrorCode.UNAUTHORIZED)
@@ -54,7 +59,7 @@ def _internal(method: Literal["GET", "POST"], path: str, **opt: Any) -> Callable
 async def state_of(use_cases: Services, cells: Cells, version: str) -> CellState:
     async with use_cases.store.begin() as tx:
         businesses, active = await tx.businesses.count(), await tx.gateway_choices.active_businesses()
-        database = await tx.moves.database()
+        database = await tx.of(MOVES).database()
     return CellState(
         name=cells.own,
         release=__version__,
@@ -79,19 +84,19 @@ def key_fingerprints(settings: Settings) -> tuple[CellKey, ...]:
 
 @_internal("GET", "/")
 async def _state(_: AnyRequest, use_cases: Services, among: AmongCells) -> Response[bytes]:
-    return _plain(await state_of(use_cases, among.cells, await among.gateways.version()))
+    return _plain(await state_of(use_cases, among.cells, await replication_over(use_cases, among.others).version()))
 
 
 @_internal("GET", "/gateways")
-async def _gateways(_: AnyRequest, __: Services, among: AmongCells) -> Response[bytes]:
-    return _plain(await among.gateways.gateways_to_send())
+async def _gateways(_: AnyRequest, use_cases: Services, among: AmongCells) -> Response[bytes]:
+    return _plain(await replication_over(use_cases, among.others).gateways_to_send())
 
 
 @_internal("GET", "/names")
 async def _names(request: AnyRequest, use_cases: Services, _: AmongCells) -> Response[bytes]:
     """Of every active key and business; 304 where who asks has just these."""
     async with use_cases.store.begin() as tx:
-        names = msgspec.json.encode(await tx.moves.names())
+        names = msgspec.json.encode(await tx.of(MOVES).names())
     digest = f'"{hashlib.sha256(names).hexdigest()}"'
     is_known = request.headers.get("if-none-match") == digest
     return ReadyAnswer(b"" if is_known else names, 304 if is_known else 200, {"ETag": digest})

@@ -10,8 +10,8 @@ import httpx
 
 from lab.kit.processes import Processes
 from payagg.entrypoints.cli.arguments import parser
-from payagg.entrypoints.cli.cells import cell
-from tests.support.cell_world import NAMES, CellWorld, three_cells
+from payagg.extensions.cells.command import cell
+from tests.support.cell_world import NAMES, SECRET, CellWorld, three_cells
 from tests.support.http_world import Shop, assert_refused, bearer
 from tests.support.machine import ROOT, program
 from tests.support.ports import free_port
@@ -83,7 +83,7 @@ async def test_the_home_cell_sends_on_what_haproxy_cannot_tell_and_may_be_down(
             await assert_served(client, shop, reference)
         listed = await client.get("/merchant/businesses", headers=shop.as_owner)
         assert len(listed.json()["data"]["businesses"]) == len(NAMES)
-        origin, secret = str(client.base_url).removesuffix("/api/v1/"), bearer(world.settings.cell_secret or "")
+        origin, secret = str(client.base_url).removesuffix("/api/v1/"), bearer(SECRET)
         for path in ("/internal/cell", "/%69nternal/cell/names"):
             closed = await client.get(origin + path, headers=secret)
             assert closed.status_code == 404

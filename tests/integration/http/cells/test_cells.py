@@ -6,13 +6,16 @@ from dataclasses import replace
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.ports.cells import KEY_DIGITS
 from payagg.domain.api_key import hash_secret
+from payagg.extensions.cells.among_cells import among_cells
+from payagg.extensions.cells.gateway_replication import replication_over
+from payagg.extensions.cells.ports import KEY_DIGITS
+from payagg.extensions.cells.settings import CellSettings
 from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer
 
 ORIGINS = (("PAY", "http://127.0.0.1:1"), ("PBX", "http://127.0.0.1:2"))
-HOME = replace(SETTINGS, cells=ORIGINS, cell_secret="s" * 40)
+HOME = replace(SETTINGS, own=(CellSettings(ORIGINS, "s" * 40),))
 OTHER = replace(HOME, reference_prefix="PBX")
 PROVEN = bearer("s" * 40)
 GATEWAY = {"slug": "acme", "name": "Acme"}
@@ -34,10 +37,13 @@ async def test_only_the_home_cell_changes_gateways(store: PostgresStore) -> None
 
 async def test_what_is_between_cells_needs_their_secret_and_metrics_tell_which_it_is(store: PostgresStore) -> None:
     async with an_api(services_over(store, replace(OTHER, dev=True))) as api:
-        assert api.services.among_cells is not None
-        version = await api.services.among_cells.gateways.version()
+        among = among_cells(api.services)
+        assert among is not None
+        version = await replication_over(api.services, among.others).version()
         told = await api.client.get(api.origin + "/metrics")
         assert f'payagg_cell_info{{cell="PBX",gateways="{version}"}} 1.0' in told.text
+        for name in ("requests_handed_on", "events_handed_on"):
+            assert f"# TYPE payagg_{name}_total counter" in told.text
         shop = await api.open_shop()
         key, place = hash_secret(shop.sandbox).hex(), api.origin + "/internal/cell"
         paths = ("", "/gateways", "/names", f"/keys/{key}", f"/businesses/{shop.business.id}")

@@ -3,7 +3,7 @@
 import pytest
 
 from payagg.domain.api_key import hash_secret
-from payagg.entrypoints.http.server.places import By, Destination, business_context
+from payagg.extensions.cells.places import By, Destination, business_context
 
 KEY = "ssk_live_" + "a1" * 24
 BUSINESS = "biz_" + "0" * 32

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.cells import Cells
-from payagg.entrypoints.cli.cell_maps import write_maps
-from payagg.entrypoints.cli.cell_move import move
 from payagg.entrypoints.cli.operators import say
-from payagg.entrypoints.setting_kinds import CELLS
 from payagg.entrypoints.settings import Settings, SettingsError
+from payagg.extensions.cells.cell_maps import write_maps
+from payagg.extensions.cells.move_command import move
+from payagg.extensions.cells.settings import CELLS, CellSettings, listed_cells
 
 if TYPE_CHECKING:
-    from payagg.application.schemas.cells import CellState
+    from payagg.extensions.cells.state import CellState
 
 COLUMNS = ("CELL", "ORIGIN", "RELEASE", "SCHEMA", "BUSINESSES", "ACTIVE", "GATEWAYS", "STATE")
 
@@ -26,9 +26,7 @@ def cell(options: argparse.Namespace, settings: Settings) -> int:
 
 def _list(options: argparse.Namespace, settings: Settings) -> int:
     """Exit status 1 when a cell cannot be reached or differs from the home cell."""
-    if not settings.cells:
-        raise SettingsError("PAYAGG_CELLS is not set: this is one installation, which knows nothing of cells.")
-    cells = Cells(settings.cells[0][0], dict(settings.cells))
+    cells = listed_cells(settings)
     states = asyncio.run(_states(cells, settings, list(cells.origins)))
     home = states[0]
     rows, is_well = [], True
@@ -63,14 +61,13 @@ def _add(options: argparse.Namespace, settings: Settings) -> int:
         [(name, origin)] = CELLS.read(options.cell)
     except ValueError:
         raise SettingsError(f"{options.cell!r} is not PFX=origin, for example PBX=http://10.0.0.2:8000.") from None
-    if not settings.cells:
-        raise SettingsError("PAYAGG_CELLS is not set: begin with this installation itself, PFX=origin.")
-    known = dict(settings.cells)
+    present = listed_cells(settings)
+    known = present.origins
     if name in known:
         raise SettingsError(f"The prefix {name} is taken by {known[name]}.")
     if origin in known.values():
         raise SettingsError(f"{origin} is a cell already.")
-    cells = Cells(settings.cells[0][0], {**known, name: origin})
+    cells = Cells(present.home, {**known, name: origin})
     home, new = asyncio.run(_states(cells, settings, [cells.home, name]))
     if isinstance(home, Unavailable):
         raise SettingsError(f"The home cell cannot be asked: {home}.")
@@ -106,9 +103,9 @@ def _faults(name: str, state: "CellState", home: "CellState | Unavailable", cell
 
 
 async def _states(cells: Cells, settings: Settings, names: Sequence[str]) -> "list[CellState | Unavailable]":
-    from payagg.adapters.cells import HttpCells
+    from payagg.extensions.cells.client import HttpCells
 
-    asking = HttpCells(cells, settings.cell_secret or "")
+    asking = HttpCells(cells, settings.of(CellSettings).cell_secret or "")
     try:
         answers = await asyncio.gather(*(asking.state(name) for name in names), return_exceptions=True)
     finally:

@@ -22,7 +22,8 @@ from payagg.adapters.postgres.doctor import examine
 from payagg.application.upkeep import worker
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
-from tests.support.cell_world import NAMES, CellWorld, three_cells
+from payagg.extensions.cells.ports import MOVES
+from tests.support.cell_world import NAMES, SECRET, CellWorld, three_cells
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 from tests.support.processes import SECRETS, environment
 from tests.support.receivers import Receiver, listening, until
@@ -109,8 +110,8 @@ async def started(market: Market, *, to: str = OTHER, at: str = OTHER) -> asynci
     settings = {
         "PAYAGG_DATABASE_URL": market.urls[OWN],
         "PAYAGG_TARGET_DATABASE_URL": market.urls[at],
-        "PAYAGG_CELLS": ",".join(f"{name}={origin}" for name, origin in market.world.settings.cells),
-        "PAYAGG_CELL_SECRET": market.world.settings.cell_secret or "",
+        "PAYAGG_CELLS": ",".join(f"{name}={cell.api.origin}" for name, cell in market.world.cells.items()),
+        "PAYAGG_CELL_SECRET": SECRET,
     }
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "payagg", "cell", "move", market.shop.business.id, "--to", to),
@@ -147,7 +148,7 @@ async def taken(market: Market) -> None:
     async with asyncio.timeout(90):
         while not rows:
             async with services.store.begin() as tx:
-                rows = await tx.moves.take(market.shop.business.id, services.clock.now(), 10)
+                rows = await tx.of(MOVES).take(market.shop.business.id, services.clock.now(), 10)
             await asyncio.sleep(0.01)
 
 
@@ -168,9 +169,8 @@ async def market(database_urls: list[str]) -> AsyncIterator[tuple[Market, Receiv
     async with listening(receiver.talk) as port, three_cells(database_urls) as world, AsyncExitStack() as workers:
         shop = await world.cells[OWN].api.open_shop()
         await world.cells[OWN].api.open_gateways()
+        await world.replicate_gateways()
         for cell in world.cells.values():
-            if cell.api.services.gateway_replication is not None:
-                await cell.api.services.gateway_replication.pull()
             await workers.enter_async_context(working(cell.api.services))
         endpoint = {"url": f"http://127.0.0.1:{port}/hooks", "environment": "SANDBOX"}
         made = await world.cells[OWN].api.client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=endpoint)
@@ -300,7 +300,7 @@ async def test_a_cell_says_to_wait_while_a_business_leaves_it_and_then_sends_on(
     [reference] = town.paid
     own = town.own
     async with own.services.store.begin() as tx:
-        assert await tx.moves.close(town.shop.business.id, OTHER, own.services.clock.now())
+        assert await tx.of(MOVES).close(town.shop.business.id, OTHER, own.services.clock.now())
     initiate: dict[str, Any] = {"headers": town.shop.as_sandbox, "json": {"amount": 1000}}
     for answer in (
         await own.client.post("/payments/initiate", **initiate),

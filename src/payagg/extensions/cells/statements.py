@@ -9,7 +9,7 @@ of the schema holds: what may only begin in a first state is added in that, and 
 import json
 
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports.cells import KEY_DIGITS
+from payagg.extensions.cells.ports import KEY_DIGITS
 
 # Found by `reference`; a payment's idempotency key by the payment's own columns.
 OWNED = (

@@ -14,14 +14,17 @@ import msgspec
 import structlog
 
 from payagg.application.accounts.audit import record
-from payagg.application.ports.cells import OtherCells
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
+from payagg.application.upkeep.worker import Sweep
 from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import GATEWAY, Gateway, GatewayStatus
 from payagg.domain.rate_limit import EPOCH
+from payagg.entrypoints.bootstrap import Services
+from payagg.extensions.cells.among_cells import among_cells
+from payagg.extensions.cells.ports import OtherCells
 
 VERSION_DIGITS = 12
 _AUDITED = ("slug", "name", "description", "display_order", "status", "drain_ends_at", "logo_path")
@@ -123,6 +126,19 @@ class GatewayReplication:
             return begun
         _log.error("another gateway has the slug of one of the home cell's", gateway=gateway.slug)
         return None
+
+
+def replication_over(core: Services, others: OtherCells) -> GatewayReplication:
+    return GatewayReplication(core.store, core.clock, core.entropy, core.vault, core.logos, others)
+
+
+def sweeps(core: Services) -> list[Sweep]:
+    """None at the home cell, and where there is one installation."""
+    among = among_cells(core)
+    if among is None or among.cells.is_home:
+        return []
+    copies = replication_over(core, among.others)
+    return [Sweep("gateways of the home cell", 10.0, copies.pull, until_dry=False)]
 
 
 def _as_told(gateway: Gateway, now: datetime) -> Gateway:

@@ -13,12 +13,12 @@ from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application.accounts.audit import AuditTrail
-from payagg.application.cells.gateway_replication import GatewayReplication
-from payagg.application.ports.cells import CellAnswer, EventAnswer
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials, UpdateGateway
 from payagg.domain.audit import Actor, ActorRealm, AuditFilter
 from payagg.domain.gateway import OVERLAP, Gateway, GatewayStatus
 from payagg.entrypoints.bootstrap import Services
+from payagg.extensions.cells.gateway_replication import GatewayReplication
+from payagg.extensions.cells.ports import CellAnswer, EventAnswer
 from tests.support.assembly import services_over
 from tests.support.images import an_image
 

@@ -8,16 +8,18 @@ from typing import Any
 import msgspec
 
 from payagg.application.counters import count
-from payagg.application.ports.cells import CellAnswer
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import ErrorCode, Refusal, invalid
-from payagg.entrypoints.bootstrap import AmongCells, Services
+from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.client_address import address_of, counted_as
 from payagg.entrypoints.http.server.errors import refusal_envelope, try_later
-from payagg.entrypoints.http.server.places import By, Destination, business_context
+from payagg.entrypoints.http.server.middleware import ASGIApp
 from payagg.entrypoints.http.server.rate_limits import RATES, Limits
 from payagg.entrypoints.http.server.request_id import REQUEST_ID
 from payagg.entrypoints.http.server.wire import envelope
+from payagg.extensions.cells.among_cells import AmongCells, among_cells
+from payagg.extensions.cells.places import By, Destination, business_context
+from payagg.extensions.cells.ports import CellAnswer
 
 BODY_MAX = 64 * 1024  # what a route of one business takes
 OK, UNAUTHORIZED, FORBIDDEN, MISSING, MISDIRECTED = 200, 401, 403, 404, 421
@@ -35,6 +37,11 @@ NOT_ANSWERED = ONE_HOP | {
 }  # fmt: skip
 # By what of a request, the statuses by which a cell says that it may not have it, and where it and others are asked.
 LOOKED_UP = {By.KEY: ("keys", {UNAUTHORIZED}), By.BUSINESS: ("businesses", {FORBIDDEN, MISSING})}
+
+
+def forwarding(app: ASGIApp, core: Services, limits: Limits) -> ASGIApp:
+    among = among_cells(core)
+    return app if among is None else Forwarding(app, core, among, limits)
 
 
 class Forwarding:

@@ -120,10 +120,7 @@ async def ready_for_events(world: CellWorld) -> None:
         gateway, UpdateCredentials(credentials={"sandboxSecretKey": WEBHOOK_SECRET}), by=BY
     )
     await at_home.gateways.enable(gateway, by=BY)
-    for name in NAMES[1:]:
-        copies = world.cells[name].api.services.gateway_replication
-        assert copies is not None
-        await copies.pull()
+    await world.replicate_gateways()
 
 
 def event_about(reference: str) -> tuple[bytes, dict[str, str]]:

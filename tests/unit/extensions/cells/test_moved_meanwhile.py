@@ -7,13 +7,14 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, a_payment, a_report
 
 from payagg.adapters.providers import PROVIDERS
-from payagg.application.cells.forwarding_records import ForwardingRecords
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.attempt import AttemptState
 from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
+from payagg.extensions.cells.ports import MOVES
+from tests.contracts.cell_moves import among
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.receivers import until
 from tests.support.refusals import refused_with
@@ -22,14 +23,19 @@ OTHER = "PBX"
 CELLS = Cells("PAY", {"PAY": "http://a", OTHER: "http://b"})
 
 
+@pytest.fixture
+async def shop() -> MemoryShop:
+    return await MemoryShop().open()
+
+
 async def leave(shop: MemoryShop) -> None:
     """All that a move does at the cell that it leaves."""
     async with shop.store.begin() as tx:
-        assert await tx.moves.close(SHOP, OTHER, shop.clock.now())
-        await tx.moves.take(SHOP, shop.clock.now(), 100)
+        assert await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
+        await tx.of(MOVES).take(SHOP, shop.clock.now(), 100)
     async with shop.store.begin() as tx:
-        await tx.moves.forget_arrivals([one.reference for one in await tx.moves.under_way(SHOP, 100)])
-        assert await tx.moves.leave(SHOP)
+        await tx.of(MOVES).forget_arrivals([one.reference for one in await tx.of(MOVES).under_way(SHOP, 100)])
+        assert await tx.of(MOVES).leave(SHOP)
 
 
 async def test_what_a_provider_is_being_asked_about_is_judged_elsewhere(shop: MemoryShop) -> None:
@@ -58,11 +64,11 @@ async def test_a_charge_that_outlasts_its_claim_is_recorded_by_the_other_cell(
     shop.a.start_fault = fault
     processing, gate = await shop.call_under_way(reference)
     async with shop.store.begin() as tx:
-        assert await tx.moves.close(SHOP, OTHER, shop.clock.now())
-        assert await tx.moves.take(SHOP, shop.clock.now(), 100) == 0  # its claim is alive
+        assert await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
+        assert await tx.of(MOVES).take(SHOP, shop.clock.now(), 100) == 0  # its claim is alive
         shop.clock.move(timedelta(seconds=21))
-        assert await tx.moves.take(SHOP, shop.clock.now(), 100) == 1
-        [packed] = await tx.moves.under_way(SHOP, 100)
+        assert await tx.of(MOVES).take(SHOP, shop.clock.now(), 100) == 1
+        [packed] = await tx.of(MOVES).under_way(SHOP, 100)
     assert packed.rows["attempts"][reference, 1].state is AttemptState.CLAIMED
     shop.clock.move(timedelta(seconds=-21))
     gate.set()
@@ -73,15 +79,15 @@ async def test_a_charge_that_outlasts_its_claim_is_recorded_by_the_other_cell(
 async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     settlement = shop.services.settlement
-    object.__setattr__(settlement, "elsewhere", ForwardingRecords(shop.store, CELLS))
+    object.__setattr__(settlement, "elsewhere", among(shop.store))
     async with shop.store.begin() as tx:
-        await tx.moves.close(SHOP, OTHER, shop.clock.now())
-        await tx.moves.take(SHOP, shop.clock.now(), 100)
+        await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
+        await tx.of(MOVES).take(SHOP, shop.clock.now(), 100)
     report = await shop.a.fetch_charge(shop.a.started[0])
     with pytest.raises(Unavailable):
         await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
     async with shop.store.begin() as tx:
-        await tx.moves.forget_arrivals([reference])
+        await tx.of(MOVES).forget_arrivals([reference])
     with pytest.raises(Refusal) as moved:
         await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
     assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
@@ -90,7 +96,7 @@ async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: Mem
 
 async def test_a_test_payment_is_not_made_when_the_keys_have_left_meanwhile(shop: MemoryShop) -> None:
     async with shop.store.begin() as tx:
-        assert await tx.moves.close(SHOP, OTHER, shop.clock.now())
+        assert await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
     refused = await refused_with(shop.payments._add_recorded(a_payment(business_id=SHOP), AN_ADMIN))
     assert refused[0] is ErrorCode.NO_SANDBOX_KEY
     assert shop.store.state.payments == {}
@@ -106,7 +112,7 @@ async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_
 ) -> None:
     reference = await shop.handed_over()
     events = shop.services.provider_events
-    object.__setattr__(events, "elsewhere", ForwardingRecords(shop.store, CELLS))
+    object.__setattr__(events, "elsewhere", among(shop.store))
     body = shop.a.event(a_report(Outcome.SUCCEEDED, provider_reference=reference), 1)
     await leave(shop)
     with pytest.raises(Refusal) as moved:

@@ -8,16 +8,16 @@ from typing import Any
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories import cell_move_statements as sql
 from payagg.adapters.postgres.repositories.audit import ENTRY
 from payagg.adapters.postgres.repositories.rows import parameters
 from payagg.adapters.postgres.schema.tables import audit
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports.cells import CellNames, MovingPayment
 from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
+from payagg.extensions.cells import statements as sql
+from payagg.extensions.cells.ports import CellNames, MovingPayment
 
 ADD_AUDIT = Statement(insert(audit).values(parameters(*ENTRY.names)).on_conflict_do_nothing())
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.cells import Cells
 from payagg.entrypoints.settings import Settings, SettingsError
+from payagg.extensions.cells.settings import CellSettings, listed_cells
 
 if TYPE_CHECKING:
-    from payagg.adapters.cells import HttpCells
-    from payagg.application.ports.cells import CellNames
+    from payagg.extensions.cells.client import HttpCells
+    from payagg.extensions.cells.ports import CellNames
 
 FOLLOW_SECONDS = 10.0  # what is newer goes to the home cell, which sends it on
 HAPROXY_SECONDS = 5.0
@@ -24,19 +25,17 @@ Map = dict[str, str]
 
 def write_maps(options: argparse.Namespace, settings: Settings) -> int:
     """Exit status 1 when a cell or HAProxy cannot be asked."""
-    if not settings.cells:
-        raise SettingsError("PAYAGG_CELLS is not set: this is one installation, which knows nothing of cells.")
+    cells = listed_cells(settings)
     if not options.out.is_dir():
         raise SettingsError(f"{options.out} is not a folder.")
-    return asyncio.run(_run(options, settings))
+    return asyncio.run(_run(options, cells, settings.of(CellSettings).cell_secret or ""))
 
 
-async def _run(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.cells import HttpCells
+async def _run(options: argparse.Namespace, cells: Cells, secret: str) -> int:
     from payagg.entrypoints.process.server import stop_on_signals
+    from payagg.extensions.cells.client import HttpCells
 
-    cells = Cells(settings.cells[0][0], dict(settings.cells))
-    asking = HttpCells(cells, settings.cell_secret or "")
+    asking = HttpCells(cells, secret)
     maps = CellMaps(cells, options.out.absolute(), options.haproxy)
     try:
         if not options.follow:

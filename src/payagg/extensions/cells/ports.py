@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from payagg.application.ports.store import Repository
 from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, ForwardingRecord
 from payagg.domain.gateway import Gateway
@@ -57,6 +58,8 @@ class OtherCells(Protocol):
         self, cell: str, method: str, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes
     ) -> CellAnswer:
         """Sends a client's request to `cell`, or to where that says that it is for."""
+
+    async def close(self) -> None: ...
 
 
 class CellMoveRepository(Protocol):
@@ -141,3 +144,9 @@ class MovingPayment:
 
     reference: str
     rows: Any
+
+
+MOVES: Repository[CellMoveRepository] = Repository(
+    postgres="payagg.extensions.cells.postgres:PostgresCellMoves",
+    memory="payagg.extensions.cells.memory:MemoryCellMoves",
+)

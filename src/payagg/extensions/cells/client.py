@@ -8,12 +8,12 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from payagg.application.ports.cells import CellAnswer, CellNames, EventAnswer
 from payagg.application.ports.outside import Unavailable
-from payagg.application.schemas.cells import CellState
 from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.domain.gateway import Gateway
+from payagg.extensions.cells.ports import CellAnswer, CellNames, EventAnswer
+from payagg.extensions.cells.state import CellState
 
 CONNECT_SECONDS = 2.0
 POOL_SECONDS = 1.0

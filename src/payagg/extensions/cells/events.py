@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from payagg.application.counters import count
-from payagg.application.payments.provider_events import ProviderEvents
-from payagg.application.ports.cells import OtherCells
+from payagg.application.ports.elsewhere import EventReceiver
 from payagg.application.ports.providers import Provider, ProviderEventRoute
 from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.report import ProviderFault
+from payagg.extensions.cells.ports import OtherCells
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class CellEvents:
     """Receives as ProviderEvents does. An event that another cell handed on goes to ProviderEvents itself, so none is
     handed on twice."""
 
-    events: ProviderEvents
+    events: EventReceiver
     providers: Mapping[str, Provider]
     cells: Cells
     others: OtherCells
