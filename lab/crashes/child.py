@@ -30,7 +30,6 @@ from payagg.application.payments.provider_calls import no_crash
 from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.entrypoints.bootstrap import Services
-from payagg.extensions.cells.move import CellMove
 from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.images import an_image
 
@@ -112,6 +111,8 @@ def services_with(step: Step, url: str, folder: Path, now: str) -> Services:
 
 async def move(services: Services, target: PostgresStore, step: Step = no_crash) -> None:
     """The business goes to the cell of that store."""
+    from payagg.extensions.cells.move import CellMove
+
     use, vault, providers = services.checkout, AesVault(KEYS), providers_of(allow_loopback=True)
     command = CellMove(
         use.store, target, use.clock, use.entropy, vault, "PAY", "PBX", providers, lambda _: None, crash_point=step

@@ -3,6 +3,8 @@ not."""
 
 from pathlib import Path
 
+from tests.support.extensions import is_removed
+
 # By module: tests/unit/FOLDER/test_NAME.py, as FOLDER/NAME, or as NAME where the folder is the module's.
 _NAMED = {
     "application/payments/payments.py": "payments conflicts",
@@ -46,6 +48,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     module: tuple(
         "unit/{}/test_{}.py".format(*(name if "/" in name else f"{Path(module).parent}/{name}").rsplit("/", 1))
         for name in names.split()
+        if not is_removed(name)
     )
     for module, names in _NAMED.items()
 }

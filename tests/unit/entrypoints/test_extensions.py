@@ -10,6 +10,7 @@ import pytest
 from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.extensions import NAMES
 from payagg.entrypoints.settings import SettingsError, read_settings
+from tests.support.extensions import DESCRIBED
 from tests.support.machine import ROOT
 
 # In a process of its own: the tests around have loaded every extension.
@@ -57,7 +58,7 @@ def test_an_installation_without_an_extension_loads_nothing_of_it(left_out: str)
     assert packages == set(others)
     for status, text in found["answers"].values():
         assert (status, json.loads(text)["error"]["code"]) == (404, "NOT_FOUND")
-    assert all((f"\n  {command} " in found["help"]) is (name != left_out) for name, command in COMMANDS.items())
+    assert all((f"\n  {command} " in found["help"]) is (name in others) for name, command in COMMANDS.items())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -81,3 +82,7 @@ def test_an_extension_that_there_is_not_is_a_fault_of_the_settings() -> None:
             read_settings({"PAYAGG_EXTENSIONS": wrong})
     assert read_settings({"PAYAGG_EXTENSIONS": "none"}).extensions == ()
     assert read_settings({}).extensions == NAMES
+
+
+def test_the_architecture_describes_every_extension() -> None:
+    assert set(NAMES) <= set(DESCRIBED)
