@@ -16,6 +16,7 @@ from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
+from payagg.extensions.cells import arrivals
 from payagg.extensions.cells import statements as sql
 from payagg.extensions.cells.ports import CellNames, MovingPayment
 
@@ -110,23 +111,23 @@ class PostgresCellMoves:
         return True
 
     async def prepare(self, move: BusinessMove, profile: Any, gateways: Mapping[str, str]) -> None:
-        if await self._connection.row(sql.PREPARE_BUSINESS, profile=profile) is None:
+        if await self._connection.row(arrivals.PREPARE_BUSINESS, profile=profile) is None:
             return
-        self._connection.send(sql.PREPARE_SETTINGS, profile=profile, gateways=json.dumps(dict(gateways)))
-        self._connection.send(sql.PREPARE_ENDPOINTS, profile=profile)
-        self._connection.send(sql.ARRIVE, business_id=move.business_id, cell=move.cell, at=move.at)
+        self._connection.send(arrivals.PREPARE_SETTINGS, profile=profile, gateways=json.dumps(dict(gateways)))
+        self._connection.send(arrivals.PREPARE_ENDPOINTS, profile=profile)
+        self._connection.send(arrivals.ARRIVE, business_id=move.business_id, cell=move.cell, at=move.at)
 
     async def receive(self, payments: Sequence[MovingPayment], gateways: Mapping[str, str]) -> int:
-        here = json.dumps(dict(gateways))
-        rows = await self._connection.rows(sql.RECEIVE, payments=_array(one.rows for one in payments), gateways=here)
+        packed, here = _array(one.rows for one in payments), json.dumps(dict(gateways))
+        rows = await self._connection.rows(arrivals.RECEIVE, payments=packed, gateways=here)
         if rows:
             references, grown, anomalies, archived = zip(*rows, strict=True)
-            self._connection.send(sql.GROWN, payments=_array(grown))
-            self._connection.send(sql.MEET_AGAIN, references=list(references))
-            self._connection.send(sql.WORKED_OFF, anomalies=_array(anomalies))
-            self._connection.send(sql.PARTS_ARRIVE, archived=_array(archived))
-            self._connection.send(sql.ARCHIVED_ARRIVE, archived=_array(archived))
-            self._connection.send(sql.BACK_AGAIN, references=list(references))
+            self._connection.send(arrivals.GROWN, payments=_array(grown))
+            self._connection.send(arrivals.MEET_AGAIN, references=list(references))
+            self._connection.send(arrivals.WORKED_OFF, anomalies=_array(anomalies))
+            self._connection.send(arrivals.PARTS_ARRIVE, archived=_array(archived))
+            self._connection.send(arrivals.ARCHIVED_ARRIVE, archived=_array(archived))
+            self._connection.send(arrivals.BACK_AGAIN, references=list(references))
         return len(rows)
 
     async def receive_audit(self, entries: Sequence[AuditEntry]) -> None:
@@ -134,9 +135,9 @@ class PostgresCellMoves:
             self._connection.send(ADD_AUDIT, **ENTRY.values(entry))
 
     async def open(self, business_id: str, belongings: Any) -> bool:
-        if await self._connection.row(sql.OPEN, business_id=business_id) is None:
+        if await self._connection.row(arrivals.OPEN, business_id=business_id) is None:
             return False
-        for statement in sql.MOVE_IN:
+        for statement in arrivals.MOVE_IN:
             self._connection.send(statement, belongings=belongings)
         return True
 
