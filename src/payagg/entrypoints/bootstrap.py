@@ -136,14 +136,7 @@ def assemble(
     provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
     refused_events = RefusedEvents(store, clock)
     provider_events = ProviderEvents(
-        store,
-        clock,
-        entropy,
-        payment_options,
-        settlement,
-        refused_events,
-        crash_point,
-        elsewhere,
+        store, clock, entropy, payment_options, settlement, refused_events, crash_point, elsewhere
     )
     core = Services(
         settings=settings,
@@ -246,34 +239,6 @@ def gateway_credentials(settings: Settings) -> GatewayCredentials:
 def entropy_of(settings: Settings) -> Entropy:
     """Randomness, for commands without services."""
     return SystemEntropy(settings.reference_prefix)
-
-
-async def store_at(database_url: str | None, settings: Settings) -> Store:
-    """For a harness: the in-memory store, or with a URL the database there. Raises SettingsError when its schema is
-    another release's, Unavailable when it is down."""
-    if database_url is None:
-        from payagg.adapters.memory import MemoryStore  # no server needs it
-
-        return MemoryStore()
-    if not await schema_fits(settings, database_url):
-        raise SettingsError("the database has not this release's schema: run `payagg migrate` on it first")
-    return PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer)
-
-
-def in_process(settings: Settings, store: Store, clock: Clock, sender: Sender) -> Services:
-    """For a harness: providers may be on loopback, logos are kept in memory."""
-    return assemble(
-        settings,
-        store=store,
-        clock=clock,
-        entropy=entropy_of(settings),
-        vault=AesVault(settings.encryption_keys),
-        tokens=tokens_of(settings),
-        providers=providers_of(settings.providers, allow_loopback=True),
-        lists=lists_of(settings.providers, allow_loopback=True),
-        sender=sender,
-        logos=ObjectLogos("memory:///"),
-    )
 
 
 async def _load(keys: KeySet) -> None:
