@@ -27,7 +27,8 @@ from benchmarks.load import exchanges, rate
 from benchmarks.sweeps import SWEEPS, services_on, until_done
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.migrations.upgrade import migrate
-from payagg.adapters.postgres.partitions import AHEAD, WEEK, make
+from payagg.adapters.postgres.partitions import AHEAD, make
+from payagg.adapters.postgres.week import WEEK
 from tests.support.http_world import merchant_token
 
 SMALL = 10_000
