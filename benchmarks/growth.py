@@ -24,7 +24,8 @@ from benchmarks.figures import HERE, Alternation, Round, cpu_seconds
 from benchmarks.load import exchanges, rate
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.migrations.upgrade import migrate
-from payagg.adapters.postgres.partitions import AHEAD, WEEK, make
+from payagg.adapters.postgres.partitions import AHEAD, make
+from payagg.adapters.postgres.week import WEEK
 from tests.support.http_world import merchant_token
 
 SMALL = 10_000

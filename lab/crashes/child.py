@@ -26,7 +26,6 @@ from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
 from payagg.adapters.webhooks.http1 import HttpConnection
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.cells.move import CellMove
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
@@ -112,6 +111,8 @@ def services_with(step: Step, url: str, folder: Path, now: str) -> Services:
 
 async def move(services: Services, target: PostgresStore, step: Step = no_crash) -> None:
     """The business goes to the cell of that store."""
+    from payagg.extensions.cells.move import CellMove
+
     use, vault, providers = services.checkout, AesVault(KEYS), providers_of(allow_loopback=True)
     command = CellMove(
         use.store, target, use.clock, use.entropy, vault, "PAY", "PBX", providers, lambda _: None, crash_point=step

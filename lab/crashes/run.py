@@ -42,6 +42,7 @@ from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import Book, WebhookMode
+from payagg.entrypoints.extensions import NAMES
 from payagg.entrypoints.settings import Settings
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.images import an_image
@@ -63,6 +64,16 @@ class Label:
     step: str
 
 
+MOVES = (
+    Label("M1", "cell move: keys closed, before COMMIT", "move", "M1"),
+    Label("M2", "cell move: the other cell is prepared, this one does not know", "move", "M2"),
+    Label("M3", "cell move: payments packed, before COMMIT", "move", "M3"),
+    Label("M4", "cell move: payments unpacked there, before COMMIT", "move", "M4"),
+    Label("M5", "cell move: a provider's event is there, and still due here", "move", "M5"),
+    Label("M6", "cell move: the audit trail copied, before COMMIT", "move", "M6"),
+    Label("M7", "cell move: open there, not left here", "move", "M7"),
+    Label("M8", "cell move: left, before COMMIT", "move", "M8"),
+)
 LABELS = (
     Label("I1", "initiate: the request is valid, nothing is inserted", "initiate", "add"),
     Label("I2", "initiate: inserted, before COMMIT", "initiate", "commit"),
@@ -84,16 +95,9 @@ LABELS = (
     Label("J1", "reconciler: the provider has answered, nothing is noted", "reconcile", "answered"),
     Label("J2", "reconciler: payment moved, before COMMIT", "reconcile", "commit"),
     Label("J3", "worker: the event of that sent, the merchant's answer not read", "reconcile", "unread"),
-    Label("M1", "cell move: keys closed, before COMMIT", "move", "M1"),
-    Label("M2", "cell move: the other cell is prepared, this one does not know", "move", "M2"),
-    Label("M3", "cell move: payments packed, before COMMIT", "move", "M3"),
-    Label("M4", "cell move: payments unpacked there, before COMMIT", "move", "M4"),
-    Label("M5", "cell move: a provider's event is there, and still due here", "move", "M5"),
-    Label("M6", "cell move: the audit trail copied, before COMMIT", "move", "M6"),
-    Label("M7", "cell move: open there, not left here", "move", "M7"),
-    Label("M8", "cell move: left, before COMMIT", "move", "M8"),
     Label("L1", "logo: file written, before the row", "logo", "put"),
     Label("L2", "logo: row committed, before the old file goes", "logo", "delete"),
+    *(MOVES if "cells" in NAMES else ()),
 )
 
 

@@ -3,19 +3,21 @@ not."""
 
 from pathlib import Path
 
+from tests.support.extensions import is_removed
+
 # By module: tests/unit/FOLDER/test_NAME.py, as FOLDER/NAME, or as NAME where the folder is the module's.
 _NAMED = {
     "application/payments/payments.py": "payments conflicts",
     "application/payments/checkout.py": (
-        "checkout application/gateways/payment_options conflicts application/cells/moved_meanwhile"
+        "checkout application/gateways/payment_options conflicts extensions/cells/moved_meanwhile"
     ),
     "application/payments/settlement.py": (
-        "settlement conflicts application/cells/moved_meanwhile extensions/archive/writer"
+        "settlement conflicts extensions/cells/moved_meanwhile extensions/archive/writer"
     ),
-    "application/payments/verification.py": "verification conflicts application/cells/moved_meanwhile",
+    "application/payments/verification.py": "verification conflicts extensions/cells/moved_meanwhile",
     "application/payments/provider_calls.py": "checkout verification conflicts",
-    "application/payments/provider_events.py": "provider_events conflicts application/cells/moved_meanwhile",
-    "application/payments/status_checks.py": "status_checks conflicts application/cells/moved_meanwhile",
+    "application/payments/provider_events.py": "provider_events conflicts extensions/cells/moved_meanwhile",
+    "application/payments/status_checks.py": "status_checks conflicts extensions/cells/moved_meanwhile",
     "application/gateways/payment_options.py": (
         "payment_options application/payments/checkout application/payments/payments extensions/catchup/catch_up"
     ),
@@ -46,6 +48,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     module: tuple(
         "unit/{}/test_{}.py".format(*(name if "/" in name else f"{Path(module).parent}/{name}").rsplit("/", 1))
         for name in names.split()
+        if not is_removed(name)
     )
     for module, names in _NAMED.items()
 }

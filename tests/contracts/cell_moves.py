@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from payagg_testing.builders import (
@@ -21,8 +21,6 @@ from payagg_testing.builders import (
     an_endpoint,
 )
 
-from payagg.application.cells.forwarding_records import ForwardingRecords, cell_of
-from payagg.application.ports.cells import KEY_DIGITS, CellNames
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.store import Store, Transaction
@@ -35,6 +33,8 @@ from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
+from payagg.extensions.cells.among_cells import AmongCells
+from payagg.extensions.cells.ports import KEY_DIGITS, MOVES, CellNames, OtherCells
 from tests.contracts.moving import (
     CREDENTIALS,
     REFERENCES,
@@ -50,6 +50,11 @@ from tests.contracts.moving import (
 
 GONE = "PBX"
 CELLS = Cells("PAY", {"PAY": "http://a", GONE: "http://b"})
+
+
+def among(store: Store) -> AmongCells:
+    """Of what is asked about here, no other cell is asked."""
+    return AmongCells(store, CELLS, "secret", cast(OtherCells, None))
 
 
 class Power:
@@ -132,7 +137,7 @@ class CellMoveContract:
 
     async def test_what_is_asked_for_is_told_to_wait_and_then_where_it_is(self, store: Store, other: Store) -> None:
         await open_cells(store, other)
-        digest, posts = a_key().secret_hash, ForwardingRecords(store, CELLS)
+        digest, posts = a_key().secret_hash, among(store)
         command = Removal(store, other).command()
         asks: list[Callable[[], Awaitable[object]]] = [
             partial(posts.ensure_key_here, digest),
@@ -141,13 +146,12 @@ class CellMoveContract:
         ]
         for ask in asks:
             await ask()
-        assert await cell_of(store, REFERENCES[0]) is None
         await command._close(SHOP, AN_ADMIN)
         async with store.begin() as tx:
-            assert await tx.moves.take(SHOP, NOW, 10) == len(REFERENCES)
+            assert await tx.of(MOVES).take(SHOP, NOW, 10) == len(REFERENCES)
         assert await store.find_key(digest) is None
-        waits: list[Callable[[], Awaitable[object]]] = [*asks, partial(cell_of, store, REFERENCES[0])]
-        for ask in waits:
+        asks.append(partial(timeline, store, REFERENCES[0], elsewhere=posts))
+        for ask in asks:
             with pytest.raises(Unavailable):
                 await ask()
         await command.run(SHOP, by=AN_ADMIN)
@@ -155,14 +159,11 @@ class CellMoveContract:
             with pytest.raises(Refusal) as moved:
                 await ask()
             assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
-        assert await cell_of(store, REFERENCES[0]) == GONE
+            assert moved.value.message == f"The cell {GONE} has this now."
         with pytest.raises(Refusal) as moved:
             await Removal(store, other, other="PCX").command().run(SHOP, by=AN_ADMIN)
         assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
-        with pytest.raises(Refusal, match="MISDIRECTED_REQUEST") as told:
-            await timeline(store, REFERENCES[0], cell_of=cell_of)
-        assert told.value.message == f"The payment moved to the cell {GONE}."
-        there = ForwardingRecords(other, CELLS)
+        there = among(other)
         await there.ensure_key_here(digest)
         await there.ensure_business_here(SHOP)
 
@@ -192,8 +193,8 @@ class CellMoveContract:
         assert len(busy) == 2
         await Removal(store, other).command()._close(SHOP, AN_ADMIN)
         async with store.begin() as tx:
-            assert await tx.moves.take(SHOP, NOW, 10) == len(REFERENCES) - 1
-            assert {one.reference for one in await tx.moves.under_way(SHOP, 10)} == {*REFERENCES} - busy
+            assert await tx.of(MOVES).take(SHOP, NOW, 10) == len(REFERENCES) - 1
+            assert {one.reference for one in await tx.of(MOVES).under_way(SHOP, 10)} == {*REFERENCES} - busy
         done = await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
         assert done.payments == len(REFERENCES) + 1
         assert done.closed >= timedelta(seconds=45)
@@ -208,10 +209,10 @@ class CellMoveContract:
         move = await command._close(SHOP, AN_ADMIN)
         await command._prepare(move, {"gw_here": "gw_there"})
         async with store.begin() as tx:
-            await tx.moves.take(SHOP, NOW, 10)
-            packed = await tx.moves.under_way(SHOP, 10)
+            await tx.of(MOVES).take(SHOP, NOW, 10)
+            packed = await tx.of(MOVES).under_way(SHOP, 10)
         async with other.begin() as tx:
-            assert await tx.moves.receive(packed, {}) == len(REFERENCES)
+            assert await tx.of(MOVES).receive(packed, {}) == len(REFERENCES)
         async with other.begin() as tx:
             payment = await tx.payments.lock(REFERENCES[0])
             assert payment is not None
@@ -219,7 +220,7 @@ class CellMoveContract:
             assert transition is not None
             await tx.payments.save(moved, transition)
         async with other.begin() as tx:
-            assert await tx.moves.receive(packed, {}) == 0
+            assert await tx.of(MOVES).receive(packed, {}) == 0
         assert await other.find_payment(REFERENCES[0]) == moved
 
     async def test_an_event_that_was_not_handled_goes_after_its_payment(self, store: Store, other: Store) -> None:
@@ -289,15 +290,15 @@ def _moves() -> AuditFilter:
 
 async def _names(store: Store) -> CellNames:
     async with store.begin() as tx:
-        return await tx.moves.names()
+        return await tx.of(MOVES).names()
 
 
 async def _assert_in_one_place(source: Store, target: Store) -> None:
     """Each payment is at one of the two cells, or in the outbox of the first; its key opens at none of them, or both
     say so."""
     async with source.begin() as tx:
-        move = await tx.moves.of_business(SHOP)
-        posts = {reference: await tx.moves.forwarding_record_of_payment(reference) for reference in REFERENCES}
+        move = await tx.of(MOVES).of_business(SHOP)
+        posts = {reference: await tx.of(MOVES).forwarding_record_of_payment(reference) for reference in REFERENCES}
         here = {reference for reference in REFERENCES if await tx.payments.get(reference) is not None}
     async with target.begin() as tx:
         there = {reference for reference in REFERENCES if await tx.payments.get(reference) is not None}

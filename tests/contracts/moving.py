@@ -22,7 +22,6 @@ from payagg_testing.builders import (
 )
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
-from payagg.application.cells.move import CellMove
 from payagg.application.ports.payments import ProviderCall
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
@@ -38,6 +37,7 @@ from payagg.domain.resolution import Resolution
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.entrypoints.extensions import NAMES
+from payagg.extensions.cells.move import CellMove
 from tests.support.state_machine.scripted import LabelVault
 
 SHOP = "biz_1"

@@ -12,7 +12,7 @@ from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
-from payagg.entrypoints.bootstrap import Services, assemble, other_cells_of
+from payagg.entrypoints.bootstrap import Services, assemble, elsewhere_of
 from payagg.entrypoints.settings import Settings
 
 JWT_KEY = "a key of the tests with 32 bytes or more"
@@ -28,6 +28,7 @@ def services_over(
     *,
     entropy: Entropy | None = None,
     vault: Vault | None = None,
+    tokens: Tokens = TOKENS,
     providers: dict[str, Provider] | None = None,
     lists: dict[str, ProviderLists] | None = None,
     sender: Sender | None = None,
@@ -41,11 +42,11 @@ def services_over(
         clock=clock or SystemClock(),
         entropy=entropy or SystemEntropy(settings.reference_prefix),
         vault=vault or AesVault(settings.encryption_keys),
-        tokens=TOKENS,
+        tokens=tokens,
         providers=providers_of(settings.providers, allow_loopback=True) if providers is None else providers,
         lists=lists_of(settings.providers, allow_loopback=True) if lists is None else lists,
         sender=sender or HttpSender(allow_loopback=True),
         logos=logos or ObjectLogos("memory:///"),
         crash_point=crash_point,
-        other_cells=other_cells_of(settings),
+        elsewhere=elsewhere_of(settings)(store),
     )

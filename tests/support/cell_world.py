@@ -14,6 +14,7 @@ from payagg.domain.audit import Actor, ActorRealm
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import http_server, listen
 from payagg.entrypoints.settings import Settings
+from payagg.extensions.cells.settings import CellSettings
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop
 
@@ -42,6 +43,11 @@ class CellWorld:
 
     async def shops(self) -> dict[str, Shop]:
         return {name: await cell.api.open_shop() for name, cell in self.cells.items()}
+
+    async def replicate_gateways(self) -> None:
+        for cell in self.cells.values():
+            for sweep in cell.api.services.sweeps_of_extensions():
+                await sweep.work()
 
 
 @asynccontextmanager
@@ -77,14 +83,14 @@ async def three_cells(databases: Sequence[str], **changed: Any) -> AsyncIterator
         origins = tuple(
             (name, f"http://127.0.0.1:{one.getsockname()[1]}") for name, one in zip(NAMES, listeners, strict=True)
         )
-        shared = replace(SETTINGS, cells=origins, cell_secret=SECRET, trusted_proxies=LOOPBACK, **changed)
+        own = (CellSettings(origins, SECRET),)
+        shared = replace(SETTINGS, own=own, trusted_proxies=LOOPBACK, **changed)
         cells: dict[str, Cell] = {}
         for (name, origin), listener, url in zip(origins, listeners, databases, strict=True):
             store = PostgresStore(url, pool_size=5, pgbouncer=False)
             stack.push_async_callback(store.close)
             services = services_over(store, replace(shared, reference_prefix=name))
-            assert services.among_cells is not None
-            stack.push_async_callback(services.among_cells.others.close)  # type: ignore[attr-defined]
+            stack.push_async_callback(services.elsewhere.close)
             await services.gateways.seed("builtin", ("provider_a", "provider_b"))
             stop = await stack.enter_async_context(
                 served_app(create_app(services), listener, services.payments.entropy.hex)

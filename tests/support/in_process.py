@@ -20,13 +20,16 @@ from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccoun
 from payagg_testing.conformance.service import Service
 from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
 
+from payagg.adapters.memory import MemoryStore
+from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
-from payagg.entrypoints.bootstrap import Services, entropy_of, in_process, store_at
+from payagg.entrypoints.bootstrap import Services, entropy_of, schema_fits, tokens_of
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.settings import Settings, SettingsError
+from tests.support.assembly import services_over
 
 PLENTY = 1_000_000_000  # no limit on requests is met: these are not the rules under test
 TOKEN_SECONDS = 10 * 365 * 86_400  # longer than any history moves the clock
@@ -71,7 +74,9 @@ class InProcess:
         chance = entropy_of(UNLIMITED)
         keys = (("harness", chance.bytes(32)),)
         settings = replace(UNLIMITED, jwt_key=chance.hex(32), jwt_algorithm="HS256", encryption_keys=keys)
-        self.services: Services = in_process(settings, store, self.clock, InboxSender(self.inbox))
+        self.services: Services = services_over(
+            store, settings, self.clock, tokens=tokens_of(settings), sender=InboxSender(self.inbox)
+        )
 
     def target(self, **own: Any) -> ConformanceTarget:
         """`own`: what else of a target is to be there."""
@@ -114,12 +119,20 @@ class InProcess:
         return tuple(made)
 
 
+async def _store_at(database_url: str | None) -> Store:
+    if database_url is None:
+        return MemoryStore()
+    if not await schema_fits(UNLIMITED, database_url):
+        raise SettingsError("the database has not this release's schema: run `payagg migrate` on it first")
+    return PostgresStore(database_url, pool_size=UNLIMITED.pool_size, pgbouncer=UNLIMITED.pgbouncer)
+
+
 def target(database_url: str | None = None) -> ConformanceTarget:
     """The product over the in-memory store, or over the database at the URL, which must be migrated and a test's own:
     what the machines make stays there. Raises AccessError when there is no such database."""
     runner, logs = asyncio.Runner(), structlog.get_config()
     try:
-        store = runner.run(store_at(database_url, UNLIMITED))
+        store = runner.run(_store_at(database_url))
     except (SettingsError, Unavailable) as error:
         runner.close()
         raise AccessError(str(error)) from None

@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import structlog
 
-from payagg.adapters.cells import HttpCells
 from payagg.adapters.images import PillowImages
 from payagg.adapters.jwks import KeySet
 from payagg.adapters.logos import ObjectLogos
@@ -25,9 +24,6 @@ from payagg.application.accounts.access import Access
 from payagg.application.accounts.api_keys import ApiKeys
 from payagg.application.accounts.audit import AuditTrail
 from payagg.application.accounts.businesses import Businesses
-from payagg.application.cells.events import CellEvents
-from payagg.application.cells.forwarding_records import ForwardingRecords
-from payagg.application.cells.gateway_replication import GatewayReplication
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.gateways.checkout_settings import CheckoutSettings
 from payagg.application.gateways.credential_retirement import CredentialRetirement
@@ -43,8 +39,7 @@ from payagg.application.payments.resolutions import Resolutions
 from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.status_checks import Reconciler
 from payagg.application.payments.verification import Verification
-from payagg.application.ports.cells import OtherCells
-from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
+from payagg.application.ports.elsewhere import NOWHERE, Elsewhere, EventReceiver
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
 from payagg.application.ports.store import Store
@@ -55,10 +50,10 @@ from payagg.application.reports.search import PaymentSearch
 from payagg.application.upkeep.future_instants import FutureInstants
 from payagg.application.upkeep.partitions import Partitions
 from payagg.application.upkeep.retention import Retention
+from payagg.application.upkeep.worker import Sweep
 from payagg.application.webhooks.dispatcher import Dispatcher
 from payagg.application.webhooks.endpoints import Webhooks
 from payagg.application.webhooks.payment_deliveries import PaymentDeliveries
-from payagg.domain.cells import Cells
 from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.settings import Settings, SettingsError, require_secrets
 
@@ -69,21 +64,10 @@ _log = structlog.get_logger("payagg.bootstrap")
 
 
 @dataclass(frozen=True)
-class AmongCells:
-    """What a cell needs beyond a single installation."""
-
-    cells: Cells
-    secret: str = field(repr=False)
-    gateways: GatewayReplication
-    others: OtherCells
-
-
-@dataclass(frozen=True)
 class Services:
     """Every use case, wired; all that an entrypoint needs."""
 
     settings: Settings
-    among_cells: "AmongCells | None"  # None: one installation
     store: Store
     clock: Clock
     entropy: Entropy
@@ -109,7 +93,7 @@ class Services:
     audit: AuditTrail
     payment_search: PaymentSearch
     provider_events: ProviderEvents
-    event_receiver: ProviderEvents | CellEvents
+    event_receiver: EventReceiver
     refused_events: RefusedEvents
     reconciler: Reconciler
     reconciliation_runs: ReconciliationRuns
@@ -124,15 +108,8 @@ class Services:
         """An extension's services."""
         return next(one for one in self.own if isinstance(one, kind))
 
-    @property
-    def cells(self) -> Cells | None:
-        return None if self.among_cells is None else self.among_cells.cells
-
-    @property
-    def gateway_replication(self) -> GatewayReplication | None:
-        """For the worker: replicates the home cell's gateways, at every other cell."""
-        among = self.among_cells
-        return None if among is None or among.cells.is_home else among.gateways
+    def sweeps_of_extensions(self) -> list[Sweep]:
+        return [sweep for of in parts(self.settings.extensions, "sweeps") for sweep in of(self)]
 
 
 def assemble(
@@ -147,36 +124,22 @@ def assemble(
     lists: dict[str, ProviderLists],
     sender: Sender,
     logos: LogoStore,
+    elsewhere: Elsewhere = NOWHERE,
     crash_point: Callable[[str], None] = no_crash,
-    other_cells: OtherCells | None = None,
 ) -> Services:
     """The use cases over the given ports; tests and internal tools pass their own.
 
     `crash_point` is called with the name of each step at which tests kill a process; `running` passes none.
     """
-    elsewhere = elsewhere_of(settings, store)
     settlement = Settlement(store, clock, entropy, elsewhere)
     payment_options = PaymentOptions(store, clock, vault, providers)
     provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
     refused_events = RefusedEvents(store, clock)
     provider_events = ProviderEvents(
-        store,
-        clock,
-        entropy,
-        payment_options,
-        settlement,
-        refused_events,
-        crash_point,
-        elsewhere,
+        store, clock, entropy, payment_options, settlement, refused_events, crash_point, elsewhere
     )
-    cells, secret, among_cells, event_receiver = settings.known_cells, settings.cell_secret, None, None
-    if cells is not None and secret is not None and other_cells is not None:
-        copies = GatewayReplication(store, clock, entropy, vault, logos, other_cells)
-        among_cells = AmongCells(cells, secret, copies, other_cells)
-        event_receiver = CellEvents(provider_events, providers, cells, other_cells)
     core = Services(
         settings=settings,
-        among_cells=among_cells,
         store=store,
         clock=clock,
         entropy=entropy,
@@ -212,7 +175,7 @@ def assemble(
         audit=AuditTrail(store),
         payment_search=PaymentSearch(store, clock),
         provider_events=provider_events,
-        event_receiver=event_receiver or provider_events,
+        event_receiver=elsewhere.receiver(provider_events, providers),
         refused_events=refused_events,
         reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
         reconciliation_runs=ReconciliationRuns(store, clock, entropy, payment_options, settlement, lists, elsewhere),
@@ -246,7 +209,7 @@ def check_for_serving(settings: Settings) -> None:
     follow."""
     require_secrets(settings)
     tokens_of(settings)
-    _ = settings.known_cells
+    elsewhere_of(settings)
     base = urlsplit(settings.base_url)
     if base.scheme == "http" and is_public_name(base.hostname or ""):
         raise SettingsError(f"PAYAGG_BASE_URL must be https: {base.hostname} is public, and payers follow its links.")
@@ -261,17 +224,10 @@ async def schema_fits(settings: Settings, database_url: str) -> bool:
         await store.close()
 
 
-def elsewhere_of(settings: Settings, store: Store) -> Elsewhere:
-    """Raises SettingsError when this cell is not in the list."""
-    cells = settings.known_cells
-    return NOWHERE if cells is None else ForwardingRecords(store, cells)
-
-
-def other_cells_of(settings: Settings) -> HttpCells | None:
-    """The client of the other cells; None for one installation. Raises SettingsError when this cell is not in
-    the list."""
-    cells, secret = settings.known_cells, settings.cell_secret
-    return None if cells is None or secret is None else HttpCells(cells, secret)
+def elsewhere_of(settings: Settings) -> Callable[[Store], Elsewhere]:
+    """Raises SettingsError where what is set of other installations contradicts itself."""
+    found = (of(settings) for of in parts(settings.extensions, "elsewhere"))
+    return next((make for make in found if make is not None), lambda _: NOWHERE)
 
 
 def gateway_credentials(settings: Settings) -> GatewayCredentials:
@@ -283,34 +239,6 @@ def gateway_credentials(settings: Settings) -> GatewayCredentials:
 def entropy_of(settings: Settings) -> Entropy:
     """Randomness, for commands without services."""
     return SystemEntropy(settings.reference_prefix)
-
-
-async def store_at(database_url: str | None, settings: Settings) -> Store:
-    """For a harness: the in-memory store, or with a URL the database there. Raises SettingsError when its schema is
-    another release's, Unavailable when it is down."""
-    if database_url is None:
-        from payagg.adapters.memory import MemoryStore  # no server needs it
-
-        return MemoryStore()
-    if not await schema_fits(settings, database_url):
-        raise SettingsError("the database has not this release's schema: run `payagg migrate` on it first")
-    return PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer)
-
-
-def in_process(settings: Settings, store: Store, clock: Clock, sender: Sender) -> Services:
-    """For a harness: providers may be on loopback, logos are kept in memory."""
-    return assemble(
-        settings,
-        store=store,
-        clock=clock,
-        entropy=entropy_of(settings),
-        vault=AesVault(settings.encryption_keys),
-        tokens=tokens_of(settings),
-        providers=providers_of(settings.providers, allow_loopback=True),
-        lists=lists_of(settings.providers, allow_loopback=True),
-        sender=sender,
-        logos=ObjectLogos("memory:///"),
-    )
 
 
 async def _load(keys: KeySet) -> None:
@@ -332,7 +260,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
     keys = KeySet(settings.jwt_jwks) if settings.jwt_jwks is not None else None
     tokens = tokens_of(settings, keys, clock)
     keeping: list[asyncio.Task[None]] = []
-    other_cells = other_cells_of(settings)
+    elsewhere = elsewhere_of(settings)(store)
     try:
         if keys is not None:
             await _load(keys)
@@ -350,7 +278,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             lists=lists_of(settings.providers, allow_loopback=settings.dev),
             sender=sender,
             logos=ObjectLogos(settings.logo_store or settings.state_dir / "logos"),
-            other_cells=other_cells,
+            elsewhere=elsewhere,
         )
         brandings = {spec.slug: spec.branding for spec in settings.providers}
         await services.gateways.seed(settings.builtin_slug, brandings, brandings)
@@ -359,8 +287,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
         for task in keeping:
             task.cancel()
         await sender.close()
-        if other_cells is not None:
-            await other_cells.close()
+        await elsewhere.close()
         # No request waits any more; an unresponsive database must not keep the process.
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):

@@ -13,7 +13,7 @@ from payagg.entrypoints.environment import SettingsError, text_of
 if TYPE_CHECKING:
     from litestar.types import ControllerRouterHandler
 
-NAMES = ("console", "archive", "catchup")
+NAMES = ("console", "archive", "catchup", "cells")
 VARIABLE = "PAYAGG_EXTENSIONS"
 
 
@@ -35,8 +35,12 @@ class Extension:
 
     settings: str | None = None  # a class of ExtensionSettings
     services: str | None = None  # what `Services.of` finds: a function of the core's Services
-    routes: str | None = None  # handlers of Litestar
+    elsewhere: str | None = None  # of the settings: what makes the store's Elsewhere, None where there is no other
+    routes: str | None = None  # handlers of Litestar: a function of Services
+    middleware: str | None = None  # ASGI around the routes: a function of these, Services and the rate limits
     exception_handlers: str | None = None  # by the exception, in place of the core's
+    sweeps: str | None = None  # of the worker: a function of Services
+    metrics: str | None = None  # families of prometheus_client: a function of Services and the counters' totals
     dev_pages: str | None = None  # DevPages: a function of the core's Services and the demo's tokens by realm
     archived_histories: str | None = None  # ArchivedHistories, for `payagg explain`: a function of the settings
     commands: tuple[Command, ...] = ()

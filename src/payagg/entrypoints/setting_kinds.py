@@ -36,6 +36,7 @@ class SettingKind:
 
     must: str
     read: Callable[[str], Any]
+    may_be_empty: bool = True  # as if it were not set
 
 
 def whole(least: int, most: int, unit: str = "") -> SettingKind:
@@ -100,7 +101,7 @@ def _oidc_roles(text: str) -> OidcRoles:
     return claim, tuple(sorted(((value, role) for value, _, role in pairs), key=lambda pair: ROLES.index(pair[1])))
 
 
-def _origin(text: str) -> str:
+def origin(text: str) -> str:
     """As browsers send them, so that comparing them whole is right: no path, no wildcard, no default port."""
     scheme, _, host = text.partition("://")
     port = {"http": ":80", "https": ":443"}.get(scheme)
@@ -108,20 +109,6 @@ def _origin(text: str) -> str:
     if port is None or host.endswith(port) or not is_host:
         raise ValueError
     return text
-
-
-def _cells(text: str) -> tuple[tuple[str, str], ...]:
-    cells = []
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        name, _, origin = item.partition("=")
-        if not re.fullmatch("[A-Z]{3}", name):
-            raise ValueError
-        cells.append((name, _origin(origin)))
-    if not cells:
-        raise ValueError
-    if len(dict(cells)) != len(cells) or len({origin for _, origin in cells}) != len(cells):
-        raise Unfit("must not name one prefix or one origin twice")
-    return tuple(cells)
 
 
 def _name_server(text: str) -> tuple[str, int]:
@@ -166,9 +153,7 @@ BASE_URL = SettingKind("an http or https address without a query or fragment", _
 WEB_ADDRESS = SettingKind("an http or https address", lambda text: _url(text, ("http", "https")))
 NETWORKS = several(ipaddress.ip_network, "networks, for example 10.0.0.0/8")
 NAME_SERVERS = several(_name_server, "addresses, for example 9.9.9.9,[2620:fe::fe]:53")
-ORIGINS = several(_origin, "origins as browsers send them, for example https://shop.example,http://localhost:3000")
-CELLS = SettingKind("a comma list of PFX=origin, for example PAY=http://10.0.0.1:8000,PBX=http://10.0.0.2:8000", _cells)
-CELL_SECRET = matching(r"[\x21-\x7e]{32,}", "32 or more printable characters without spaces")
+ORIGINS = several(origin, "origins as browsers send them, for example https://shop.example,http://localhost:3000")
 ENCRYPTION_KEYS = SettingKind("a comma list of kid:base64 with 32 bytes each", _encryption_keys)
 JWT_KEY = SettingKind("a PEM key, or 32 bytes or more for HS256", _jwt_key)
 KEY_SET = SettingKind("a path, an https address, or an http one of this machine", _key_set)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.spec import ProviderSpec
 from payagg.application.ports.providers import ProviderEventRoute
-from payagg.domain.cells import Cells
 from payagg.entrypoints import setting_kinds as kinds
 from payagg.entrypoints.environment import PREFIX, text_of
 from payagg.entrypoints.environment import SettingsError as SettingsError  # noqa: PLC0414 - all say it with settings
@@ -31,7 +30,7 @@ def setting(default: str | None, kind: SettingKind, meaning: str, *, unset: str 
     value: Any = None
     if default is not None:
         value = kind.read(default)
-    elif kind in (kinds.NETWORKS, kinds.ORIGINS, kinds.ENCRYPTION_KEYS, kinds.NAME_SERVERS, kinds.CELLS):
+    elif kind in (kinds.NETWORKS, kinds.ORIGINS, kinds.ENCRYPTION_KEYS, kinds.NAME_SERVERS):
         value = ()
     about = {"default": default, "kind": kind, "meaning": meaning, "unset": unset, "secret": secret}
     return field(default=value, repr=not secret, metadata=about)
@@ -73,9 +72,6 @@ class Settings:
         "any Postgres 15 or newer; `payagg migrate` first",
         unset="none: the embedded Postgres 18",
         secret=True,
-    )
-    target_database_url: str | None = setting(
-        None, kinds.DATABASE_URL, "the other cell's database, for `payagg cell move` alone", secret=True
     )
     state_dir: Path = setting(".payagg", kinds.PATH, "where the embedded Postgres, logos and dev's keys live")
     base_url: str = setting(
@@ -157,15 +153,6 @@ class Settings:
         unset="none: `/metrics` is closed, but for `dev`",
         secret=True,
     )
-    cells: tuple[tuple[str, str], ...] = setting(
-        None,
-        kinds.CELLS,
-        "every cell by its `PAYAGG_REFERENCE_PREFIX`, the home cell first, the same list for all of them",
-        unset="none: one installation",
-    )
-    cell_secret: str | None = setting(
-        None, kinds.CELL_SECRET, "what cells prove themselves to each other with", secret=True
-    )
     otel: bool = setting("false", kinds.YES_OR_NO, "`true` traces through OpenTelemetry (`pip install payagg[otel]`)")
     extensions: tuple[str, ...] = setting(
         ",".join(NAMES) or "none",
@@ -206,19 +193,6 @@ class Settings:
             given = {part: values.pop(f"{spec.name}_{part}", getattr(spec, part)) for part in ("slug", "sdk_url")}
             providers.append(dataclasses.replace(spec, **given))
         return dataclasses.replace(self, **{"own": tuple(own), "providers": tuple(providers), **values})
-
-    @property
-    def known_cells(self) -> Cells | None:
-        """The cells as one of them sees them, None for one installation; raises SettingsError where it is not among
-        them."""
-        if not self.cells:
-            return None
-        try:
-            return Cells(self.reference_prefix, dict(self.cells))
-        except ValueError:
-            raise SettingsError(
-                f"PAYAGG_CELLS must name every cell, this one's PAYAGG_REFERENCE_PREFIX ({self.reference_prefix}) too."
-            ) from None
 
 
 def fields_of(extensions: Iterable[str] = NAMES) -> Iterator["dataclasses.Field[Any]"]:
@@ -279,8 +253,7 @@ def read_settings(environ: Mapping[str, str], *, dev: bool = False) -> Settings:
 
 def find_setting(environ: Mapping[str, str], one: "dataclasses.Field[Any]") -> tuple[str | None, str]:
     """The text of a setting, None where it is not set, and where it comes from. Raises SettingsError."""
-    # An empty list of cells would make an installation of its own of a cell.
-    return text_of(environ, variable(one), may_be_empty=one.metadata["kind"] is not kinds.CELLS)
+    return text_of(environ, variable(one), may_be_empty=one.metadata["kind"].may_be_empty)
 
 
 def require_secrets(settings: Settings) -> None:
@@ -309,8 +282,6 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     slugs = [settings.builtin_slug, *(spec.slug for spec in settings.providers), "sandbox"]
     if len(set(slugs)) != len(slugs):
         yield "PAYAGG_BUILTIN_SLUG and the providers' slugs must differ from each other and from 'sandbox'."
-    if settings.cells and settings.cell_secret is None:
-        yield "PAYAGG_CELL_SECRET is required with PAYAGG_CELLS: cells prove themselves to each other with it."
     for own in settings.own:
         yield from own.faults()
     for spec in settings.providers:

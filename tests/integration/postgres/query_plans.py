@@ -18,11 +18,12 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from payagg.adapters.postgres.connections import DriverConnection, connector
 from payagg.adapters.postgres.fast_path.statements import FastPath
-from payagg.adapters.postgres.partitions import TABLES, WEEK, Week, make
+from payagg.adapters.postgres.partitions import TABLES, make
 from payagg.adapters.postgres.pipeline import BEGIN, COMMIT, ROLLBACK, StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.postgres.week import WEEK, Week
 
 Values = Sequence[Buffer | None]
 MODES = ("force_custom_plan", "force_generic_plan")

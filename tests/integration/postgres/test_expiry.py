@@ -9,9 +9,7 @@ import psycopg
 import pytest
 from payagg_testing.builders import DAY, HOUR, MINUTE, NOW
 
-from payagg.adapters.postgres.repositories.cell_move_statements import OWNED
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.ports.cells import MovingPayment
 from payagg.domain.payment import Payment
 from tests.support.postgres_world import numbered
 
@@ -80,19 +78,3 @@ async def test_a_sweep_does_not_wait_for_another(store: PostgresStore, database_
     async with await psycopg.AsyncConnection.connect(database_url) as other:
         await other.execute(PROGRESS + " FOR UPDATE")
         assert await swept(store, END) == [over.reference]
-
-
-async def test_a_payment_that_comes_from_another_cell_past_its_window_is_met(
-    store: PostgresStore, database_url: str
-) -> None:
-    late, later = await add(store, 1), await add(store, 2, END + MINUTE)
-    parts = ", ".join(f"'{table}', '[]'::jsonb" for table in ("archived", "idempotency_keys", *OWNED))
-    packed = f"SELECT jsonb_build_object('payment', to_jsonb(p), {parts})::text FROM payments p WHERE reference = %s"
-    with psycopg.connect(database_url) as connection:
-        [rows] = connection.execute(packed.encode(), [late.reference]).fetchone() or [""]
-        connection.execute("DELETE FROM payments WHERE reference = %s", [late.reference])
-    assert [await swept(store, END + DAY) for _ in range(2)] == [[later.reference], []]
-    assert progress(database_url) == later.expires_at
-    async with store.begin() as tx:
-        assert await tx.moves.receive([MovingPayment(late.reference, rows)], {}) == 1
-    assert await swept(store, END + DAY) == [late.reference]

@@ -15,8 +15,9 @@ from structlog.testing import capture_logs
 from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.migrations.upgrade import migrate
-from payagg.adapters.postgres.partitions import AHEAD, TABLES, Week, drop, make, make_patiently, weeks
+from payagg.adapters.postgres.partitions import AHEAD, TABLES, drop, make, make_patiently, weeks
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.postgres.week import WEEK, Week
 from payagg.application.ports.outside import Unavailable
 from payagg.application.upkeep.partitions import Partitions
 from payagg.domain.webhook import RETENTION
@@ -243,7 +244,7 @@ def test_doctor_says_how_far_ahead_there_are_partitions(database_url: str) -> No
     make(database_url, "PAY", NOW)
     assert examine(database_url).partitions.startswith("No partition of events is ahead")
     today = datetime.now(UTC)
-    make(database_url, "PAY", today - 5 * partitions.WEEK)
+    make(database_url, "PAY", today - 5 * WEEK)
     told = examine(database_url).partitions
     assert told.startswith(
         f"Events have partitions until {Week.of('PAY', today.date()).next().monday}: run `payagg mig"

@@ -23,7 +23,10 @@ def made() -> Iterator[Databases]:
 @pytest.mark.error_lines("the embedded Postgres ended; starting it again", optional=True)
 @pytest.mark.parametrize(
     ("label", "kind"),
-    [("P4", CrashKind.PROCESS), ("W3", CrashKind.POSTGRES), ("J3", CrashKind.CONNECTION), ("M5", CrashKind.PROCESS)],
+    [
+        *(("P4", CrashKind.PROCESS), ("W3", CrashKind.POSTGRES), ("J3", CrashKind.CONNECTION)),
+        *((label, CrashKind.PROCESS) for label in OF_LABEL.keys() & {"M5"}),
+    ],
 )
 async def test_nothing_is_lost_or_done_twice(made: Databases, label: str, kind: CrashKind) -> None:
     assert (await tried(made, OF_LABEL[label], kind)).wrong == []

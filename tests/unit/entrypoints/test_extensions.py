@@ -10,6 +10,7 @@ import pytest
 from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.extensions import NAMES
 from payagg.entrypoints.settings import SettingsError, read_settings
+from tests.support.extensions import DESCRIBED
 from tests.support.machine import ROOT
 
 # In a process of its own: the tests around have loaded every extension.
@@ -32,9 +33,9 @@ with TestClient(app) as client:
 modules = sorted(name for name in sys.modules if name.startswith("payagg.extensions."))
 print(json.dumps({"answers": answers, "modules": modules, "help": parser(names_in(os.environ)).format_help()}))
 """
-SETTINGS = {"console": "PAYAGG_CONSOLE_IDLE", "archive": "PAYAGG_ARCHIVE_STORE"}
-COMMANDS = {"archive": "archive", "catchup": "catch-up"}
-ROUTES = {"console": ["/console", "/console/sign-in", "/"]}
+SETTINGS = {"console": "PAYAGG_CONSOLE_IDLE", "archive": "PAYAGG_ARCHIVE_STORE", "cells": "PAYAGG_CELLS"}
+COMMANDS = {"archive": "archive", "catchup": "catch-up", "cells": "cell"}
+ROUTES = {"console": ["/console", "/console/sign-in", "/"], "cells": ["/internal/cell/gateways"]}
 
 
 def started(*paths: str, extensions: str) -> Any:
@@ -57,7 +58,7 @@ def test_an_installation_without_an_extension_loads_nothing_of_it(left_out: str)
     assert packages == set(others)
     for status, text in found["answers"].values():
         assert (status, json.loads(text)["error"]["code"]) == (404, "NOT_FOUND")
-    assert all((f"\n  {command} " in found["help"]) is (name != left_out) for name, command in COMMANDS.items())
+    assert all((f"\n  {command} " in found["help"]) is (name in others) for name, command in COMMANDS.items())
 
 
 def test_a_command_or_setting_of_an_extension_that_is_left_out_is_none(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,3 +77,7 @@ def test_an_extension_that_there_is_not_is_a_fault_of_the_settings() -> None:
             read_settings({"PAYAGG_EXTENSIONS": wrong})
     assert read_settings({"PAYAGG_EXTENSIONS": "none"}).extensions == ()
     assert read_settings({}).extensions == NAMES
+
+
+def test_the_architecture_describes_every_extension() -> None:
+    assert set(NAMES) <= set(DESCRIBED)

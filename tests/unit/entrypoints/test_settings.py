@@ -71,9 +71,6 @@ def test_a_setting_may_come_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(f"  {KEY}\n")
     assert read_settings({"PAYAGG_ENCRYPTION_KEYS_FILE": str(file)}).encryption_keys[0][0] == "k1"
-    file.with_name("cells").write_text("PAY=http://10.0.0.1:8000\n")
-    cells = read_settings({"PAYAGG_CELLS_FILE": str(file.with_name("cells")), "PAYAGG_CELL_SECRET": "s" * 32}).cells
-    assert cells == (("PAY", "http://10.0.0.1:8000"),)
     both = faults({"PAYAGG_ENCRYPTION_KEYS_FILE": str(file), "PAYAGG_ENCRYPTION_KEYS": KEY})
     assert both == ["PAYAGG_ENCRYPTION_KEYS and PAYAGG_ENCRYPTION_KEYS_FILE are both set: leave one of them out."]
     assert "cannot be read" in faults({"PAYAGG_JWT_KEY_FILE": str(tmp_path / "absent")})[0]

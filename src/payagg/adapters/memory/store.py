@@ -14,7 +14,6 @@ from payagg.adapters.memory.archived import MemoryArchivedPayments
 from payagg.adapters.memory.attempts import MemoryAttempts
 from payagg.adapters.memory.audit import MemoryAudit
 from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
-from payagg.adapters.memory.cell_moves import MemoryCellMoves
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
 from payagg.adapters.memory.endpoints import MemoryEndpoints
 from payagg.adapters.memory.future_instants import MemoryFutureInstants
@@ -69,7 +68,6 @@ class MemoryTransaction:
     audit: MemoryAudit
     revocations: MemoryRevocations
     sealed: MemorySealed
-    moves: MemoryCellMoves
     state: State
 
     def of(self, repository: Repository[Kept]) -> Kept:
@@ -108,7 +106,6 @@ class MemoryStore:
             audit=MemoryAudit(self.state),
             revocations=MemoryRevocations(self.state),
             sealed=MemorySealed(self.state),
-            moves=MemoryCellMoves(self.state),
             state=self.state,
         )
 

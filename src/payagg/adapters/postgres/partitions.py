@@ -6,13 +6,11 @@ for a lock for less than Postgres takes to look for a deadlock, so that it is al
 """
 
 import asyncio
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
 
 import psycopg
@@ -23,11 +21,11 @@ from payagg.adapters.postgres.connections import sync_connection
 from payagg.adapters.postgres.errors import translate_errors
 from payagg.adapters.postgres.own_schema import OWN_SCHEMA
 from payagg.adapters.postgres.repositories.webhook_events import id_at
+from payagg.adapters.postgres.week import Week
 from payagg.application.ports.outside import Unavailable
 
 # In this order they are locked, which is the one in which an event is stored.
 TABLES = ("event_metadata", "events")
-WEEK = timedelta(days=7)
 AHEAD = 5  # weeks, the next ones: retention has emptied what lies in the way of more by then (see `make`)
 # Until then rows of a week may be refused; see `make_patiently`.
 NOT_SOON = timedelta(days=2)
@@ -38,7 +36,6 @@ PATIENCE_SECONDS = 120.0  # for all weeks together; more than their statements m
 # Any fixed number will do; it only has to be the same in every process.
 LOCK = 7_242_002  # with the schema's
 LIMITS = "SET LOCAL lock_timeout = '500ms'; SET LOCAL statement_timeout = '6s'; SET LOCAL enable_seqscan = off"
-NAME = re.compile("events_([a-z]{3})_([0-9]{8})")
 NAMES = """
 SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'events'::regclass ORDER BY 1
@@ -56,39 +53,6 @@ UNION SELECT d.reference FROM deliveries d WHERE d.reference >= {first} AND d.re
 LIMIT {most}
 """
 _log = structlog.get_logger("payagg.partitions")
-
-
-@dataclass(frozen=True, order=True)
-class Week:
-    """The payments of one prefix and of seven days from a Monday, as their references say."""
-
-    prefix: str
-    monday: date
-
-    @classmethod
-    def of(cls, prefix: str, day: date) -> "Week":
-        return cls(prefix, day - timedelta(days=day.weekday()))
-
-    @classmethod
-    def from_partition(cls, name: str) -> "Week | None":
-        """None for a name of `events` that is no week's."""
-        found = NAME.fullmatch(name)
-        return found and cls(found[1].upper(), datetime.strptime(found[2], "%Y%m%d").replace(tzinfo=UTC).date())
-
-    @property
-    def end(self) -> date:
-        return self.monday + WEEK
-
-    @property
-    def first_reference(self) -> str:
-        """Just below every reference of the week; that of the next week is above them."""
-        return f"{self.prefix}-{self.monday:%Y%m%d}"
-
-    def next(self, number: int = 1) -> "Week":
-        return Week(self.prefix, self.monday + number * WEEK)
-
-    def table(self, parent: str) -> str:
-        return f"{parent}_{self.prefix.lower()}_{self.monday:%Y%m%d}"
 
 
 def weeks(connection: "psycopg.Connection[Any]") -> list[Week]:

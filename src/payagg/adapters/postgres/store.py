@@ -22,7 +22,6 @@ from payagg.adapters.postgres.repositories.archived import PostgresArchivedPayme
 from payagg.adapters.postgres.repositories.attempts import BEGIN_CHECK, PostgresAttempts
 from payagg.adapters.postgres.repositories.audit import PostgresAudit
 from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
-from payagg.adapters.postgres.repositories.cell_moves import PostgresCellMoves
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
 from payagg.adapters.postgres.repositories.endpoints import PostgresEndpoints
 from payagg.adapters.postgres.repositories.future_instants import PostgresFutureInstants
@@ -148,10 +147,6 @@ class PostgresTransaction:
     @cached_property
     def sealed(self) -> PostgresSealed:
         return PostgresSealed(self._connection)
-
-    @cached_property
-    def moves(self) -> PostgresCellMoves:
-        return PostgresCellMoves(self._connection)
 
     def of(self, repository: Repository[Kept]) -> Kept:
         return cast(Kept, resolve_name(repository.postgres)(self._connection))

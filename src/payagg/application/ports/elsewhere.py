@@ -1,10 +1,17 @@
-"""The port of what another installation has now. Asked only where something was not found here."""
+"""The port of what another installation has now: the one place where the core knows of others. It is asked where
+something was not found here, where gateways change, and who receives a provider's event."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from payagg.application.ports.providers import Provider, ProviderEventRoute
 from payagg.application.ports.store import Transaction
+
+
+class EventReceiver(Protocol):
+    async def receive(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> None:
+        """Raises as ProviderEvents does."""
 
 
 class Elsewhere(Protocol):
@@ -24,6 +31,11 @@ class Elsewhere(Protocol):
 
     async def ensure_business_here(self, business_id: str) -> None: ...
 
+    def receiver(self, here: EventReceiver, providers: Mapping[str, Provider]) -> EventReceiver:
+        """Who gets what providers send to this installation; `here` handles what is its own."""
+
+    async def close(self) -> None: ...
+
 
 @dataclass(frozen=True)
 class Nowhere:
@@ -41,6 +53,12 @@ class Nowhere:
         return
 
     async def ensure_business_here(self, business_id: str) -> None:
+        return
+
+    def receiver(self, here: EventReceiver, providers: Mapping[str, Provider]) -> EventReceiver:
+        return here
+
+    async def close(self) -> None:
         return
 
 

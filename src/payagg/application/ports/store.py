@@ -15,7 +15,6 @@ from payagg.application.ports.accounts import (
     RevocationRepository,
 )
 from payagg.application.ports.archived import ArchivedPaymentRepository
-from payagg.application.ports.cells import CellMoveRepository
 from payagg.application.ports.gateways import (
     GatewayChoiceRepository,
     GatewayChoices,
@@ -131,9 +130,6 @@ class Transaction(Protocol):
 
     @property
     def sealed(self) -> SealedRepository: ...
-
-    @property
-    def moves(self) -> CellMoveRepository: ...
 
     def of(self, repository: Repository[Kept]) -> Kept:
         """An extension's repository, in this transaction."""

@@ -1,25 +1,24 @@
 """The timeline of one payment: everything that happened to it, in order, with actor and reason. No personal data."""
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from payagg.application.accounts.audit import one_line
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.ports.archived import ArchiveDamaged, ArchivedHistories
+from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.store import Store
 from payagg.application.reports.history import accounts_of, gateways_of, history_of
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditFilter
-from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.payment import Payment
 from payagg.domain.resolution import Resolution
 
 ENTRIES_MAX = 100
 Line = tuple[datetime, str]
-CellOf = Callable[[Store, str], Awaitable[str | None]]
 
 
 async def timeline(
@@ -27,15 +26,13 @@ async def timeline(
     reference: str,
     archive: ArchivedHistories | None = None,
     sealed: GatewayCredentials | None = None,
-    cell_of: CellOf | None = None,
+    elsewhere: Elsewhere = NOWHERE,
 ) -> list[str]:
-    """Lines to print; raises PAYMENT_NOT_FOUND, or names the cell the payment moved to. Archived rows are read from the
-    archive; a line names what cannot be read. `sealed` opens the accounts that the charges are compared with."""
+    """Lines to print; raises PAYMENT_NOT_FOUND, or as Elsewhere does. Archived rows are read from the archive; a line
+    names what cannot be read. `sealed` opens the accounts that the charges are compared with."""
     payment = await store.find_payment(reference)
     if payment is None:
-        cell = await cell_of(store, reference) if cell_of is not None else None
-        if cell is not None:
-            raise misdirected_refusal(cell, f"The payment moved to the cell {cell}.")
+        await elsewhere.ensure_payment_here(reference)
         raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
     async with store.begin() as tx:
         history = await history_of(tx, reference)

@@ -2,14 +2,13 @@
 partitions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import structlog
 
-from payagg.application.cells.gateway_replication import GatewayReplication
 from payagg.application.counters import count
 from payagg.application.gateways.credential_retirement import CredentialRetirement
 from payagg.application.gateways.gateways import Gateways
@@ -59,9 +58,7 @@ class WorkerServices(Protocol):
     def partitions(self) -> Partitions: ...
     @property
     def future_instants(self) -> FutureInstants: ...
-    @property
-    def gateway_replication(self) -> GatewayReplication | None:
-        """None at the home cell, and where there is one installation."""
+    def sweeps_of_extensions(self) -> "Sequence[Sweep]": ...
 
 
 @dataclass(frozen=True)
@@ -86,8 +83,6 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
         )
         for slug, environment in services.reconciler.shares()
     ]
-    copies = services.gateway_replication
-    copying = [] if copies is None else [Sweep("gateways of the home cell", 10.0, copies.pull, until_dry=False)]
     runs = services.reconciliation_runs
     listing = [Sweep("reconciliation of yesterday", 600.0, runs.run_due, until_dry=False)] if runs.lists else []
     return [
@@ -100,12 +95,12 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
         Sweep("future instants", 600.0, services.future_instants.pull_back, until_dry=False),
         Sweep("retention", 3600.0, services.dispatcher.purge),
         Sweep("inbox retention", 3600.0, services.retention.empty_inbox),
-        *copying,
         Sweep("partitions", 3600.0, services.partitions.keep, until_dry=False),
         *listing,
         Sweep("inbox rows retention", 3600.0, services.retention.forget_events, until_dry=False),
         Sweep("idempotency keys retention", 3600.0, services.retention.forget_keys),
         Sweep("anomalies retention", 3600.0, services.retention.forget_anomalies),
+        *services.sweeps_of_extensions(),
     ]
 
 

@@ -22,7 +22,6 @@ GROUPS = {
         "config": "each setting in force, and where it comes from",
         "token": "print a bearer token",
         "business": "businesses and their members",
-        "cell": "the cells: list them, check a new one, move a business",
         "completion": "print the shell's completion of commands and options",
     },
     "Look": {
@@ -75,24 +74,6 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     serve.add_argument("--no-worker", action="store_true", help="leave deliveries and sweeps to `payagg worker`")
 
     _command(commands, "worker")
-    cell = _command(commands, "cell")
-    cells = cell.add_subparsers(dest="action", required=True)
-    listed_cells = cells.add_parser("list", help="each cell, and whether it has what the home cell has")
-    listed_cells.add_argument("--json", action="store_true", help="one array instead of a table")
-    added_cell = cells.add_parser("add", help="check a cell that runs and print the PAYAGG_CELLS that makes it known")
-    added_cell.add_argument("cell", metavar="CELL", help="its prefix and origin, for example PBX=http://10.0.0.2:8000")
-    maps = cells.add_parser("map", help="write HAProxy's maps of every cell's keys, businesses and references")
-    maps.add_argument(
-        "--out", type=Path, required=True, metavar="FOLDER", help="where the maps are, as haproxy.cfg says"
-    )
-    maps.add_argument("--haproxy", type=Path, metavar="SOCKET", help="bring this running HAProxy up to date as well")
-    maps.add_argument("--follow", action="store_true", help="again every 10 seconds, until SIGTERM")
-    move = cells.add_parser(
-        "move",
-        help="move a business to another cell, whose database PAYAGG_TARGET_DATABASE_URL names; stopped, run it again",
-    )
-    move.add_argument("business", metavar="BUSINESS", help="its id")
-    move.add_argument("--to", required=True, metavar="PFX", help="the other cell, as PAYAGG_CELLS calls it")
     migrate = _command(commands, "migrate")
     migrate.add_argument("--dry-run", action="store_true", help="print the SQL that it would run, and change nothing")
 

@@ -15,7 +15,7 @@ from payagg.adapters.postgres.embedded import EmbeddedPostgresError
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
-from payagg.entrypoints.cli import cells, completion, configuration, doctor, keys, operators, reconciliations, tokens
+from payagg.entrypoints.cli import completion, configuration, doctor, keys, operators, reconciliations, tokens
 from payagg.entrypoints.extensions import command_named
 from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
@@ -109,7 +109,6 @@ COMMANDS: dict[str, Command] = {
     "dev": _dev,
     "serve": _serve,
     "worker": _worker,
-    "cell": cells.cell,
     "migrate": operators.migrate,
     "token": tokens.token,
     "business": operators.business,

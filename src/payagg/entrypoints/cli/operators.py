@@ -114,15 +114,15 @@ def audit(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def explain(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.application.cells.forwarding_records import cell_of
     from payagg.application.reports.explain import timeline
     from payagg.domain.values import parse_reference
-    from payagg.entrypoints.bootstrap import gateway_credentials
+    from payagg.entrypoints.bootstrap import elsewhere_of, gateway_credentials
 
     reference = parse_reference(options.reference)
     archive = next((made(settings) for made in parts(settings.extensions, "archived_histories")), None)
     sealed = gateway_credentials(settings) if settings.encryption_keys else None
-    for line in with_store(settings, lambda store: timeline(store, reference, archive, sealed, cell_of)):
+    elsewhere = elsewhere_of(settings)
+    for line in with_store(settings, lambda store: timeline(store, reference, archive, sealed, elsewhere(store))):
         say(line)
     return 0
 

@@ -20,7 +20,6 @@ from payagg.entrypoints.http.api import (
     api_keys,
     audit,
     businesses,
-    cells,
     checkout,
     checkout_settings,
     gateways,
@@ -38,7 +37,6 @@ from payagg.entrypoints.http.api import (
 )
 from payagg.entrypoints.http.api.openapi.document import API_PATH, document
 from payagg.entrypoints.http.server.errors import EXCEPTION_HANDLERS, try_later
-from payagg.entrypoints.http.server.forwarding import Forwarding
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS, STOPPING, ASGIApp, Edge
 from payagg.entrypoints.http.server.own_hosts import OwnHosts
 from payagg.entrypoints.http.server.rate_limits import Limits
@@ -112,8 +110,7 @@ def create_app(
         Router(API_PATH, route_handlers=api_routes(settings)),
         *checkout_page.routes,
         *metrics.routes,
-        *([] if services.among_cells is None else [cells.router_for(settings)]),
-        *(route for routes in parts(settings.extensions, "routes") for route in routes),
+        *(route for routes in parts(settings.extensions, "routes") for route in routes(services)),
         *docs.routes_for(lambda: document(api_routes(settings), settings)),
         healthz,
         readyz,
@@ -132,8 +129,8 @@ def create_app(
     app.services, app.limits = services, Limits.of(settings, services.store, services.clock)
     app.draining = draining or asyncio.Event()
     framework: ASGIApp = partial(Litestar.__call__ if settings.otel else dispatch, app)
-    if services.among_cells is not None:
-        framework = Forwarding(framework, services, services.among_cells, app.limits)
+    for around in parts(settings.extensions, "middleware"):
+        framework = around(framework, services, app.limits)
     app.edge = Edge(
         framework if own_hosts is None else OwnHosts(framework, own_hosts),
         services.payments.entropy.hex,

@@ -1,5 +1,8 @@
 """Every page and form of the console."""
 
+from litestar.types import ControllerRouterHandler
+
+from payagg.entrypoints.bootstrap import Services
 from payagg.extensions.console import (
     adjustments,
     admin_businesses,
@@ -19,4 +22,7 @@ from payagg.extensions.console import (
 
 MERCHANT = (overview, payments, adjustments, keys, webhooks, checkout, team)
 ADMIN = (admin_gateways, admin_businesses, admin_watch, audit)
-routes = [route for area in (sign_in, issuer_sign_in, own_sessions, *MERCHANT, *ADMIN) for route in area.routes]
+
+
+def routes(_: Services) -> list[ControllerRouterHandler]:
+    return [route for area in (sign_in, issuer_sign_in, own_sessions, *MERCHANT, *ADMIN) for route in area.routes]

@@ -6,7 +6,6 @@ import pytest
 from payagg_testing.builders import a_payment
 
 from payagg.adapters.memory import MemoryStore
-from tests.contracts.cell_moves import CellMoveContract
 from tests.contracts.store import StoreContract
 
 
@@ -44,13 +43,3 @@ class TestMemoryStore(StoreContract):
         with pytest.raises(asyncio.CancelledError):
             await task
         assert store.state.payments == {}
-
-
-class TestMoveBetweenMemoryStores(CellMoveContract):
-    @pytest.fixture
-    def store(self) -> MemoryStore:
-        return MemoryStore()
-
-    @pytest.fixture
-    def other(self) -> MemoryStore:
-        return MemoryStore()

@@ -3,7 +3,7 @@
 A counter that first appears with its first event hides that event from `rate`, so known label values begin at zero.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -79,8 +79,6 @@ COUNTERS = {
         ("provider", "environment", "fault"),
         _refused_events,
     ),
-    "requests_handed_on": CounterKind("Requests sent on to the cell that has what they name.", ("cell",)),
-    "events_handed_on": CounterKind("Events from providers given to the cell that they are for.", ("cell",)),
     "connections_refused": CounterKind(
         "Connections closed unread, as there were too many in all or of one address.", (), _once
     ),
@@ -130,8 +128,10 @@ HISTOGRAMS = {
 }
 
 
-def counter_families(use_cases: Services, totals: Totals) -> Iterator[Metric]:
-    for name, kind in COUNTERS.items():
+def counter_families(
+    use_cases: Services, totals: Totals, kinds: Mapping[str, CounterKind] = COUNTERS
+) -> Iterator[Metric]:
+    for name, kind in kinds.items():
         told = dict.fromkeys(kind.from_start(use_cases), 0)
         told |= {key[1:]: value for key, value in totals.items() if key[0] == name and len(key) == len(kind.labels) + 1}
         family = CounterMetricFamily(f"payagg_{name}", kind.text, labels=kind.labels)

@@ -2,7 +2,7 @@
 
 import hmac
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.http.api.auth import bearer
 from payagg.entrypoints.http.api.metric_families import counter_families, histogram_families
 from payagg.entrypoints.http.server.routing import services
@@ -34,13 +35,13 @@ class Snapshot:
         totals: dict[tuple[str, ...], int],
         gauges: dict[str, tuple[str, float]],
         unclosed: Mapping[AnomalyKind, int] | None = None,
-        copied: str | None = None,  # the version of this cell's gateways
+        brought: Sequence[Metric] = (),  # by extensions
     ) -> None:
         self._use_cases = use_cases
         self._totals = totals
         self._gauges = gauges
         self._unclosed = unclosed
-        self._copied = copied
+        self._brought = brought
 
     def collect(self) -> Iterator[Metric]:
         yield from counter_families(self._use_cases, self._totals)
@@ -55,11 +56,7 @@ class Snapshot:
             for kind in AnomalyKind:
                 waiting.add_metric([kind.value], self._unclosed.get(kind, 0))
             yield waiting
-        if self._copied is not None and self._use_cases.cells is not None:
-            text = "This cell, and the version of its gateways: the same in every cell that is not behind."
-            cell = GaugeMetricFamily("payagg_cell_info", text, labels=["cell", "gateways"])
-            cell.add_metric([self._use_cases.cells.own, self._copied], 1)
-            yield cell
+        yield from self._brought
 
 
 async def snapshot(use_cases: Services) -> Snapshot:
@@ -95,11 +92,11 @@ async def snapshot(use_cases: Services) -> Snapshot:
                 _age(now, await use_cases.reconciler.oldest_unasked()),
             ),
         }
-        among = use_cases.among_cells
-        copied = await among.gateways.version() if among is not None else None
+        own = parts(use_cases.settings.extensions, "metrics")
+        brought = [family for bring in own for family in await bring(use_cases, totals)]
     except (Unavailable, Conflict):
         return Snapshot(use_cases, dict(counts), {"database_up": ("Whether the database answers.", 0.0)})
-    return Snapshot(use_cases, totals, gauges, unclosed, copied)
+    return Snapshot(use_cases, totals, gauges, unclosed, brought)
 
 
 def _age(now: datetime, since: datetime | None) -> float:

@@ -1,0 +1,83 @@
+"""`Elsewhere` where there are several cells: where a thing is that moved, and who gets a provider's event."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from payagg.application.ports.elsewhere import EventReceiver
+from payagg.application.ports.outside import Unavailable
+from payagg.application.ports.providers import Provider
+from payagg.application.ports.store import Store, Transaction
+from payagg.domain.cell_move import ForwardingRecord, MoveState
+from payagg.domain.cells import Cells
+from payagg.domain.errors import misdirected_refusal
+from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.settings import Settings
+from payagg.extensions.cells.client import HttpCells
+from payagg.extensions.cells.events import CellEvents
+from payagg.extensions.cells.ports import MOVES, OtherCells
+from payagg.extensions.cells.settings import CellSettings, known_cells
+
+
+@dataclass(frozen=True)
+class AmongCells:
+    """One cell's own. A refusal names the cell that has the thing now."""
+
+    store: Store
+    cells: Cells
+    secret: str = field(repr=False)
+    others: OtherCells
+
+    @property
+    def prefixes(self) -> Collection[str]:
+        return self.cells.others.keys()
+
+    def ensure_gateways_are_set_here(self) -> None:
+        home = self.cells.home
+        if not self.cells.is_home:
+            raise misdirected_refusal(home, f"Gateways are set at the home cell, {home}, and reach every other.")
+
+    async def ensure_payment_here(self, reference: str, tx: Transaction | None = None) -> None:
+        if tx is None:
+            async with self.store.begin() as own:
+                found = await own.of(MOVES).forwarding_record_of_payment(reference)
+        else:
+            found = await tx.of(MOVES).forwarding_record_of_payment(reference)
+        _follow(found)
+
+    async def ensure_key_here(self, secret_hash: bytes) -> None:
+        async with self.store.begin() as tx:
+            found = await tx.of(MOVES).forwarding_record_of_key(secret_hash)
+        _follow(found)
+
+    async def ensure_business_here(self, business_id: str) -> None:
+        async with self.store.begin() as tx:
+            move = await tx.of(MOVES).of_business(business_id)
+        if move is not None:
+            _follow(ForwardingRecord(business_id, move.cell, move.state is not MoveState.LEFT))
+
+    def receiver(self, here: EventReceiver, providers: Mapping[str, Provider]) -> EventReceiver:
+        return CellEvents(here, providers, self.cells, self.others)
+
+    async def close(self) -> None:
+        await self.others.close()
+
+
+def among_cells_of(settings: Settings) -> Callable[[Store], AmongCells] | None:
+    """None for one installation. Raises SettingsError when this cell is not in the list."""
+    cells, secret = known_cells(settings), settings.of(CellSettings).cell_secret
+    if cells is None or secret is None:
+        return None
+    return lambda store: AmongCells(store, cells, secret, HttpCells(cells, secret))
+
+
+def among_cells(core: Services) -> AmongCells | None:
+    """None for one installation."""
+    return core.elsewhere if isinstance(core.elsewhere, AmongCells) else None
+
+
+def _follow(record: ForwardingRecord | None) -> None:
+    if record is None:
+        return
+    if record.is_under_way:
+        raise Unavailable("the business is moving to another cell")
+    raise misdirected_refusal(record.cell, f"The cell {record.cell} has this now.")

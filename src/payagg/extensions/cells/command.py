@@ -1,0 +1,125 @@
+"""`payagg cell`: lists and compares cells, adds one, and moves a business."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from payagg.application.ports.outside import Unavailable
+from payagg.domain.cells import Cells
+from payagg.entrypoints.cli.operators import say
+from payagg.entrypoints.settings import Settings, SettingsError
+from payagg.extensions.cells.cell_maps import write_maps
+from payagg.extensions.cells.move_command import move
+from payagg.extensions.cells.settings import CELLS, CellSettings, listed_cells
+
+if TYPE_CHECKING:
+    from payagg.extensions.cells.state import CellState
+
+COLUMNS = ("CELL", "ORIGIN", "RELEASE", "SCHEMA", "BUSINESSES", "ACTIVE", "GATEWAYS", "STATE")
+
+
+def cell(options: argparse.Namespace, settings: Settings) -> int:
+    return {"list": _list, "add": _add, "map": write_maps, "move": move}[options.action](options, settings)
+
+
+def _list(options: argparse.Namespace, settings: Settings) -> int:
+    """Exit status 1 when a cell cannot be reached or differs from the home cell."""
+    cells = listed_cells(settings)
+    states = asyncio.run(_states(cells, settings, list(cells.origins)))
+    home = states[0]
+    rows, is_well = [], True
+    for (name, origin), state in zip(cells.origins.items(), states, strict=True):
+        if isinstance(state, Unavailable):
+            rows.append({"cell": name, "origin": origin, "state": f"unreachable: {state}"})
+            is_well = False
+            continue
+        faults = list(_faults(name, state, home, cells))
+        is_well = is_well and not faults
+        rows.append({
+            "cell": name,
+            "origin": origin,
+            "release": state.release,
+            "schema": state.schema,
+            "businesses": str(state.businesses),
+            "active": str(state.active_businesses),
+            "gateways": state.gateways,
+            "state": "; ".join(faults) or ("home" if name == cells.home else "same"),
+        })  # fmt: skip
+    if options.json:
+        say(json.dumps(rows))
+    else:
+        for line in _table(rows):
+            say(line)
+    return 0 if is_well else 1
+
+
+def _add(options: argparse.Namespace, settings: Settings) -> int:
+    """Checks a running cell and prints the setting that adds it. Stores nothing: the list of cells is configuration."""
+    try:
+        [(name, origin)] = CELLS.read(options.cell)
+    except ValueError:
+        raise SettingsError(f"{options.cell!r} is not PFX=origin, for example PBX=http://10.0.0.2:8000.") from None
+    present = listed_cells(settings)
+    known = present.origins
+    if name in known:
+        raise SettingsError(f"The prefix {name} is taken by {known[name]}.")
+    if origin in known.values():
+        raise SettingsError(f"{origin} is a cell already.")
+    cells = Cells(present.home, {**known, name: origin})
+    home, new = asyncio.run(_states(cells, settings, [cells.home, name]))
+    if isinstance(home, Unavailable):
+        raise SettingsError(f"The home cell cannot be asked: {home}.")
+    if isinstance(new, Unavailable):
+        raise SettingsError(
+            f"{new}. A new cell runs before it is added, with the same PAYAGG_CELL_SECRET and with itself and the home "
+            "cell in its PAYAGG_CELLS."
+        )
+    # Replication copies its gateways.
+    faults = [fault for fault in _faults(name, new, home, cells) if not fault.startswith("gateways")]
+    if faults:
+        raise SettingsError("\n".join(f"{name}: {fault}." for fault in faults))
+    say("# Set this in every cell, the new one too, and for `payagg cell map`; restart them one by one.")
+    say("PAYAGG_CELLS=" + ",".join(f"{one}={at}" for one, at in cells.origins.items()))
+    return 0
+
+
+def _faults(name: str, state: "CellState", home: "CellState | Unavailable", cells: Cells) -> Iterator[str]:
+    """How a cell differs from the required state, in words."""
+    if state.name != name:
+        yield f"its PAYAGG_REFERENCE_PREFIX is {state.name}"
+    if state.home != cells.home:
+        yield f"its home cell is {state.home}"
+    if not state.fits:
+        yield f"its database is not on schema {state.schema}: run `payagg migrate` there"
+    if isinstance(home, Unavailable):
+        return
+    missing = [key.kid for key in home.keys if key not in state.keys]
+    if missing:
+        yield f"encryption keys missing or different: {', '.join(missing)}"
+    if state.gateways != home.gateways:
+        yield f"gateways differ from {home.gateways}"
+
+
+async def _states(cells: Cells, settings: Settings, names: Sequence[str]) -> "list[CellState | Unavailable]":
+    from payagg.extensions.cells.client import HttpCells
+
+    asking = HttpCells(cells, settings.of(CellSettings).cell_secret or "")
+    try:
+        answers = await asyncio.gather(*(asking.state(name) for name in names), return_exceptions=True)
+    finally:
+        await asking.close()
+    states: list[CellState | Unavailable] = []
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, Unavailable):
+            raise answer
+        states.append(answer)
+    return states
+
+
+def _table(rows: Sequence[dict[str, str]]) -> Iterator[str]:
+    lines = [COLUMNS, *(tuple(row.get(name.lower(), "-") for name in COLUMNS) for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(COLUMNS))]
+    for line in lines:
+        yield "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()

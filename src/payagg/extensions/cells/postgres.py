@@ -1,0 +1,146 @@
+"""Moves between cells as rows: the outbox that they go through, and the forwarding records that stay."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.dialects.postgresql import insert
+
+from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.audit import ENTRY
+from payagg.adapters.postgres.repositories.rows import parameters
+from payagg.adapters.postgres.schema.tables import audit
+from payagg.adapters.postgres.statement import Statement
+from payagg.domain.audit import AuditEntry
+from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
+from payagg.domain.values import Environment
+from payagg.domain.webhook import secret_context
+from payagg.extensions.cells import arrivals
+from payagg.extensions.cells import statements as sql
+from payagg.extensions.cells.ports import CellNames, MovingPayment
+
+ADD_AUDIT = Statement(insert(audit).values(parameters(*ENTRY.names)).on_conflict_do_nothing())
+
+
+class PostgresCellMoves:
+    def __init__(self, connection: StatementConnection) -> None:
+        self._connection = connection
+
+    async def of_business(self, business_id: str) -> BusinessMove | None:
+        row = await self._connection.row(sql.OF_BUSINESS, business_id=business_id)
+        return None if row is None else BusinessMove(row[0], row[1], MoveState(row[2]), row[3])
+
+    async def forwarding_record_of_payment(self, reference: str) -> ForwardingRecord | None:
+        row = await self._connection.row(sql.OF_PAYMENT, reference=reference)
+        return None if row is None else ForwardingRecord(*row)
+
+    async def forwarding_record_of_key(self, secret_hash: bytes) -> ForwardingRecord | None:
+        row = await self._connection.row(sql.OF_KEY, secret_hash=secret_hash)
+        return None if row is None else ForwardingRecord(*row)
+
+    async def names(self) -> CellNames:
+        keys, businesses = await self._connection.all((sql.ACTIVE_KEYS, {}), (sql.BUSINESSES_HERE, {}))
+        return CellNames([row[0] for row in keys], [row[0] for row in businesses])
+
+    async def schema(self) -> str:
+        return str(await self._connection.value(sql.SCHEMA))
+
+    async def database(self) -> str:
+        return str(await self._connection.value(sql.DATABASE))
+
+    async def gateways_in_use(self, business_id: str) -> set[str]:
+        return {row[0] for row in await self._connection.rows(sql.IN_USE, business_id=business_id)}
+
+    async def environments(self, business_id: str) -> set[Environment]:
+        return {Environment(row[0]) for row in await self._connection.rows(sql.ENVIRONMENTS, business_id=business_id)}
+
+    async def signing_secrets(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
+        rows = await self._connection.rows(sql.SEALED, business_id=business_id, limit=limit)
+        return [(secret_context(endpoint_id), secret) for endpoint_id, secret in rows]
+
+    async def close(self, business_id: str, cell: str, at: datetime) -> bool:
+        known = await self._connection.row(sql.LOCK_BUSINESS, business_id=business_id)
+        if known is None or await self.of_business(business_id) is not None:
+            return False
+        values: dict[str, Any] = {"business_id": business_id, "cell": cell, "at": at}
+        self._connection.send(sql.KEYS_LEAVE, **values)
+        self._connection.send(sql.MEMBERS_LEAVE, **values)
+        return True
+
+    async def open_transactions(self) -> frozenset[str]:
+        return frozenset(row[0] for row in await self._connection.rows(sql.OPEN_TRANSACTIONS))
+
+    async def profile(self, business_id: str) -> Any:
+        return await self._connection.value(sql.PROFILE, business_id=business_id)
+
+    async def start(self, business_id: str) -> None:
+        self._connection.send(sql.START, business_id=business_id)
+
+    async def take(self, business_id: str, now: datetime, limit: int) -> int:
+        chosen = [row[0] for row in await self._connection.rows(sql.CHOOSE, business_id=business_id, limit=limit)]
+        if not chosen:
+            return 0
+        busy = {row[0] for row in await self._connection.rows(sql.BUSY, references=chosen, now=now)}
+        free = [reference for reference in chosen if reference not in busy]
+        if free:
+            self._connection.send(sql.PACK, references=free, now=now)
+            for statement in sql.REMOVE:
+                self._connection.send(statement, references=free)
+        return len(free)
+
+    async def has_payments(self, business_id: str) -> bool:
+        return bool(await self._connection.value(sql.HAS_PAYMENTS, business_id=business_id))
+
+    async def under_way(self, business_id: str, limit: int) -> list[MovingPayment]:
+        rows = await self._connection.rows(sql.UNDER_WAY, business_id=business_id, limit=limit)
+        return [MovingPayment(*row) for row in rows]
+
+    async def forget_arrivals(self, references: Sequence[str]) -> None:
+        self._connection.send(sql.ARRIVED, references=list(references))
+
+    async def belongings(self, business_id: str) -> Any:
+        return await self._connection.value(sql.BELONGINGS, business_id=business_id)
+
+    async def leave(self, business_id: str) -> bool:
+        await self._connection.row(sql.LOCK_BUSINESS, business_id=business_id)
+        if await self.has_payments(business_id):
+            return False
+        for statement in sql.LEAVE:
+            self._connection.send(statement, business_id=business_id)
+        return True
+
+    async def prepare(self, move: BusinessMove, profile: Any, gateways: Mapping[str, str]) -> None:
+        if await self._connection.row(arrivals.PREPARE_BUSINESS, profile=profile) is None:
+            return
+        self._connection.send(arrivals.PREPARE_SETTINGS, profile=profile, gateways=json.dumps(dict(gateways)))
+        self._connection.send(arrivals.PREPARE_ENDPOINTS, profile=profile)
+        self._connection.send(arrivals.ARRIVE, business_id=move.business_id, cell=move.cell, at=move.at)
+
+    async def receive(self, payments: Sequence[MovingPayment], gateways: Mapping[str, str]) -> int:
+        packed, here = _array(one.rows for one in payments), json.dumps(dict(gateways))
+        rows = await self._connection.rows(arrivals.RECEIVE, payments=packed, gateways=here)
+        if rows:
+            references, grown, anomalies, archived = zip(*rows, strict=True)
+            self._connection.send(arrivals.GROWN, payments=_array(grown))
+            self._connection.send(arrivals.MEET_AGAIN, references=list(references))
+            self._connection.send(arrivals.WORKED_OFF, anomalies=_array(anomalies))
+            self._connection.send(arrivals.PARTS_ARRIVE, archived=_array(archived))
+            self._connection.send(arrivals.ARCHIVED_ARRIVE, archived=_array(archived))
+            self._connection.send(arrivals.BACK_AGAIN, references=list(references))
+        return len(rows)
+
+    async def receive_audit(self, entries: Sequence[AuditEntry]) -> None:
+        for entry in entries:
+            self._connection.send(ADD_AUDIT, **ENTRY.values(entry))
+
+    async def open(self, business_id: str, belongings: Any) -> bool:
+        if await self._connection.row(arrivals.OPEN, business_id=business_id) is None:
+            return False
+        for statement in arrivals.MOVE_IN:
+            self._connection.send(statement, belongings=belongings)
+        return True
+
+
+def _array(documents: Iterable[str]) -> str:
+    return f"[{','.join(documents)}]"

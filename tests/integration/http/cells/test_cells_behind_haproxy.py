@@ -1,0 +1,106 @@
+"""Three cells behind a real HAProxy with maps of what each has, as docs/cells.md has it."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
+
+import httpx
+
+from lab.kit.processes import Processes
+from payagg.entrypoints.cli.arguments import parser
+from payagg.extensions.cells.command import cell
+from tests.support.cell_world import NAMES, SECRET, CellWorld, three_cells
+from tests.support.http_world import Shop, assert_refused, bearer
+from tests.support.machine import ROOT, program
+from tests.support.ports import free_port
+
+
+def configuration(world: CellWorld, port: int, folder: Path) -> str:
+    """Of the guide, behind what deploy/haproxy.cfg begins with."""
+    head = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8").partition("\nfrontend ")[0]
+    head = head.replace("global\n", f"global\n    stats socket {folder}/admin.sock mode 600 level admin\n", 1)
+    guide = (ROOT / "docs" / "cells.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"```text\n(frontend payagg\n.*?)```", guide, re.DOTALL)
+    shown = shown.replace("bind :8000", f"bind 127.0.0.1:{port}").replace(" check\n", "\n")
+    shown = shown.replace("/var/lib/payagg-maps/", f"{folder}/")
+    for name, own in world.cells.items():
+        shown = re.sub(rf"(server {name}) \S+", rf"\1 {own.api.origin.removeprefix('http://')}", shown)
+    return f"{head}\n{shown}"
+
+
+async def write_maps(world: CellWorld, folder: Path, *options: str) -> int:
+    """The exit status of `payagg cell map`."""
+    chosen = parser().parse_args(["cell", "map", "--out", str(folder), *options])
+    return await asyncio.to_thread(cell, chosen, world.settings)
+
+
+@asynccontextmanager
+async def behind_haproxy(
+    new_database: Callable[[], AbstractContextManager[str]], folder: Path
+) -> AsyncIterator[tuple[CellWorld, httpx.AsyncClient]]:
+    """The maps are of before the first shop."""
+    port, file = free_port(), folder / "haproxy.cfg"
+    with new_database() as first, new_database() as second, new_database() as third, Processes(folder) as processes:
+        async with three_cells([first, second, third]) as world:
+            assert await write_maps(world, folder) == 0
+            file.write_text(configuration(world, port, folder))
+            processes.start("haproxy", [program("haproxy"), "-db", "-f", str(file)])
+            connect = httpx.AsyncHTTPTransport(retries=5)
+            origin = f"http://127.0.0.1:{port}/api/v1"
+            async with httpx.AsyncClient(base_url=origin, transport=connect, timeout=30) as client:
+                await client.get("/payments/context")  # HAProxy listens
+                yield world, client
+
+
+async def initiated(client: httpx.AsyncClient, shop: Shop) -> str:
+    asked = await client.post("/payments/initiate", json={"amount": 1000}, headers=shop.as_sandbox)
+    assert asked.status_code == 201, asked.text
+    reference: str = asked.json()["data"]["reference"]
+    return reference
+
+
+async def assert_served(client: httpx.AsyncClient, shop: Shop, reference: str) -> None:
+    for path, headers in (
+        (f"/public/payments/{reference}", {}),
+        (f"/payments/{reference}", shop.as_sandbox),
+        ("/payments/context", shop.as_sandbox),
+        (shop.path, shop.as_owner),
+    ):
+        read = await client.get(path, headers=headers)
+        assert read.status_code == 200, read.text
+
+
+async def test_the_home_cell_sends_on_what_haproxy_cannot_tell_and_may_be_down(
+    new_database: Callable[[], AbstractContextManager[str]], tmp_path: Path
+) -> None:
+    async with behind_haproxy(new_database, tmp_path) as (world, client):
+        shops = await world.shops()
+        for name, shop in shops.items():
+            reference = await initiated(client, shop)
+            assert reference.startswith(name)
+            await assert_served(client, shop, reference)
+        listed = await client.get("/merchant/businesses", headers=shop.as_owner)
+        assert len(listed.json()["data"]["businesses"]) == len(NAMES)
+        origin, secret = str(client.base_url).removesuffix("/api/v1/"), bearer(SECRET)
+        for path in ("/internal/cell", "/%69nternal/cell/names"):
+            closed = await client.get(origin + path, headers=secret)
+            assert closed.status_code == 404
+            assert "x-payagg-cell" not in closed.headers
+        stranger = bearer("ssk_sand_" + "0" * 48)
+        assert_refused(await client.get("/payments/context", headers=stranger), 401, "INVALID_API_KEY")
+
+        assert await write_maps(world, tmp_path, "--haproxy", f"{tmp_path}/admin.sock") == 0
+        await world.cells["PAY"].kill()
+        for name in NAMES[1:]:
+            await assert_served(client, shops[name], await initiated(client, shops[name]))
+        away = await client.get("/payments/context", headers=shops["PAY"].as_sandbox)
+        assert_refused(away, 503, "SERVICE_UNAVAILABLE")
+        assert int(away.headers["Retry-After"]) > 0
+        assert (await client.get("/payments/context", headers=stranger)).status_code == 503
+        # Its lines stay, so that nothing but the cell itself is to come back.
+        before = (tmp_path / "keys.map").read_text()
+        assert await write_maps(world, tmp_path, "--haproxy", f"{tmp_path}/admin.sock") == 1
+        assert sorted((tmp_path / "keys.map").read_text().splitlines()) == sorted(before.splitlines())
+        await assert_served(client, shops["PBX"], await initiated(client, shops["PBX"]))

@@ -1,0 +1,139 @@
+"""What happens to work that is under way when its payment moves to another cell: nothing is torn, nothing invented."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from payagg_testing.builders import AN_ADMIN, a_payment, a_report
+
+from payagg.adapters.providers import PROVIDERS
+from payagg.application.ports.outside import Unavailable
+from payagg.domain.attempt import AttemptState
+from payagg.domain.cells import Cells
+from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
+from payagg.domain.values import Environment
+from payagg.extensions.cells.ports import MOVES
+from tests.contracts.cell_moves import among
+from tests.support.memory_shop import SHOP, MemoryShop
+from tests.support.receivers import until
+from tests.support.refusals import refused_with
+
+OTHER = "PBX"
+CELLS = Cells("PAY", {"PAY": "http://a", OTHER: "http://b"})
+
+
+@pytest.fixture
+async def shop() -> MemoryShop:
+    return await MemoryShop().open()
+
+
+async def leave(shop: MemoryShop) -> None:
+    """All that a move does at the cell that it leaves."""
+    async with shop.store.begin() as tx:
+        assert await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
+        await tx.of(MOVES).take(SHOP, shop.clock.now(), 100)
+    async with shop.store.begin() as tx:
+        await tx.of(MOVES).forget_arrivals([one.reference for one in await tx.of(MOVES).under_way(SHOP, 100)])
+        assert await tx.of(MOVES).leave(SHOP)
+
+
+async def test_what_a_provider_is_being_asked_about_is_judged_elsewhere(shop: MemoryShop) -> None:
+    verified, _ = await shop.handed_over(), await shop.handed_over()
+    shop.a.may_answer = asyncio.Event()
+    shop.says(Outcome.SUCCEEDED)
+    verifying = asyncio.create_task(shop.verification.verify(verified))
+    await until(lambda: bool(shop.a.fetched))
+    shop.clock.move(timedelta(minutes=2))
+    reconciling = asyncio.create_task(shop.reconciler.run_once())
+    await until(lambda: len(shop.a.fetched) == 3)
+    await leave(shop)
+    shop.a.may_answer.set()
+    assert (await refused_with(verifying))[0] is ErrorCode.PAYMENT_NOT_FOUND  # which a forwarding record turns into 421
+    assert await reconciling == 2
+    assert await shop.anomalies() == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [(None, ErrorCode.PAYMENT_NOT_FOUND), (FaultKind.TIMEOUT, ErrorCode.GATEWAY_NOT_AVAILABLE)]
+)
+async def test_a_charge_that_outlasts_its_claim_is_recorded_by_the_other_cell(
+    shop: MemoryShop, fault: FaultKind | None, code: ErrorCode
+) -> None:
+    reference = await shop.initiated()
+    shop.a.start_fault = fault
+    processing, gate = await shop.call_under_way(reference)
+    async with shop.store.begin() as tx:
+        assert await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
+        assert await tx.of(MOVES).take(SHOP, shop.clock.now(), 100) == 0  # its claim is alive
+        shop.clock.move(timedelta(seconds=21))
+        assert await tx.of(MOVES).take(SHOP, shop.clock.now(), 100) == 1
+        [packed] = await tx.of(MOVES).under_way(SHOP, 100)
+    assert packed.rows["attempts"][reference, 1].state is AttemptState.CLAIMED
+    shop.clock.move(timedelta(seconds=-21))
+    gate.set()
+    assert (await refused_with(processing))[0] is code
+    assert await shop.attempts(reference) == []
+
+
+async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    settlement = shop.services.settlement
+    object.__setattr__(settlement, "elsewhere", among(shop.store))
+    async with shop.store.begin() as tx:
+        await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
+        await tx.of(MOVES).take(SHOP, shop.clock.now(), 100)
+    report = await shop.a.fetch_charge(shop.a.started[0])
+    with pytest.raises(Unavailable):
+        await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
+    async with shop.store.begin() as tx:
+        await tx.of(MOVES).forget_arrivals([reference])
+    with pytest.raises(Refusal) as moved:
+        await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
+    assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
+    assert await shop.anomalies() == []
+
+
+async def test_a_test_payment_is_not_made_when_the_keys_have_left_meanwhile(shop: MemoryShop) -> None:
+    async with shop.store.begin() as tx:
+        assert await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
+    refused = await refused_with(shop.payments._add_recorded(a_payment(business_id=SHOP), AN_ADMIN))
+    assert refused[0] is ErrorCode.NO_SANDBOX_KEY
+    assert shop.store.state.payments == {}
+
+
+async def signed_event(shop: MemoryShop, body: bytes) -> None:
+    route = PROVIDERS[0].routes[0]
+    await shop.services.provider_events.receive(route, body, {"x-provider_a-signature": "account of provider_a"})
+
+
+async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_is(
+    shop: MemoryShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = await shop.handed_over()
+    events = shop.services.provider_events
+    object.__setattr__(events, "elsewhere", among(shop.store))
+    body = shop.a.event(a_report(Outcome.SUCCEEDED, provider_reference=reference), 1)
+    await leave(shop)
+    with pytest.raises(Refusal) as moved:
+        await signed_event(shop, body)
+    assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
+    assert shop.store.state.inbox == {}
+
+    monkeypatch.setattr(shop.a, "read_event", lambda body: None)
+    await signed_event(shop, b"not about us")
+
+    def unreadable(body: bytes) -> ProviderReport | None:
+        raise ProviderFault(FaultKind.MALFORMED)
+
+    monkeypatch.setattr(shop.a, "read_event", unreadable)
+    assert (await refused_with(signed_event(shop, b"no event")))[0] is ErrorCode.VALIDATION_ERROR
+    assert [event.result for event in shop.store.state.inbox.values()] == ["IGNORED", "MALFORMED"]
+
+
+async def test_what_left_before_it_was_asked_about_is_asked_about_elsewhere(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    [attempt] = await shop.attempts(reference)
+    await leave(shop)
+    await shop.reconciler._ask(attempt)
+    assert shop.a.fetched == []
