@@ -16,7 +16,7 @@ from payagg.domain.attempt import VERIFY_EVERY, VERIFY_FINAL_EVERY, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import DECLINED, PAYMENT, Payment, Status
-from payagg.domain.report import ProviderFault, ReportEffect
+from payagg.domain.report import Outcome, ProviderFault, ReportEffect
 from payagg.domain.values import CLOCK_SLACK, ascii_url
 
 
@@ -104,14 +104,16 @@ class Verification:
 
     async def _is_mismatch(self, reference: str) -> bool:
         """Whether the provider's last answer mismatched. Equal mismatches are stored once, so the status of the last
-        look-up decides: a different one withdraws it. A mismatch from an event does not count."""
+        look-up decides: a different one withdraws it. A mismatch from an event counts once the answer is a success,
+        which would have moved the payment."""
         async with self.store.begin() as tx:
             answer = await tx.provider_calls.last_answer(reference)
             known = await tx.anomalies.of_payment(reference) if answer is not None else []
-        return any(
-            a.kind is AnomalyKind.MISMATCH and a.is_from_asking and answer and a.details.get("word") == answer.word
-            for a in known
-        )
+        if answer is None:
+            return False
+        is_success = answer.result == Outcome.SUCCEEDED.value
+        found = [a for a in known if a.kind is AnomalyKind.MISMATCH and (is_success or a.is_from_asking)]
+        return any(a.details.get("word") == answer.word for a in found)
 
 
 def redirect_url(payment: Payment) -> str | None:

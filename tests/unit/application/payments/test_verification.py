@@ -1,9 +1,10 @@
 """What verify asks, tells and refuses, on the memory store."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, REFERENCE, SANDBOX, a_payment, a_report
+from payagg_testing.builders import AN_ADMIN, REFERENCE, SANDBOX, a_payment
 
 from payagg.application.payments.verification import redirect_url
 from payagg.domain.anomaly import AnomalyKind
@@ -103,13 +104,17 @@ async def test_a_difference_moves_nothing_and_stands_until_another_answer(shop: 
     await verify_twice(differs=True)
 
 
-async def test_what_an_event_claimed_is_no_finding_of_verify(shop: MemoryShop) -> None:
+async def test_what_an_event_claimed_is_a_finding_of_verify_once_the_provider_says_it_too(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     shop.says(Outcome.PENDING)
     await shop.verification.verify(reference)
-    wrong = a_report(provider_reference=reference, amounts=frozenset({1}))
+    shop.says(Outcome.SUCCEEDED, right_amount=False)
+    wrong = replace(shop.a.says.report(reference, 150000), environment=SANDBOX)
     await shop.services.settlement.report(wrong, "provider_a", SANDBOX, "event:provider_a")
     assert (await shop.verification.verify(reference)).status is Status.PENDING
+    shop.clock.move(VERIFY_EVERY)
+    for _ in range(2):
+        assert await refused_with(shop.verification.verify(reference)) == MISMATCH
 
 
 @pytest.mark.rule("checkout.10")
