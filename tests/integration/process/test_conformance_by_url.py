@@ -27,7 +27,7 @@ from tests.support.in_process import InProcess
 from tests.support.machine import ROOT
 
 pytestmark = pytest.mark.release
-BRIEF = ["--histories", "20", "--actions", "6", "--kinds", "1", "--seed", "1"]
+BRIEF = ["--histories", "20", "--actions", "12", "--kinds", "1", "--seed", "1"]
 Answer = dict[str, Any]  # ASGI's http.response.start
 Wrong = Callable[[str, Answer], None]
 
@@ -81,12 +81,13 @@ def served(wrong: Wrong | None = None) -> Iterator[Served]:
         await app(scope, receive, changed)
 
     serving = serve_asgi(broken)
+    known = world.target()
+    merchants = {one.business_id: one.token or "" for one in known.merchants}
+    url = f"{run(serving.__aenter__())}/api/v1"
     try:
-        known = world.target()
-        merchants = {one.business_id: one.token or "" for one in known.merchants}
-        yield Served(f"{run(serving.__aenter__())}/api/v1", known.admin_token or "", merchants)
-        run(serving.__aexit__(None, None, None))
+        yield Served(url, known.admin_token or "", merchants)
     finally:
+        run(serving.__aexit__(None, None, None))
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
 
