@@ -16,7 +16,7 @@ import pytest
 from payagg_testing.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
-from payagg.adapters.postgres.fast_path.statements import FastPath
+from payagg.adapters.postgres.fast_path.statements import PAYMENTS, FastPath
 from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.application.ports.payments import ProviderCall
 from payagg.application.ports.provider_events import ProviderEvent
@@ -453,6 +453,13 @@ def test_every_use_goes_by_its_indexes_and_looks_at_few_rows(plans: list[Plan]) 
     for plan in plans:
         met[plan.name] |= {visit.index for visit in plan.visits if visit.index is not None}
     assert met == ALL
+
+
+def test_a_plan_of_a_time_without_payments_looks_each_up(database_url: str) -> None:
+    """A session keeps it until the server has counted them: a join would read them all for each batch."""
+    with psycopg.connect(database_url) as connection:
+        plan = connection.execute(b"EXPLAIN (GENERIC_PLAN) " + PAYMENTS.sql).fetchall()
+    assert any("Index Cond: (reference = asked.reference)" in line for (line,) in plan), plan
 
 
 WRITTEN_FOR_EACH_PAYMENT = [

@@ -30,8 +30,8 @@ BATCH_MAX = 64
 CONCURRENCY = 2  # one run's answer is read while the next one commits
 
 _PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
-# One row for each question, by position: the cached key's present state, and the payment if any. LIMIT keeps the key's
-# look-up by index, however few keys there are.
+# One row for each question, by position: the cached key's present state, and the payment if any. LIMIT keeps a
+# look-up by index, however few rows there are or were when the session planned it.
 _STANDING = """LEFT JOIN LATERAL (
     SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
     WHERE k.id = key_id LIMIT 1
@@ -54,7 +54,7 @@ PAYMENTS = Statement(
 SELECT place, standing.*, {_PAYMENT}
 FROM ROWS FROM (json_to_recordset(CAST(:asked AS json)) AS (reference text, key_id text)) WITH ORDINALITY
     AS asked (reference, key_id, place)
-LEFT JOIN payments p USING (reference)
+LEFT JOIN LATERAL (SELECT * FROM payments WHERE payments.reference = asked.reference LIMIT 1) AS p ON true
 {_STANDING}""",
     reads=True,
 )
