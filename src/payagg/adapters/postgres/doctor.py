@@ -173,8 +173,7 @@ REFUSED_EVENTS = """
     WHERE received_at > now() - interval '1 hour' ORDER BY received_at DESC LIMIT :most"""
 
 LISTED = 20
-# From the first day with a LIVE hand-off there to yesterday, which the worker reconciles in its first hours. A run that
-# began within a day has not seen all of it.
+# From the first day with a LIVE hand-off to yesterday; a run that began within a day has not seen all of it.
 UNRECONCILED = """
     WITH begun AS (
         SELECT a.gateway, (min(a.handed_off_at) AT TIME ZONE 'UTC')::date AS day FROM attempts a

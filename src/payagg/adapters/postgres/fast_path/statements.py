@@ -44,8 +44,11 @@ FROM unnest(
     CAST(:businesses AS text[]), CAST(:environments AS text[]), CAST(:keys AS text[]), CAST(:key_ids AS text[])
 ) WITH ORDINALITY
     AS asked (business_id, environment, key, key_id, place)
-LEFT JOIN idempotency_keys USING (business_id, environment, key)
-LEFT JOIN payments p USING (reference)
+LEFT JOIN LATERAL (
+    SELECT i.reference FROM idempotency_keys i
+    WHERE (i.business_id, i.environment, i.key) = (asked.business_id, asked.environment, asked.key) LIMIT 1
+) AS named ON true
+LEFT JOIN LATERAL (SELECT * FROM payments WHERE payments.reference = named.reference LIMIT 1) AS p ON true
 {_STANDING}""",
     reads=True,
 )
