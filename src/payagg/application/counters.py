@@ -25,20 +25,28 @@ def count(name: str, *labels: str, by: int = 1) -> None:
 
 def observe(name: str, seconds: float, *labels: str) -> None:
     """Adds one duration to the histogram `name`: one in its bucket, and its microseconds to the sum."""
-    counts[name, *labels, bounds(SECONDS)[bisect_left(SECONDS, seconds)]] += 1
-    counts[f"{name}_sum", *labels] += int(seconds * MICRO)
+    buckets, total = _series(SECONDS, name, *labels)
+    counts[buckets[bisect_left(SECONDS, seconds)]] += 1
+    counts[total] += int(seconds * MICRO)
 
 
 def observe_bytes(name: str, size: int, *labels: str) -> None:
     """Adds one size to the histogram `name`."""
-    counts[name, *labels, bounds(BYTES)[bisect_left(BYTES, size)]] += 1
-    counts[f"{name}_sum", *labels] += size
+    buckets, total = _series(BYTES, name, *labels)
+    counts[buckets[bisect_left(BYTES, size)]] += 1
+    counts[total] += size
 
 
 @cache
 def bounds(buckets: tuple[float, ...]) -> tuple[str, ...]:
     """The names of a histogram's buckets: their upper bounds, and `+Inf` for the last."""
     return (*map(str, buckets), "+Inf")
+
+
+@cache
+def _series(buckets: tuple[float, ...], name: str, *labels: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Under what a histogram counts: each of its buckets, and its sum."""
+    return [(name, *labels, bound) for bound in bounds(buckets)], (f"{name}_sum", *labels)
 
 
 async def flush(store: Store) -> None:

@@ -97,8 +97,11 @@ class TokenBucket:
             self._at = now
         elif self._at > now + CLOCK_SLACK:
             self._at = now  # it was ahead, and nobody waits until then
-        self.left = left if left < tokens else left - tokens
-        return (tokens - left) / limit.rate if left < tokens else 0.0
+        if left < tokens:
+            self.left = left
+            return (tokens - left) / limit.rate
+        self.left = left - tokens
+        return 0.0
 
     def give_back(self, limit: RateLimit) -> None:
         self.left = min(limit.most, self.left + 1)

@@ -12,7 +12,7 @@ from payagg.adapters.postgres.errors import ConnectionLost, meaning, translate_e
 from payagg.adapters.postgres.pipeline import LATE, Query, StatementConnection
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.counters import observe
-from payagg.application.deadline import waiting
+from payagg.application.deadline import Waiting
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.spans import span
 
@@ -35,7 +35,7 @@ class StatementPool:
 
     async def run(self, statement: Statement, **values: Any) -> list[Any]:
         """The rows of one statement, which is one transaction; raises errors as `meaning` maps them."""
-        with waiting(ANSWER_WAIT) as until:
+        with Waiting(ANSWER_WAIT) as until:
             async with self._one(until) as connection:
                 try:
                     return await connection.rows(statement, **values)
@@ -51,7 +51,7 @@ class StatementPool:
         return await _twice(lambda: self._run_all(queries))
 
     async def _run_all(self, queries: Sequence[Query]) -> list[list[Any]]:
-        with waiting(ANSWER_WAIT) as until:
+        with Waiting(ANSWER_WAIT) as until:
             async with self._one(until) as connection:
                 try:
                     return await connection.all(*queries)
@@ -64,7 +64,7 @@ class StatementPool:
 
         Raises Conflict when the server rolled back, Unavailable when COMMIT itself went without an answer.
         """
-        with span("postgres transaction"), waiting(ANSWER_WAIT) as until:
+        with span("postgres transaction"), Waiting(ANSWER_WAIT) as until:
             async with _turn(self._transactions, until), self._one(until) as connection:
                 connection.open_transaction()
                 try:

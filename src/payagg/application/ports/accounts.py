@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 from payagg.domain.api_key import ApiKey
@@ -89,7 +90,7 @@ class KeyHolder:
     def subject(self) -> str:
         return self.key.id
 
-    @property
+    @cached_property
     def key_state(self) -> tuple[str, str, str]:
         """What decides who may initiate and can change: the key's status, the business's status and KYC."""
         return self.key.status.value, self.business.status.value, self.business.kyc_status.value

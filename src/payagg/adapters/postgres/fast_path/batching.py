@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from payagg.application.deadline import is_request, shared_context, waiting
+from payagg.application.deadline import Waiting, is_request, shared_context
 from payagg.application.ports.outside import Unavailable
 
 Q = TypeVar("Q")
@@ -42,20 +42,22 @@ class Batch(Generic[Q, A]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: Q) -> A:
-        if len(self._waiting) * self._pace > self._queue_seconds and is_request():
+        of_request = is_request()
+        if of_request and len(self._waiting) * self._pace > self._queue_seconds:
             raise Unavailable("more is asked of the database than it answers in time")
-        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[A] = loop.create_future()
         self._waiting.append((question, answer))
         if self._busy < self._lanes:
             # The task begins after the callers of this loop turn have asked, so they share it.
             self._busy += 1
-            task = asyncio.create_task(self._run(), context=shared_context())
+            task = loop.create_task(self._run(), context=shared_context())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        if not is_request():
+        if not of_request:
             return await answer  # its run ends in time
-        with waiting(0.0) as until:
-            patience = asyncio.get_running_loop().call_at(until, _give_up, answer)
+        with Waiting(0.0) as until:
+            patience = loop.call_at(until, _give_up, answer)
             try:
                 return await answer
             finally:

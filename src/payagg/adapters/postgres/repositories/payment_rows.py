@@ -2,6 +2,8 @@
 
 # ruff: noqa: S608 - only our own column names are put into the texts
 
+from functools import lru_cache
+
 import msgspec
 
 from payagg.adapters.postgres.errors import UNSTORABLE
@@ -77,5 +79,9 @@ def encode_row(payment: Payment, cached: KeyHolder | None = None) -> bytes:
         raise Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE) from None
     if cached is None:
         return row
-    standing = msgspec.json.encode(dict(zip(_CACHED, (cached.key.id, *cached.key_state), strict=True)))
-    return row[:-1] + b"," + standing[1:]
+    return row[:-1] + _standing(cached.key.id, *cached.key_state)
+
+
+@lru_cache(maxsize=1024)
+def _standing(*values: str) -> bytes:
+    return b"," + msgspec.json.encode(dict(zip(_CACHED, values, strict=True)))[1:]
