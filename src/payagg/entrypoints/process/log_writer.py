@@ -27,17 +27,19 @@ class LogWriter:
         self._lines: list[str] = []
         self._size = 0  # characters of these, and of those that are being written
         self._dropped = 0  # lines, since the last line about it
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()  # itself, as a condition's own way into it is written in Python
+        self._changed = threading.Condition(self._lock)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
         self._thread.start()
         atexit.register(self.close)
 
     def msg(self, line: str) -> None:
-        with self._changed:
-            fits = self._size + len(line) < self._most
+        size = len(line) + 1
+        with self._lock:
+            fits = self._size + size <= self._most
             if fits:
-                self._size += len(line) + 1
+                self._size += size
                 self._lines.append(line)
                 if len(self._lines) == 1:
                     self._changed.notify()

@@ -17,8 +17,8 @@ import structlog
 from payagg.application.counters import count
 from payagg.entrypoints.process.log_writer import LogWriter
 
-# What the line of a request holds of closed sets and of forms of ours, in which nothing needs to be hidden.
-_PLAIN = frozenset({"method", "route", "reference", "realm", "object"})
+# What others choose of the line of a request. The rest is of closed sets and of forms of ours, which hide nothing.
+_CHOSEN = ("request_id", "subject", "client")
 _stamped = structlog.processors.TimeStamper(fmt=None)  # in seconds
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 _ID = re.compile(r"(?:key_)?[0-9a-f]{20,64}")  # of ours: too long for a card number
@@ -52,9 +52,9 @@ class RequestLines(LogWriter):
 
     def request(self, fields: dict[str, Any]) -> None:
         """Changes `fields`."""
-        for name in fields.keys() - _PLAIN:
-            value = fields[name]
-            if type(value) is str and not _ID.fullmatch(value):
+        for name in _CHOSEN:
+            value = fields.get(name)
+            if value is not None and not _ID.fullmatch(value):
                 fields[name] = _HIDE.sub(HIDDEN, value)
         fields["event"], fields["level"] = "request", "info"
         # The encoder writes an instant as the other lines have it, and faster than it can be formatted here.

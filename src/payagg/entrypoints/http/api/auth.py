@@ -19,7 +19,6 @@ from payagg.entrypoints.http.server.wire import FIELDS
 T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
 SIGNED_IN = "signed_in"  # the scope's key in a console's call: no client's request can set it
-SCHEME = b"bearer "
 BODY_MAX = 64 * KB
 TOO_MANY_BYTES = "The bodies of this business have filled their share of the day. Retry-After says when there is room."
 REFUSED_BODY = (ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE)
@@ -46,9 +45,10 @@ def bearer(request: AnyRequest) -> str:
     any letter case (RFC 9110, 11.1)."""
     scope: Any = request.scope
     value: bytes = scope[FIELDS].get(b"authorization", b"")
-    if value[: len(SCHEME)].lower() != SCHEME or len(value) == len(SCHEME):
+    scheme, _, presented = value.partition(b" ")
+    if scheme.lower() != b"bearer" or not presented:
         raise Refusal(ErrorCode.UNAUTHORIZED)
-    return value[len(SCHEME) :].decode("latin-1")
+    return presented.decode("latin-1")
 
 
 def credential(request: AnyRequest) -> Credential:

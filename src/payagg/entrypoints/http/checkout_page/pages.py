@@ -125,7 +125,7 @@ def _html(
     zipped = takes_gzip(accepted)
     body = top.document(title, content, extra, zipped=zipped)
     sent = headers | {"Content-Encoding": "gzip"} if zipped else headers
-    return ReadyAnswer(body, status, sent, "text/html; charset=utf-8")
+    return ReadyAnswer(body, status, sent, b"text/html; charset=utf-8")
 
 
 def _headers(provider: str) -> dict[str, str]:

@@ -14,12 +14,12 @@ from payagg.application.deadline import begin_request, renew
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
 from payagg.entrypoints.http.server.client_address import address_of
-from payagg.entrypoints.http.server.cors import Origins
+from payagg.entrypoints.http.server.cors import Headers, Origins
 from payagg.entrypoints.http.server.errors import OPTIONS_PROBE, refusal_envelope, try_later
 from payagg.entrypoints.http.server.rate_limits import RATES, rate_headers
 from payagg.entrypoints.http.server.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.server.routing import CALLER, OBJECT, Operation
-from payagg.entrypoints.http.server.uvicorn_protocol import WHOLE
+from payagg.entrypoints.http.server.uvicorn_protocol import Cycle
 from payagg.entrypoints.http.server.wire import FIELDS, IS_HEAD, fields_of
 from payagg.entrypoints.setting_kinds import Networks
 
@@ -64,19 +64,29 @@ class Body:
         self.is_done = False
         self.is_answered = False  # the answer has begun
 
+    def at_hand(self) -> bytes | None:
+        """The whole body where it has come and nobody has begun to read it, as most do with their heads; else None."""
+        cycle = getattr(self._receive, "__self__", None)
+        if self.is_begun or not isinstance(cycle, Cycle) or cycle.more_body or cycle.disconnected:
+            return None
+        self._begin()
+        content = cycle.take_body()
+        if len(content) > self._left:
+            raise Refusal(ErrorCode.PAYLOAD_TOO_LARGE)
+        self.is_done = True
+        return content
+
     async def __call__(self) -> Message:
         if self.is_done:
             return await self._receive()
         if not self.is_begun:
             self._begin()
-        if WHOLE in self._scope.get("state", ()):
-            message = await self._receive()
-        else:
-            try:
-                async with asyncio.timeout_at(self._deadline):
-                    message = await self._receive()
-            except TimeoutError:
-                raise Refusal(ErrorCode.VALIDATION_ERROR, "The body did not arrive in time.") from None
+            self._deadline = asyncio.get_running_loop().time() + self._seconds
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise Refusal(ErrorCode.VALIDATION_ERROR, "The body did not arrive in time.") from None
         if message["type"] == "http.disconnect":
             if self.is_answered:  # it was not asked for as a body, but to learn of this
                 return message
@@ -91,17 +101,68 @@ class Body:
         self.is_begun = True
         handler: Any = self._scope.get("route_handler")
         opt = handler.opt if handler is not None else {}
-        operation = opt.get("operation")
-        self._left = (
-            operation.body_max if isinstance(operation, Operation) else opt.get("body_max", UNDECLARED_BODY_MAX)
-        )
-        self._deadline = asyncio.get_running_loop().time() + self._seconds
+        operation: Operation | None = opt.get("operation")
+        self._left = operation.body_max if operation is not None else opt.get("body_max", UNDECLARED_BODY_MAX)
         fields = self._scope[FIELDS]
         length: bytes = fields.get(b"content-length", b"")
         if length.isdigit() and int(length[:19]) > self._left:
             raise Refusal(ErrorCode.PAYLOAD_TOO_LARGE)
         if b"content-encoding" in fields and fields[b"content-encoding"].strip().lower() != b"identity":
             raise Refusal(ErrorCode.VALIDATION_ERROR, "Send the body without a content encoding.")
+
+
+class Answer:
+    """A send channel that adds what every answer carries, and notes what was sent."""
+
+    __slots__ = ("_added", "_body", "_scope", "_send", "is_whole", "status")
+
+    def __init__(self, scope: Scope, send: Send, body: Body, added: Iterable[tuple[bytes, bytes]]) -> None:
+        self._scope = scope
+        self._send = send
+        self._body = body
+        self._added = added
+        self.status = 0  # 0: none was sent
+        self.is_whole = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = self._begin(message["status"], message["headers"])
+        elif message["type"] == "http.response.body":
+            renew()
+            if IS_HEAD in self._scope:
+                message["body"] = b""
+            self.is_whole = not message.get("more_body", False)
+        await self._send(message)
+
+    async def write(self, status: int, headers: Headers, content: bytes) -> None:
+        """A whole answer, in one step where the server can: through two messages it takes 4 % of a read longer."""
+        sent = self._begin(status, headers)
+        if IS_HEAD in self._scope:
+            content = b""
+        self.is_whole = True
+        write = getattr(getattr(self._send, "__self__", None), "write", None)
+        if write is None or not write(status, sent, content):
+            await self._send({"type": "http.response.start", "status": status, "headers": sent})
+            await self._send({"type": "http.response.body", "body": content})
+
+    def _begin(self, status: int, headers: Headers) -> Headers:
+        self._body.is_answered = True
+        self.status = status
+        scope = self._scope
+        sent = [*headers, *self._added]
+        present = dict(headers)
+        rates = scope[RATES]
+        if rates:
+            if b"ratelimit" in present:  # of a refusal, which has nothing of the limit but its time
+                sent = [header for header in sent if header[0] != b"ratelimit"]
+            sent += rate_headers(rates)
+        if scope["path"].startswith(API_PREFIX):
+            for header in _API_HEADERS:
+                if header[0] not in present:
+                    sent.append(header)
+        if self._body.is_begun and not self._body.is_done:
+            sent.append((b"connection", b"close"))
+        return sent
 
 
 class Edge:
@@ -140,7 +201,7 @@ class Edge:
             fields = scope[FIELDS] = fields_of(scope["headers"])
         request_id = request_id_of(fields, self._new_id)
         structlog.contextvars.bind_contextvars(request_id=request_id)
-        scope[REQUEST_ID] = request_id
+        scope[REQUEST_ID], scope[RATES] = request_id, []
         method: str = scope["method"]
         is_head = method == "HEAD"
         if is_head:
@@ -150,50 +211,24 @@ class Edge:
             # A method no route has: the router's refusal lists every method of the path, its own answer only some.
             scope = {**scope, "method": OPTIONS_PROBE}
         scope["path"] = _routable(scope)
-        added = [*self._always, *self._origins.headers(scope), (b"x-request-id", request_id.encode())]
-        defaults = _API_HEADERS if scope["path"].startswith(API_PREFIX) else ()
         body = Body(scope, receive, self._body_seconds)
-        status = 0
-        is_whole = False
-
-        async def answer(message: Message) -> None:
-            nonlocal status, is_whole
-            if message["type"] == "http.response.start":
-                body.is_answered = True
-                status = message["status"]
-                present = dict(message["headers"])
-                headers = [*message["headers"], *added]
-                if scope.get(RATES):
-                    if b"ratelimit" in present:  # of a refusal, which has nothing of the limit but its time
-                        headers = [header for header in headers if header[0] != b"ratelimit"]
-                    headers += rate_headers(scope[RATES])
-                headers += [header for header in defaults if header[0] not in present]
-                if body.is_begun and not body.is_done:
-                    headers.append((b"connection", b"close"))
-                message["headers"] = headers
-            elif message["type"] == "http.response.body":
-                renew()
-                if is_head:
-                    message["body"] = b""
-                is_whole = not message.get("more_body", False)
-            await send(message)
-
+        added = (*self._always, *self._origins.headers(scope), (b"x-request-id", request_id.encode()))
+        answer = Answer(scope, send, body, added)
         try:
             preflight = self._origins.preflight(scope) if method == "OPTIONS" else None
             if preflight is not None:
-                await answer({"type": "http.response.start", "status": 204, "headers": preflight})
-                await answer({"type": "http.response.body", "body": b""})
+                await answer.write(204, preflight, b"")
             else:
                 await self._app(scope, body, answer)
         except asyncio.CancelledError:
             # This process is about to end. Whoever has no answer yet gets one, and asks another process.
-            if status:
+            if answer.status:
                 raise
             chance = int(self._new_id(1), 16) / 256
             farewell: Any = refusal_envelope(try_later(chance, STOPPING))
             await farewell.to_asgi_response()(scope, receive, answer)
         finally:
-            self._log(scope, method, status, is_whole, time.monotonic() - started)
+            self._log(scope, method, answer.status, answer.is_whole, time.monotonic() - started)
 
     def _log(self, scope: Scope, method: str, status: int, is_whole: bool, seconds: float) -> None:
         """One line a request. The route's template and not the path: a path may hold anything a caller typed."""
@@ -210,7 +245,8 @@ class Edge:
         known = method if method in _METHODS else "OTHER"
         count("requests", known, route, str(status))
         observe("request_duration_seconds", seconds, known, route)
-        reference = scope.get("reference") or scope.get("path_params", {}).get("reference")
+        parameters = scope.get("path_params", {})
+        reference = scope.get("reference") or parameters.get("reference")
         if isinstance(reference, str) and REFERENCE_SHAPE.fullmatch(reference):
             fields["reference"] = reference
         if 400 <= status < 500:
@@ -222,8 +258,8 @@ class Edge:
         if caller is not None:
             fields |= {"realm": caller.realm.value, "subject": caller.subject}
         # What the answer shows, or else the last name of the path, where it has an id's form.
-        named = scope.get(OBJECT) or next(reversed(scope.get("path_params", {}).values()), None)
-        if isinstance(named, str) and OBJECT_ID.fullmatch(named):
+        named = scope.get(OBJECT) or next(reversed(parameters.values()), None)
+        if named is not reference and isinstance(named, str) and OBJECT_ID.fullmatch(named):
             fields["object"] = named
         self._log_request(fields)
 

@@ -87,10 +87,7 @@ class LocalLimit:
         """Takes a token, of which the answer's headers tell; raises RATE_LIMITED where there is none."""
         bucket, wait = self._take(key, 1, now)
         scope: Any = request.scope
-        if RATES in scope:
-            scope[RATES].append((self, bucket.left))
-        else:
-            scope[RATES] = [(self, bucket.left)]
+        scope[RATES].append((self, bucket.left))
         if wait:
             raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, ceil(wait)))
 
@@ -117,7 +114,7 @@ class LocalLimit:
             if bucket.left >= self.limit.most:
                 del self.buckets[key]
         scope: Any = request.scope
-        scope[RATES] = [rate for rate in scope.get(RATES, ()) if rate[0] is not self]
+        scope[RATES] = [rate for rate in scope[RATES] if rate[0] is not self]
 
 
 @dataclass(frozen=True)

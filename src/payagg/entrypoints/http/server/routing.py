@@ -21,7 +21,7 @@ from payagg.domain.values import parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.strict_json import printable
 from payagg.entrypoints.http.server.uploads import read_upload
-from payagg.entrypoints.http.server.wire import FIELDS, decode_body, empty_envelope, envelope, whole_body
+from payagg.entrypoints.http.server.wire import FIELDS, ReadyAnswer, decode_body, empty_envelope, envelope, whole_body
 
 # Where the scope carries, for the log line and the audit trail, who called and what was answered.
 CALLER, OBJECT = "payagg.caller", "payagg.object"
@@ -133,24 +133,29 @@ async def dispatch(app: Litestar, scope: Any, receive: Any, send: Any) -> None:
     """Calls the handlers of `route` itself. Between Litestar's router and a handler stand layers for dependencies,
     guards, caches, exceptions and conversions, of which these handlers need none: 15 % of a read. Every other request,
     and what no handler is for, goes Litestar's way; with tracing, which is one of its layers, all do."""
-    handler = None
+    endpoint = None
     if scope["type"] == "http":
         try:
             _, handler, _, parameters, template = app.asgi_router.handle_routing(scope["path"], scope["method"])
+            endpoint = handler.opt.get("endpoint")
         except HTTPException:
-            handler = None  # Litestar refuses it anew
-    if handler is None or "operation" not in handler.opt:
+            pass  # Litestar refuses it anew
+    if endpoint is None:
         await Litestar.__call__(app, scope, receive, send)
         return
     scope["app"] = scope["litestar_app"] = app
     scope["route_handler"], scope["path_params"], scope["path_template"] = handler, parameters, template
     request = LateRequest(scope, receive, send)
     try:
-        answer = await handler.fn(request)
+        answer = await endpoint(request)
     except Exception as error:  # noqa: BLE001 - of each kind one of the handlers takes it
         handlers: Any = handler.resolve_exception_handlers()
         answer = next(handlers[kind] for kind in type(error).__mro__ if kind in handlers)(request, error)
-    await answer.to_asgi_response(app=None, request=request)(scope, receive, send)
+    write = getattr(send, "write", None)  # of the edge, unless something in between looks at messages
+    if write is not None and isinstance(answer, ReadyAnswer):
+        await write(answer.status_code, answer.sent_headers, answer.content)
+    else:
+        await answer.to_asgi_response(app=None, request=request)(scope, receive, send)
 
 
 def route(
@@ -202,7 +207,7 @@ def route(
             http_method=method,
             status_code=operation.status,
             name=id,
-            opt={"operation": operation},
+            opt={"operation": operation, "endpoint": endpoint},
         )(endpoint)
 
     return declare

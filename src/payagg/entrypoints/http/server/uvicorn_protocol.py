@@ -16,6 +16,7 @@ from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.server.answer_transport import FEW_BYTES, AnswerTransport
 from payagg.entrypoints.http.server.client_address import address_of
 from payagg.entrypoints.http.server.connections import CROWDED_KEEP_ALIVE, UNREAD_RATE, OpenConnections
+from payagg.entrypoints.http.server.cors import Headers
 from payagg.entrypoints.http.server.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.server.wire import FIELDS, error_envelope, fields_of
 
@@ -27,7 +28,6 @@ COOKIE_MAX = 8 * 1024  # bytes of what the fields `Cookie` hold; our own two nee
 BAD_REQUEST, HEAD_TOO_LARGE = HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
 PIPELINED_MAX = 8  # requests that wait for the answer to the one before them
-WHOLE = "payagg.whole"  # in a scope's state once the whole request has come, so that nothing need wait for its body
 TCP_INFO = getattr(socket, "TCP_INFO", None)  # Linux: the connection's state is its first byte,
 CLOSE_WAIT = b"\x08"  # which is this one once the other end has closed
 IDLE_SECONDS = 1.0  # an idle connection stays open for as long when the server stops
@@ -42,38 +42,31 @@ def has_left(connection: socket.socket) -> bool:
 
 
 class Cycle(RequestResponseCycle):
-    """Writes an answer of ours at once, head and body in one packet: uvicorn's own looks at each header in five ways,
-    5 % of a read. It writes all else, and refuses a header that holds a line's end."""
+    """Ways past ASGI's messages where a body is whole: uvicorn's own looks at each header in five ways, 5 % of a read,
+    and waits for a body that has come, 3 % of an initiation."""
 
-    _head = b""  # of an answer of ours whose body is still to come
+    def write(self, status: int, headers: Headers, body: bytes) -> bool:
+        """Writes a whole answer, head and body in one packet; False where that is uvicorn's business: the connection
+        is to be closed, its client is slow or gone, or a header holds a line's end, which it refuses."""
+        is_ready = self.keep_alive and not (self.response_started or self.flow.write_paused or self.disconnected)
+        if not is_ready or headers[-1][0] == b"connection":
+            return False
+        lines = [*map(b": ".join, self.default_headers), *map(b": ".join, headers), b"\r\n"]
+        head = b"\r\n".join(lines)
+        if not head.count(b"\n") == head.count(b"\r") == len(lines) or b"\0" in head:
+            return False
+        self.response_started = self.response_complete = True
+        self.waiting_for_100_continue = False
+        self.transport.write(STATUS_LINE[status] + head + body)
+        self.message_event.set()
+        self.on_response()
+        return True
 
-    async def send(self, message: Any) -> None:
-        headers = message.get("headers", ())
-        if (
-            len(headers) > 1
-            and headers[1][0] == b"content-length"
-            and headers[-1][0] != b"connection"
-            and self.keep_alive
-            and not (self.response_started or self.flow.write_paused or self.disconnected)
-        ):
-            lines = [*map(b": ".join, self.default_headers), *map(b": ".join, headers), b"\r\n"]
-            head = b"\r\n".join(lines)
-            if head.count(b"\n") == head.count(b"\r") == len(lines) and b"\0" not in head:
-                self.response_started, self.waiting_for_100_continue = True, False
-                self.chunked_encoding, self.expected_content_length = False, int(headers[1][1])
-                self._head = STATUS_LINE[message["status"]] + head
-                return
-        if self._head:
-            head, self._head = self._head, b""
-            body = message.get("body", b"")
-            if len(body) == self.expected_content_length and not (message.get("more_body") or self.disconnected):
-                self.response_complete = True
-                self.transport.write(head + body)
-                self.message_event.set()
-                self.on_response()
-                return
-            self.transport.write(head)
-        await super().send(message)
+    def take_body(self) -> bytes:
+        """What has come of the body; who asks again waits for more."""
+        content, self.body = bytes(self.body), bytearray()
+        self.message_event.clear()
+        return content
 
 
 class ServerProtocol(HttpToolsProtocol):
@@ -153,11 +146,12 @@ class ServerProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         cycle.__class__ = Cycle
-        super()._start_asgi_task(cycle, app)
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def on_message_complete(self) -> None:
         self._in_message = False
-        self.scope["state"][WHOLE] = True
         super().on_message_complete()
 
     def on_headers_complete(self) -> None:

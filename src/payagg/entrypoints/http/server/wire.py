@@ -76,10 +76,10 @@ class ReadyAnswer(Response[bytes]):
     of each layer, of which this service has none: 6 % of a read."""
 
     def __init__(
-        self, body: bytes, status: int, headers: Mapping[str, str] | None, content_type: str = "application/json"
+        self, body: bytes, status: int, headers: Mapping[str, str] | None, content_type: bytes = b"application/json"
     ) -> None:
-        self.content, self.status_code, self.headers = body, status, dict(headers or ())
-        self.sent_headers = [(b"content-type", content_type.encode()), (b"content-length", b"%d" % len(body))]
+        self.content, self.status_code, self.headers = body, status, dict(headers) if headers else {}
+        self.sent_headers = [(b"content-type", content_type), (b"content-length", b"%d" % len(body))]
         if headers:
             self.sent_headers += [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
@@ -109,6 +109,10 @@ async def decode_body(request: Request[Any, Any, Any], kind: type[T]) -> T:
 
 async def whole_body(request: Request[Any, Any, Any]) -> bytes:
     """The whole body. The edge keeps its cap and its deadline; Litestar's own parses every header and counts again."""
+    at_hand = getattr(request.receive, "at_hand", None)  # of the edge, unless something in between has read it
+    content: bytes | None = at_hand() if at_hand is not None else None
+    if content is not None:
+        return content
     parts = []
     more = True
     while more:
