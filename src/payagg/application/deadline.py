@@ -29,8 +29,9 @@ def renew() -> None:
         patience.left = REQUEST_SECONDS
 
 
-def is_request() -> bool:
-    return _patience.get() is not None
+def budget_of_request() -> RequestBudget | None:
+    """What the request that this task belongs to has left; None where it belongs to none."""
+    return _patience.get()
 
 
 class Waiting:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from payagg.application.deadline import Waiting, is_request, shared_context
+from payagg.application.deadline import budget_of_request, shared_context
 from payagg.application.ports.outside import Unavailable
 
 Q = TypeVar("Q")
@@ -42,8 +42,8 @@ class Batch(Generic[Q, A]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: Q) -> A:
-        of_request = is_request()
-        if of_request and len(self._waiting) * self._pace > self._queue_seconds:
+        budget = budget_of_request()
+        if budget is not None and len(self._waiting) * self._pace > self._queue_seconds:
             raise Unavailable("more is asked of the database than it answers in time")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[A] = loop.create_future()
@@ -54,14 +54,15 @@ class Batch(Generic[Q, A]):
             task = loop.create_task(self._run(), context=shared_context())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        if not of_request:
+        if budget is None:
             return await answer  # its run ends in time
-        with Waiting(0.0) as until:
-            patience = loop.call_at(until, _give_up, answer)
-            try:
-                return await answer
-            finally:
-                patience.cancel()
+        began = loop.time()
+        patience = loop.call_at(began + budget.left, _give_up, answer)
+        try:
+            return await answer
+        finally:
+            patience.cancel()
+            budget.left -= loop.time() - began
 
     async def close(self) -> None:
         """Returns when every run has ended."""

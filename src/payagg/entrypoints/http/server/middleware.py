@@ -32,6 +32,7 @@ ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 UNDECLARED_BODY_MAX = 64 * 1024  # bytes, where the route is none of the API: the inbox of `dev`
 BODY_SECONDS = 10.0  # for the whole body, however slowly it drips
 SEGMENT_MAX = 2048  # characters of one part of a path; no stored name is as long
+_EMPTY_SEGMENT = re.compile(r"//|.+/\Z", re.DOTALL)
 SLASH, NO_NAME = b"%2F", b"%EF%BF%BD"
 STOPPING = "The server is about to stop."
 API_PREFIX = "/api/"
@@ -203,19 +204,19 @@ class Edge:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         scope[REQUEST_ID], scope[RATES] = request_id, []
         method: str = scope["method"]
-        is_head = method == "HEAD"
-        if is_head:
+        preflight = None
+        if method == "HEAD":
             # Answered as GET without its body, which is what HEAD means.
             scope = {**scope, "method": "GET", IS_HEAD: True}
         elif method == "OPTIONS":
             # A method no route has: the router's refusal lists every method of the path, its own answer only some.
             scope = {**scope, "method": OPTIONS_PROBE}
+            preflight = self._origins.preflight(scope)
         scope["path"] = _routable(scope)
         body = Body(scope, receive, self._body_seconds)
         added = (*self._always, *self._origins.headers(scope), (b"x-request-id", request_id.encode()))
         answer = Answer(scope, send, body, added)
         try:
-            preflight = self._origins.preflight(scope) if method == "OPTIONS" else None
             if preflight is not None:
                 await answer.write(204, preflight, b"")
             else:
@@ -274,11 +275,11 @@ def _routable(scope: Scope) -> str:
     raw: bytes = scope.get("raw_path") or b""
     if b"%" in raw and SLASH in raw.upper():
         path = unquote(re.sub(rb"%2[Ff]", NO_NAME, raw).decode("latin-1"))
-    if "//" in path or (path.endswith("/") and path != "/"):
+    if _EMPTY_SEGMENT.search(path):
         return "/\ufffd"
     if len(path) > SEGMENT_MAX:
         path = "/".join(part if len(part) <= SEGMENT_MAX else "\ufffd" for part in path.split("/"))
-    return path.replace("\x00", "\ufffd") if "\x00" in path else path
+    return path.replace("\x00", "\ufffd")
 
 
 def note_reference(request: Any, reference: str) -> None:
