@@ -234,10 +234,8 @@ class PostgresStore:
             )
         )
 
-    def add_payment(
-        self, payment: Payment, cached: KeyHolder | None = None
-    ) -> Coroutine[Any, Any, tuple[Payment, bool]]:
-        return self._fast_path.add_payment(payment, cached)
+    async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
+        return await self._fast_path.add_payment(payment, cached)
 
     async def find_original(
         self, business_id: str, environment: Environment, key: str, cached: KeyHolder | None = None

@@ -124,8 +124,6 @@ class FastPath:
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._keys.ask(secret_hash)
 
-    # No coroutine of their own, which each request would enter twice.
-
     def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Coroutine[Any, Any, Payment | None]:
         # Text that the database cannot read is no reference; it must not fail the others in its batch.
         asked = reference if REFERENCE_SHAPE.fullmatch(reference) else ""
@@ -134,10 +132,8 @@ class FastPath:
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         return await self._checkouts.ask(reference) if REFERENCE_SHAPE.fullmatch(reference) else None
 
-    def add_payment(
-        self, payment: Payment, cached: KeyHolder | None = None
-    ) -> Coroutine[Any, Any, tuple[Payment, bool]]:
-        return self._add.ask(_Row(payment, cached, encode_row(payment, cached)))
+    async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
+        return await self._add.ask(_Row(payment, cached, encode_row(payment, cached)))
 
     async def find_original(
         self, business_id: str, environment: Environment, key: str, cached: KeyHolder | None = None

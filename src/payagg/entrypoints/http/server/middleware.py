@@ -152,7 +152,7 @@ class Answer:
         scope = self._scope
         sent = [*headers, *self._added]
         present = dict(headers)
-        rates = scope[RATES]
+        rates = scope.get(RATES)  # none where another cell counts
         if rates:
             if b"ratelimit" in present:  # of a refusal, which has nothing of the limit but its time
                 sent = [header for header in sent if header[0] != b"ratelimit"]
