@@ -1,6 +1,7 @@
 """Limits on requests: shared by all processes where guessing is concerned; in the process's own memory where load is,
 on which no statement may be spent."""
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -77,7 +78,7 @@ class LocalLimit:
 
     name: str
     limit: RateLimit
-    buckets: dict[str | bytes, TokenBucket] = field(default_factory=dict)
+    buckets: OrderedDict[str | bytes, TokenBucket] = field(default_factory=OrderedDict)  # the one used last at the end
 
     @cached_property
     def policy(self) -> bytes:
@@ -85,7 +86,8 @@ class LocalLimit:
 
     def hit(self, request: AnyRequest, key: str | bytes, now: datetime) -> None:
         """Takes a token, of which the answer's headers tell; raises RATE_LIMITED where there is none."""
-        bucket, wait = self._take(key, 1, now)
+        bucket = self._bucket(key, now)
+        wait = bucket.take(self.limit, now)
         scope: Any = request.scope
         scope[RATES].append((self, bucket.left))
         if wait:
@@ -93,18 +95,20 @@ class LocalLimit:
 
     def spend(self, key: str | bytes, tokens: int, now: datetime, what: str) -> None:
         """Takes so many tokens, of which no header tells; raises RATE_LIMITED with the words `what`."""
-        _, wait = self._take(key, tokens, now)
+        wait = self._bucket(key, now).take(self.limit, now, tokens)
         if wait:
             raise Refusal(ErrorCode.RATE_LIMITED, what, retry_after=max(1, ceil(wait)))
 
-    def _take(self, key: str | bytes, tokens: int, now: datetime) -> tuple[TokenBucket, float]:
-        """The bucket, and in how many seconds it has enough; 0 where they were taken."""
+    def _bucket(self, key: str | bytes, now: datetime) -> TokenBucket:
         buckets = self.buckets
-        bucket = buckets.pop(key, None) or TokenBucket(self.limit, now)
-        buckets[key] = bucket  # at the end: the one used last
-        if len(buckets) > REMEMBERED_MAX:
-            del buckets[next(iter(buckets))]
-        return bucket, bucket.take(self.limit, now, tokens)
+        bucket = buckets.get(key)
+        if bucket is None:
+            bucket = buckets[key] = TokenBucket(self.limit, now)
+            if len(buckets) > REMEMBERED_MAX:
+                buckets.popitem(last=False)
+        else:
+            buckets.move_to_end(key)
+        return bucket
 
     def give_back(self, request: AnyRequest, key: str | bytes) -> None:
         """As if it had not been asked: the answer tells nothing of this limit, either."""
