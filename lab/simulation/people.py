@@ -232,8 +232,9 @@ class Operators:
             self.world.sometimes["a gateway is pointed at another account"] += 1
         if self.chance.happens(0.5):
             await self.world.wait(self.chance.choice((600.0, 10 * HOUR)))
+            ledger.moved_away.add(other)  # also where no answer comes: it may have been done
             if await self._set_account(slug, id):
-                ledger.moved_away = ledger.moved_away - {id} | {other}
+                ledger.moved_away.discard(id)
                 ledger.back_at[id] = self.world.clock.now()
 
     async def _set_account(self, slug: str, account: str) -> bool:
