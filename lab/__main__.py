@@ -35,7 +35,7 @@ PARTS = (
     Part("races", "whatever meets in one payment, an order of steps explains it; long searches", "14 min"),
     Part("linear", "killed and cut off at random, it loses nothing, and each payment's answers have an order", "15 min",
          needs=("pgbouncer",)),
-    Part("failover", "a Patroni cluster may break in nine ways, on each of three routes", "7 min",
+    Part("failover", "a Patroni cluster may break in nine ways, on each of three routes; of two releases, too", "9 min",
          needs=("haproxy", "pgbouncer", "etcd", "patroni")),
     Part("upgrade", "the previous release rolls to this one and back, and bears faults beside it", "15 min",
          needs=("haproxy", "pgbouncer")),

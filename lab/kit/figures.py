@@ -13,6 +13,10 @@ from tests.support.machine import ROOT
 FILE = ROOT / "lab" / "figures.json"
 PAGE = ROOT / "docs" / "proof.md"
 BEGIN, END = "<!-- figures: written by `make lab` from lab/figures.json -->", "<!-- figures: end -->"
+FAILOVER = (
+    "{holds} of {all} hold; a frozen leader costs {frozen} s, a planned switchover {switchover} s, of which "
+    "{ours} s at most are ours"
+)
 # What a run of that name is told as.
 WORDS = {
     "attack": "{holds} of {all} hold",
@@ -24,8 +28,8 @@ WORDS = {
     "defects": "{holds} of {all} caught",
     "defects histories": "{holds} of {all} caught by the simulation; 99 of 100 searches find each within {most:,} histories, "
     "half of them within {median:.0f}",
-    "failover": "{holds} of {all} hold; a frozen leader costs {frozen} s, a planned switchover {switchover} s, of which "
-    "{ours} s at most are ours",
+    "failover": FAILOVER,
+    "failover of two releases": f"beside the previous release {FAILOVER}",
     "faults": "{holds} of {all} hold",
     "faults drawn": "{holds} of {all} hold",
     "fuzz": "{cases:,} cases, no failure",
