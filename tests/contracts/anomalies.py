@@ -238,3 +238,11 @@ class AnomalyContract:
         assert await db.adjustments.totals(replace(whole, since=midnight)) == expected[1:]
         of_all = PaymentFilter(since=midnight, until=midnight + DAY)
         assert await db.adjustments.totals(of_all) == [*expected[1:3], everybody, *expected[3:]]
+
+    async def test_after_the_clock_was_ahead_adjustments_still_add_up_by_their_own_day(self, db: Database) -> None:
+        """Their ids go on from the last one, which is of the days ahead."""
+        facts = [a_fact(number, AnomalyKind.PARTIAL_REFUND, NOW + 2 * DAY, amounts=[5000]) for number in (1, 2)]
+        await kept(db, facts[0], replace(facts[1], at=NOW))
+        for of_business in (PaymentFilter("biz_1", SANDBOX), PaymentFilter()):
+            (total,) = await db.adjustments.totals(replace(of_business, since=NOW, until=NOW + DAY))
+            assert (total.day, total.count, total.amount) == (NOW.date(), 1, 5000)
