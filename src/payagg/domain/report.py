@@ -10,7 +10,16 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from payagg.domain.adjustment import KIND_FOR, LOST, AdjustmentKind, amount_of, is_named, money_back
+from payagg.domain.adjustment import (
+    KIND_FOR,
+    LOST,
+    AdjustmentKind,
+    MoneyBack,
+    amount_of,
+    is_named,
+    money_back,
+    shares_name,
+)
 from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
 from payagg.domain.attempt import NO_FACTS, Attempt, ChargeFacts, HandOffKind, payment_reference
 from payagg.domain.checks import check_member, check_text, with_changes
@@ -262,7 +271,7 @@ def judge(
     if difference in (None, "amount") and actor != RECONCILIATION and _is_listed(report, payment, known, now):
         return _UNCHANGED
     if difference == "amount" and report.is_partial_refund(payment):
-        return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND)
+        return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND, actor)
     if difference is not None:
         return _mismatch(report, payment, difference)
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
@@ -314,7 +323,7 @@ def _settle(
     elif is_repeat:
         return Verdict(ReportEffect.UNCHANGED, expired)
     elif trigger is Trigger.REVERSE:
-        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL)
+        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor)
         return with_changes(verdict, changes=expired)
     details = report.evidence()
     return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=LATE_FOR[trigger], details=details)
@@ -323,22 +332,27 @@ def _settle(
 PAID_LATE = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE)
 
 
-def _gone_back(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind) -> Verdict:
+def _gone_back(
+    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind, actor: str
+) -> Verdict:
     """Money that went back. A refund or dispute has an id; a status alone has none, and may be about the same money: it
     counts only for money not known to have gone back."""
     if "disputeId" in report.details:
         return _judge_dispute(report, payment, known)
-    own = _of_its_charge(report, known)
-    before = money_back(own, payment.amount)
-    # An event without an id may be sent again in other bytes. Two transactions may have one reference.
-    came = payment.amount * (1 + sum("providerId" in fact.details for fact in own))
+    before, came = _gone_before(report, payment, known)
+    # An event without an id may be sent again in other bytes.
     if "eventDigest" in report.details and before.kobo >= came:
         return _UNCHANGED
-    if before.is_unnamed or not is_named(report.details):
-        if before.kobo >= payment.amount:
+    has_name = is_named(report.details)
+    if before.is_unnamed or not has_name:
+        if before.kobo >= (came if has_name else payment.amount):
             return _UNCHANGED
-        if not is_named(report.details) and before.kobo and kind is AnomalyKind.LATE_REVERSAL:
+        if not has_name and before.kobo and kind is AnomalyKind.LATE_REVERSAL:
             return _anomaly(report, kind, amount=payment.amount - before.kobo)
+        # A list's line is told only after the line of what the status told.
+        if before.unclaimed and before.kobo >= payment.amount and actor != RECONCILIATION:
+            figure = amount_of(report.evidence(), payment.amount) or payment.amount
+            return _anomaly(report, kind, amount=max(0, figure - before.unclaimed))
     return _anomaly(report, kind)
 
 
@@ -346,13 +360,20 @@ def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Ano
     """A dispute's state. Of one that was lost only that counts as gone which a status without an id, read before, does
     not count already."""
     if report.details.get("state") in LOST:
-        own = _of_its_charge(report, known)
-        others = [fact for fact in own if fact.details.get("disputeId") != report.details.get("disputeId")]
-        before = money_back(others, payment.amount)
-        left = max(0, payment.amount - before.kobo)
+        before, came = _gone_before(report, payment, known)
+        left = max(0, (payment.amount if before.unclaimed else came) - before.kobo)
         if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
             return _anomaly(report, AnomalyKind.DISPUTE, amount=left)
     return _anomaly(report, AnomalyKind.DISPUTE)
+
+
+def _gone_before(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> tuple[MoneyBack, int]:
+    """What is known to have gone back of the report's charge by other facts, and the kobo that came by it: two
+    transactions may have one reference."""
+    own = _of_its_charge(report, known)
+    came = payment.amount * (1 + sum("providerId" in fact.details for fact in own))
+    others = [fact for fact in own if not shares_name(fact.details, report.details)]
+    return money_back(others, payment.amount), came
 
 
 def _is_listed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from payagg_testing.builders import HOUR, NOW, REFERENCE, a_payment, a_report, an_attempt
 
-from payagg.domain.anomaly import Anomaly, AnomalyKind
+from payagg.domain.adjustment import money_back
+from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState, HandOff, HandOffKind, provider_reference
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence
@@ -115,6 +116,30 @@ def test_a_refund_without_an_id_sent_again_in_other_bytes_gives_back_no_more() -
         known = replace(GIVEN, details={"amounts": [back], "eventDigest": "0a"})
         assert judged(again, PAID, known=[known]).effect is effect
         assert judged(again, PAID, known=[known, twice]).effect is ReportEffect.ANOMALY
+
+
+@pytest.mark.parametrize("details", [{"refundId": "1"}, {"eventDigest": "0b"}])
+def test_of_two_transactions_under_one_reference_a_status_alone_hides_the_refund_of_none(
+    details: dict[str, Any],
+) -> None:
+    """The first refund with an id is what the status told; the next is the other transaction's money."""
+    twice = replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})
+    by_status = replace(GIVEN, kind=AnomalyKind.LATE_REVERSAL, details=a_report(REVERSED).evidence())
+    first, other = a_report(REVERSED, details=details), a_report(REVERSED, details={"refundId": "2"})
+    lost = replace(DISPUTED, amounts=first.amounts)
+    for second in (other, lost):
+        known, backs = [twice, by_status], []
+        for report in (first, second, first):
+            verdict = judged(report, PAID, known=known)
+            if verdict.anomaly is not None:  # as it is stored, once
+                known = [fact for fact in known if fact.details != verdict.details]
+                known.append(replace(GIVEN, id=f"anm_{len(known)}", kind=verdict.anomaly, details=verdict.details))
+            backs.append(money_back(known, PAID.amount).kobo)
+        assert backs == [PAID.amount, 2 * PAID.amount, 2 * PAID.amount]
+        assert judged(replace(other, details={"eventDigest": "0c"}), PAID, known=known).effect is ReportEffect.UNCHANGED
+    # A provider's list has each refund as a line, of which one is matched with what the status told.
+    by_list = judged(other, PAID, known=[twice, by_status], actor=RECONCILIATION)
+    assert by_list.details == other.evidence()
 
 
 @pytest.mark.parametrize("report", [a_report(REVERSED), DISPUTED, a_report(REVERSED, details={"refundId": "1"})])
