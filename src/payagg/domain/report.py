@@ -110,6 +110,12 @@ class ProviderReport:
             return "amount"
         return None
 
+    def less_fee_on_top(self, payment: Payment) -> "ProviderReport":
+        """The report; of money back that is all that the payer paid, the fee on top included, the payment's own amount
+        is a figure too."""
+        is_all = self.outcome in (Outcome.REVERSED, Outcome.DISPUTED) and payment.received in self.amounts
+        return with_changes(self, amounts=self.amounts | {payment.amount}) if is_all else self
+
     @property
     def is_of_a_charge(self) -> bool:
         """Whether the provider has the charge, paid or not."""
@@ -265,6 +271,7 @@ def judge(
         return _anomaly(report, AnomalyKind.WRONG_PROVIDER, gateway=gateway)
     if report.outcome is Outcome.FAILED and not attempt.is_handed_off:
         return _UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
+    report = report.less_fee_on_top(payment)
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
         return _judge_dispute(report, payment, known)

@@ -150,6 +150,20 @@ def test_what_went_back_of_a_second_charge_hides_nothing_of_the_first(report: Pr
     assert (verdict.effect, verdict.details) == (ReportEffect.ANOMALY, report.evidence())
 
 
+def test_what_the_payer_paid_with_the_fee_on_top_is_given_back_whole() -> None:
+    with_fee = PAID.with_fee(2_250, PAID.amount + 2_250)
+    all_of_it = frozenset({PAID.amount + 2_250})
+    refund = judged(a_report(REVERSED, amounts=all_of_it, details={"refundId": "1"}), with_fee)
+    assert (refund.effect, refund.anomaly) == (ReportEffect.ANOMALY, AnomalyKind.LATE_REVERSAL)
+    lost = judged(replace(DISPUTED, amounts=all_of_it), with_fee)
+    for verdict in (refund, lost):
+        fact = replace(GIVEN, kind=verdict.anomaly, details=verdict.details)
+        assert money_back([fact], PAID.amount).kobo == PAID.amount
+    # More than was paid is no refund of it.
+    for payment, amount in ((with_fee, PAID.amount + 2_251), (PAID, PAID.amount + 2_250)):
+        assert judged(a_report(REVERSED, amounts=frozenset({amount})), payment).effect is ReportEffect.MISMATCH
+
+
 @pytest.mark.rule("description.4")
 def test_a_decline_found_by_asking_is_no_end_while_the_page_may_take_another_card() -> None:
     payment = pending()
