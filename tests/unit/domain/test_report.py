@@ -156,8 +156,8 @@ def test_what_the_payer_paid_with_the_fee_on_top_is_given_back_whole() -> None:
     refund = judged(a_report(REVERSED, amounts=all_of_it, details={"refundId": "1"}), with_fee)
     assert (refund.effect, refund.anomaly) == (ReportEffect.ANOMALY, AnomalyKind.LATE_REVERSAL)
     lost = judged(replace(DISPUTED, amounts=all_of_it), with_fee)
-    for verdict in (refund, lost):
-        fact = replace(GIVEN, kind=verdict.anomaly, details=verdict.details)
+    for kind, verdict in ((AnomalyKind.LATE_REVERSAL, refund), (AnomalyKind.DISPUTE, lost)):
+        fact = replace(GIVEN, kind=kind, details=verdict.details)
         assert money_back([fact], PAID.amount).kobo == PAID.amount
     # More than was paid is no refund of it.
     for payment, amount in ((with_fee, PAID.amount + 2_251), (PAID, PAID.amount + 2_250)):
