@@ -378,7 +378,8 @@ def _gone_before(report: ProviderReport, payment: Payment, known: Sequence[Anoma
     """What is known to have gone back of the report's charge by other facts, and the kobo that came by it: two
     transactions may have one reference."""
     own = _of_its_charge(report, known)
-    came = payment.amount * (1 + sum("providerId" in fact.details for fact in own))
+    twice = [fact for fact in own if fact.kind is AnomalyKind.SECOND_CHARGE and "providerId" in fact.details]
+    came = payment.amount * (1 + len(twice))
     others = [fact for fact in own if not shares_name(fact.details, report.details)]
     return money_back(others, payment.amount), came
 
@@ -442,4 +443,6 @@ def _mismatch(report: ProviderReport, payment: Payment, fact: str) -> Verdict:
     if report.outcome is Outcome.SUCCEEDED and fact in ("amount", "currency"):
         is_short = received is None or received < payment.amount
         more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"
+        if report.facts.provider_id is not None:  # two halves of a payment differ in it alone
+            more["providerId"] = report.facts.provider_id
     return Verdict(ReportEffect.MISMATCH, anomaly=AnomalyKind.MISMATCH, details=report.evidence(**more))

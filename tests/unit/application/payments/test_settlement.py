@@ -95,6 +95,16 @@ async def test_a_report_that_does_not_fit_is_kept_once_and_moves_nothing(
     assert counters.counts["anomalies", kind.value] == 1
 
 
+async def test_two_halves_of_a_payment_are_two_facts_and_each_is_told_once() -> None:
+    """A payer whose bank limits a transfer sends the same half twice; the provider's id tells the two apart."""
+    world = await ReportedPayment().with_payment(an_endpoint())
+    for half in ("t1", "t2", "t1", None, "t2"):
+        facts = ChargeFacts(provider_id=half, received=75_000)
+        assert await world.told(amounts=frozenset({75_000}), facts=facts) is ReportEffect.MISMATCH
+    assert await world.anomalies() == [AnomalyKind.MISMATCH] * 2
+    assert (await world.events(REFERENCE))[1:] == ["payment.attention"] * 2
+
+
 async def test_money_for_an_unknown_reference_is_never_lost() -> None:
     world = ReportedPayment()
     assert await world.told() is ReportEffect.UNKNOWN_PAYMENT
