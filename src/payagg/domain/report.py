@@ -330,6 +330,8 @@ def _settle(
     elif is_repeat:
         return Verdict(ReportEffect.UNCHANGED, expired)
     elif trigger is Trigger.REVERSE:
+        if _is_unseen_transaction(report, attempt, known):
+            return Verdict(ReportEffect.UNCHANGED, expired)
         verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor)
         return with_changes(verdict, changes=expired)
     details = report.evidence()
@@ -337,6 +339,13 @@ def _settle(
 
 
 PAID_LATE = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE)
+
+
+def _is_unseen_transaction(report: ProviderReport, attempt: Attempt, known: Sequence[Anomaly]) -> bool:
+    """Whether a status tells of a second transaction's money, which went back before it was known to have come."""
+    told = [fact.details.get("providerId") for fact in known]
+    is_other = attempt.is_other_transaction(report.facts.provider_id) and "disputeId" not in report.details
+    return is_other and report.facts.provider_id not in told
 
 
 def _gone_back(

@@ -12,7 +12,7 @@ from payagg_testing.builders import HOUR, NOW, REFERENCE, a_payment, a_report, a
 
 from payagg.domain.adjustment import money_back
 from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
-from payagg.domain.attempt import AttemptState, HandOff, HandOffKind, provider_reference
+from payagg.domain.attempt import AttemptState, ChargeFacts, HandOff, HandOffKind, provider_reference
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
@@ -148,6 +148,22 @@ def test_what_went_back_of_a_second_charge_hides_nothing_of_the_first(report: Pr
     kinds = AnomalyKind.SECOND_CHARGE, AnomalyKind.LATE_REVERSAL
     verdict = judged(report, PAID, known=[replace(GIVEN, kind=kind, details=twice) for kind in kinds])
     assert (verdict.effect, verdict.details) == (ReportEffect.ANOMALY, report.evidence())
+
+
+def test_a_second_transaction_that_came_and_went_back_gives_nothing_back_of_the_first() -> None:
+    """Its success was never told: a provider's list, or a look-up by the reference, shows it as reversed at once."""
+    first = replace(ASKED, provider_id="t1")
+    again = replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})
+    for transaction, known, effect in (
+        ("t2", [], ReportEffect.UNCHANGED),
+        ("t2", [again], ReportEffect.ANOMALY),
+        ("t1", [], ReportEffect.ANOMALY),
+        (None, [], ReportEffect.ANOMALY),
+    ):
+        report = a_report(REVERSED, facts=ChargeFacts(provider_id=transaction))
+        assert judged(report, PAID, attempts=[first], known=known).effect is effect
+        resolved = replace(report, details={"disputeId": "d1", "state": "lost"})
+        assert judged(resolved, PAID, attempts=[first], known=known).effect is ReportEffect.ANOMALY
 
 
 def test_what_the_payer_paid_with_the_fee_on_top_is_given_back_whole() -> None:
