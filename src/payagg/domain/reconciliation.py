@@ -174,7 +174,8 @@ def _of_payment(payment: OurPayment, lines: Sequence[ProviderLine]) -> list[Matc
     is_told = bucket is MatchBucket.RETURNED_THERE and any(match.reports for match in matches)
     # A card that failed says nothing beside one that paid: told first, it would end an open payment.
     told = [] if bucket in NO_FINDING or is_told else paid or [line for line in charges if line.report.is_news]
-    reports = tuple(line.report for line in told)
+    # One that stands before one that was reversed, which would end an open payment.
+    reports = tuple(sorted((line.report for line in told), key=lambda report: report.outcome is Outcome.REVERSED))
     return [Match(bucket, payment, charges, reports), *matches]
 
 

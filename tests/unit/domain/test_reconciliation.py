@@ -134,6 +134,14 @@ def test_each_difference_has_its_bucket(status: Status, lines: list[ProviderLine
     assert [match.bucket.value for match in match_all(lines, [ours(status)])] == buckets
 
 
+def test_a_charge_that_stands_is_told_before_one_that_was_reversed() -> None:
+    """An open payment ends as the first that it is told of says."""
+    for reversed_id, paid_id in ("12", "21"):
+        lines = [a_line(Outcome.REVERSED, id=reversed_id), a_line(id=paid_id)]
+        (match,) = match_all(lines, [ours(P)])
+        assert [report.outcome for report in match.reports] == [Outcome.SUCCEEDED, Outcome.REVERSED]
+
+
 def test_money_without_a_payment_is_there_only_and_other_references_are_foreign() -> None:
     lines = [a_line(), a_line(Outcome.UNPAID, reference=REFERENCES[1]), a_line(reference="order 7")]
     lines.append(a_line(reference="CEL-20250131-000001"))
