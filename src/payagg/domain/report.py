@@ -322,6 +322,8 @@ def _settle(
         if is_same_charge and not attempt.is_other_transaction(report.facts.provider_id):
             learned = confirmed if confirmed != attempt else None
             return Verdict(ReportEffect.UNCHANGED, expired, attempt=learned, facts=report.facts if is_repeat else None)
+        if is_same_charge and report.facts.provider_id in _told_transactions(known):
+            return Verdict(ReportEffect.UNCHANGED, expired)
         if charges:
             # The two may differ in the provider's id of the transaction alone.
             own_id = {"providerId": report.facts.provider_id} if is_same_charge else {}
@@ -343,9 +345,14 @@ PAID_LATE = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE)
 
 def _is_unseen_transaction(report: ProviderReport, attempt: Attempt, known: Sequence[Anomaly]) -> bool:
     """Whether a status tells of a second transaction's money, which went back before it was known to have come."""
-    told = [fact.details.get("providerId") for fact in known]
     is_other = attempt.is_other_transaction(report.facts.provider_id) and "disputeId" not in report.details
-    return is_other and report.facts.provider_id not in told
+    return is_other and report.facts.provider_id not in _told_transactions(known)
+
+
+def _told_transactions(known: Sequence[Anomaly]) -> list[str | None]:
+    """The provider's ids of second transactions under one reference."""
+    second = [fact for fact in known if fact.kind is AnomalyKind.SECOND_CHARGE]
+    return [fact.details["providerId"] for fact in second if "providerId" in fact.details]
 
 
 def _gone_back(
@@ -387,8 +394,7 @@ def _gone_before(report: ProviderReport, payment: Payment, known: Sequence[Anoma
     """What is known to have gone back of the report's charge by other facts, and the kobo that came by it: two
     transactions may have one reference."""
     own = _of_its_charge(report, known)
-    twice = [fact for fact in own if fact.kind is AnomalyKind.SECOND_CHARGE and "providerId" in fact.details]
-    came = payment.amount * (1 + len(twice))
+    came = payment.amount * (1 + len(_told_transactions(own)))
     others = [fact for fact in own if not shares_name(fact.details, report.details)]
     return money_back(others, payment.amount), came
 

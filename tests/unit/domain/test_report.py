@@ -150,6 +150,20 @@ def test_what_went_back_of_a_second_charge_hides_nothing_of_the_first(report: Pr
     assert (verdict.effect, verdict.details) == (ReportEffect.ANOMALY, report.evidence())
 
 
+def test_a_second_transaction_is_one_charge_whatever_figures_tell_of_it() -> None:
+    """An event has the fee, and so two figures; a statement may lack its column, and has one."""
+    first = replace(ASKED, provider_id="t1")
+    again = a_report(SUCCEEDED, amounts=frozenset({150_000, 147_750}), facts=ChargeFacts(provider_id="t2", channel="x"))
+    told = judged(again, PAID, attempts=[first], paid=[REFERENCE])
+    assert told.anomaly is AnomalyKind.SECOND_CHARGE
+    known = [replace(GIVEN, kind=told.anomaly, details=told.details)]
+    assert judged(
+        replace(again, amounts=frozenset({150_000})), PAID, attempts=[first], paid=[REFERENCE], known=known
+    ) == (Verdict(ReportEffect.UNCHANGED))
+    third = replace(again, facts=ChargeFacts(provider_id="t3"))
+    assert judged(third, PAID, attempts=[first], paid=[REFERENCE], known=known).anomaly is AnomalyKind.SECOND_CHARGE
+
+
 def test_a_second_transaction_that_came_and_went_back_gives_nothing_back_of_the_first() -> None:
     """Its success was never told: a provider's list, or a look-up by the reference, shows it as reversed at once."""
     first = replace(ASKED, provider_id="t1")
