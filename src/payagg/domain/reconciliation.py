@@ -213,8 +213,9 @@ def totals(matches: Iterable[Match]) -> dict[MatchBucket, BucketTotal]:
     return found
 
 
-def fact_of(line: ProviderLine, known: Iterable[Anomaly]) -> Anomaly | None:
-    """The anomaly that tells of this refund already, of those of its payment that no other line is about.
+def fact_of(line: ProviderLine, known: Iterable[Anomaly], listed: Collection[str] = ()) -> Anomaly | None:
+    """The anomaly that tells of this refund already, of those of its payment that no other line is about. `listed` are
+    the ids of all refunds' lines.
 
     A provider's event may name a refund otherwise than its list does, or not at all. It comes after the refund was
     made, so one of the same amount that came since is it, unless a list brought it under an id of its own.
@@ -231,6 +232,8 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly]) -> Anomaly | None:
         if fact.details.get("refundId") == line.id:
             return fact
     for fact in returned:
+        if fact.details.get("refundId") in listed:
+            continue  # of the line of that id
         is_since = line.at is not None and fact.at >= line.at - CLOCKS_APART
         if fact.source != RECONCILIATION and is_since and amount_of(fact.details) == line.amount:
             return fact

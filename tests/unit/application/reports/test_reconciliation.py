@@ -332,6 +332,17 @@ async def test_a_refund_whose_event_names_it_otherwise_is_told_once(
         assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * (number - 6)
 
 
+async def test_of_two_equal_refunds_an_event_tells_of_the_line_with_its_id(shop: ReconciledShop) -> None:
+    reference = await shop.paid()
+    await shop.told(a_said(reference, Outcome.REVERSED, 100, refundId="8"))
+    for number in ("7", "8"):
+        report = a_said(reference, Outcome.REVERSED, 100, refundId=number)
+        shop.lists.tell(ProviderLine(LineKind.REFUND, number, 100, START, report))
+    for _ in range(2):
+        await shop.reconcile()
+        assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * 2
+
+
 async def test_a_refunds_event_tells_of_the_line_of_its_own_charge(shop: ReconciledShop) -> None:
     reference = await shop.paid()
     charges = reference, f"{reference}.2"
