@@ -154,8 +154,8 @@ UNSEEN: dict[str, dict[str, str]] = {
     },
     "domain/report.py": {
         "if is_own and not report.is_known_status and payment.is_final:": _OPERATORS,
-        'if "eventDigest" in report.details and before.kobo >= came:': _BESIDE,
-        "if not has_name and before.kobo and kind is AnomalyKind.LATE_REVERSAL:": _BESIDE,
+        'if before.kobo >= came and (before.is_unnamed or "eventDigest" in report.details):': _BESIDE,
+        "if before.kobo and kind is AnomalyKind.LATE_REVERSAL:": _BESIDE,
         "fact.source == RECONCILIATION": _BESIDE,
         "and now < fact.at + REPEATED_FOR": _BESIDE,
         "is_own = payment.environment is environment and attempt is not None": _OPERATORS,

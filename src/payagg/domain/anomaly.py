@@ -141,10 +141,11 @@ class Anomaly:
         return max(timedelta(0), (self.closed_at or now) - self.at)
 
     def is_same_fact(self, kind: AnomalyKind, details: Mapping[str, Any]) -> bool:
-        """Whether it is of this kind and has these details. A transaction's id may be missing in one of the two."""
-        ids = {own["providerId"] for own in (self.details, details) if "providerId" in own}
-        mine, others = ({**own, "providerId": None} for own in (self.details, details))
-        return self.kind is kind and mine == others and len(ids) < 2
+        """Whether it is of this kind and has these details. One of two mismatches may lack its transaction's id."""
+        mine, others = dict(self.details), dict(details)
+        if kind is AnomalyKind.MISMATCH and ("providerId" in mine) is not ("providerId" in others):
+            mine, others = mine | {"providerId": None}, others | {"providerId": None}
+        return self.kind is kind and mine == others
 
     def acknowledge(self, by: str, now: datetime) -> "Anomaly":
         """Marks it as seen; raises ANOMALY_NOT_OPEN when it is acknowledged or closed."""

@@ -2,7 +2,7 @@
 whatever the order they come in, so sums over the buckets are the sums of what was given."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import Enum
 
@@ -174,9 +174,13 @@ def _of_payment(payment: OurPayment, lines: Sequence[ProviderLine]) -> list[Matc
     is_told = bucket is MatchBucket.RETURNED_THERE and any(match.reports for match in matches)
     # A card that failed says nothing beside one that paid: told first, it would end an open payment.
     told = [] if bucket in NO_FINDING or is_told else paid or [line for line in charges if line.report.is_news]
+    reports = [line.report for line in told]
+    if bucket is MatchBucket.TWO_THERE and any(match.reports for match in matches):
+        # All of them came; what went back is told by its own line.
+        reports = [replace(one, outcome=Outcome.SUCCEEDED) if one.outcome in PAID_OUTCOMES else one for one in reports]
     # One that stands before one that was reversed, which would end an open payment.
-    reports = tuple(sorted((line.report for line in told), key=lambda report: report.outcome is Outcome.REVERSED))
-    return [Match(bucket, payment, charges, reports), *matches]
+    reports.sort(key=lambda report: report.outcome is Outcome.REVERSED)
+    return [Match(bucket, payment, charges, tuple(reports)), *matches]
 
 
 def _bucket_of_charges(payment: OurPayment, paid: Sequence[ProviderLine]) -> MatchBucket:

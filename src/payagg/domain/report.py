@@ -332,21 +332,18 @@ def _settle(
     elif is_repeat:
         return Verdict(ReportEffect.UNCHANGED, expired)
     elif trigger is Trigger.REVERSE:
-        if _is_unseen_transaction(report, attempt, known):
-            return Verdict(ReportEffect.UNCHANGED, expired)
-        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor)
+        second = report.facts.provider_id if attempt.is_other_transaction(report.facts.provider_id) else None
+        if second is not None and second not in _told_transactions(known):
+            # What went back came first, though its success was never told. That it went back is told next.
+            details = with_changes(report, details={}).evidence(providerId=second)
+            return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
+        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor, second)
         return with_changes(verdict, changes=expired)
     details = report.evidence()
     return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=LATE_FOR[trigger], details=details)
 
 
 PAID_LATE = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE)
-
-
-def _is_unseen_transaction(report: ProviderReport, attempt: Attempt, known: Sequence[Anomaly]) -> bool:
-    """Whether a status tells of a second transaction's money, which went back before it was known to have come."""
-    is_other = attempt.is_other_transaction(report.facts.provider_id) and "disputeId" not in report.details
-    return is_other and report.facts.provider_id not in _told_transactions(known)
 
 
 def _told_transactions(known: Sequence[Anomaly]) -> list[str | None]:
@@ -356,27 +353,38 @@ def _told_transactions(known: Sequence[Anomaly]) -> list[str | None]:
 
 
 def _gone_back(
-    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind, actor: str
+    report: ProviderReport,
+    payment: Payment,
+    known: Sequence[Anomaly],
+    kind: AnomalyKind,
+    actor: str,
+    second: str | None = None,
 ) -> Verdict:
     """Money that went back. A refund or dispute has an id; a status alone has none, and may be about the same money: it
-    counts only for money not known to have gone back."""
+    counts only for money not known to have gone back. `second` is the id of a second transaction that it is about."""
     if "disputeId" in report.details:
         return _judge_dispute(report, payment, known)
     before, came = _gone_before(report, payment, known)
+    if not is_named(report.details):
+        gone = payment.amount * len(_whole_statuses(report, known) | {second})
+        more: dict[str, Any] = {} if second is None else {"providerId": second}
+        if before.kobo and kind is AnomalyKind.LATE_REVERSAL:
+            more["amount"] = gone - before.kobo
+        return _UNCHANGED if before.kobo >= gone else _anomaly(report, kind, **more)
     # An event without an id may be sent again in other bytes.
-    if "eventDigest" in report.details and before.kobo >= came:
+    if before.kobo >= came and (before.is_unnamed or "eventDigest" in report.details):
         return _UNCHANGED
-    has_name = is_named(report.details)
-    if before.is_unnamed or not has_name:
-        if before.kobo >= (came if has_name else payment.amount):
-            return _UNCHANGED
-        if not has_name and before.kobo and kind is AnomalyKind.LATE_REVERSAL:
-            return _anomaly(report, kind, amount=payment.amount - before.kobo)
-        # A list's line is told only after the line of what the status told.
-        if before.unclaimed and before.kobo >= payment.amount and actor != RECONCILIATION:
-            figure = amount_of(report.evidence(), payment.amount) or payment.amount
-            return _anomaly(report, kind, amount=max(0, figure - before.unclaimed))
+    # A list's line is told only after the line of what the status told.
+    if before.unclaimed and before.kobo >= payment.amount and actor != RECONCILIATION:
+        figure = amount_of(report.evidence(), payment.amount) or payment.amount
+        return _anomaly(report, kind, amount=max(0, figure - before.unclaimed))
     return _anomaly(report, kind)
+
+
+def _whole_statuses(report: ProviderReport, known: Sequence[Anomaly]) -> set[str | None]:
+    """The transactions of the report's charge that a status alone told to have gone back, None for the first."""
+    own = [fact for fact in _of_its_charge(report, known) if fact.kind is AnomalyKind.LATE_REVERSAL]
+    return {fact.details.get("providerId") for fact in own if not is_named(fact.details)}
 
 
 def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> Verdict:

@@ -164,20 +164,33 @@ def test_a_second_transaction_is_one_charge_whatever_figures_tell_of_it() -> Non
     assert judged(third, PAID, attempts=[first], paid=[REFERENCE], known=known).anomaly is AnomalyKind.SECOND_CHARGE
 
 
-def test_a_second_transaction_that_came_and_went_back_gives_nothing_back_of_the_first() -> None:
+def test_what_went_back_of_a_second_transaction_came_first_and_takes_nothing_from_the_first() -> None:
     """Its success was never told: a provider's list, or a look-up by the reference, shows it as reversed at once."""
     first = replace(ASKED, provider_id="t1")
     again = replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})
-    for transaction, known, effect in (
-        ("t2", [], ReportEffect.UNCHANGED),
-        ("t2", [again], ReportEffect.ANOMALY),
-        ("t1", [], ReportEffect.ANOMALY),
-        (None, [], ReportEffect.ANOMALY),
+    for transaction, known, kind in (
+        ("t2", [], AnomalyKind.SECOND_CHARGE),
+        ("t2", [again], AnomalyKind.LATE_REVERSAL),
+        ("t1", [], AnomalyKind.LATE_REVERSAL),
+        (None, [], AnomalyKind.LATE_REVERSAL),
     ):
         report = a_report(REVERSED, facts=ChargeFacts(provider_id=transaction))
-        assert judged(report, PAID, attempts=[first], known=known).effect is effect
-        resolved = replace(report, details={"disputeId": "d1", "state": "lost"})
-        assert judged(resolved, PAID, attempts=[first], known=known).effect is ReportEffect.ANOMALY
+        assert judged(report, PAID, attempts=[first], known=known).anomaly is kind
+        resolved = judged(replace(report, details=DISPUTED.details), PAID, attempts=[first], known=known)
+        assert resolved.anomaly is (AnomalyKind.DISPUTE if kind is AnomalyKind.LATE_REVERSAL else kind)
+
+
+@pytest.mark.parametrize("order", [("t1", "t2"), ("t2", "t1")])
+def test_each_of_two_transactions_goes_back_by_its_own_status(order: tuple[str, str]) -> None:
+    first = replace(ASKED, provider_id="t1")
+    known = [replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})]
+    for number, transaction in enumerate((*order, *order)):
+        report = a_report(REVERSED, facts=ChargeFacts(provider_id=transaction))
+        verdict = judged(report, PAID, attempts=[first], known=known)
+        assert (verdict.anomaly is None) is (number > 1)
+        if verdict.anomaly is not None:
+            known.append(replace(GIVEN, id=f"anm_{number}", kind=verdict.anomaly, details=verdict.details))
+        assert money_back(known, PAID.amount).kobo == min(number + 1, 2) * PAID.amount
 
 
 def test_what_the_payer_paid_with_the_fee_on_top_is_given_back_whole() -> None:
