@@ -337,7 +337,7 @@ def _settle(
             # What went back came first, though its success was never told. That it went back is told next.
             details = with_changes(report, details={}).evidence(providerId=second)
             return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
-        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor, second)
+        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor)
         return with_changes(verdict, changes=expired)
     details = report.evidence()
     return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=LATE_FOR[trigger], details=details)
@@ -353,21 +353,19 @@ def _told_transactions(known: Sequence[Anomaly]) -> list[str | None]:
 
 
 def _gone_back(
-    report: ProviderReport,
-    payment: Payment,
-    known: Sequence[Anomaly],
-    kind: AnomalyKind,
-    actor: str,
-    second: str | None = None,
+    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind, actor: str
 ) -> Verdict:
     """Money that went back. A refund or dispute has an id; a status alone has none, and may be about the same money: it
-    counts only for money not known to have gone back. `second` is the id of a second transaction that it is about."""
+    counts only for money not known to have gone back."""
     if "disputeId" in report.details:
         return _judge_dispute(report, payment, known)
     before, came = _gone_before(report, payment, known)
     if not is_named(report.details):
-        gone = payment.amount * len(_whole_statuses(report, known) | {second})
-        more: dict[str, Any] = {} if second is None else {"providerId": second}
+        transactions = _gone_transactions(report, known)
+        gone = payment.amount * max(1, len(transactions))
+        more: dict[str, Any] = {}
+        if report.facts.provider_id is not None:
+            more["providerId"] = report.facts.provider_id
         if before.kobo and kind is AnomalyKind.LATE_REVERSAL:
             more["amount"] = gone - before.kobo
         return _UNCHANGED if before.kobo >= gone else _anomaly(report, kind, **more)
@@ -381,10 +379,12 @@ def _gone_back(
     return _anomaly(report, kind)
 
 
-def _whole_statuses(report: ProviderReport, known: Sequence[Anomaly]) -> set[str | None]:
-    """The transactions of the report's charge that a status alone told to have gone back, None for the first."""
+def _gone_transactions(report: ProviderReport, known: Sequence[Anomaly]) -> set[str]:
+    """The ids of the report's charge's transactions that a status alone tells to have gone back, with the report's own.
+    A status that names none may be about any."""
     own = [fact for fact in _of_its_charge(report, known) if fact.kind is AnomalyKind.LATE_REVERSAL]
-    return {fact.details.get("providerId") for fact in own if not is_named(fact.details)}
+    told = [fact.details.get("providerId") for fact in own if not is_named(fact.details)]
+    return {one for one in (*told, report.facts.provider_id) if one is not None}
 
 
 def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> Verdict:

@@ -116,6 +116,16 @@ async def test_a_second_transaction_that_is_first_seen_as_reversed_came_and_went
     assert sum(one.effect for one in told_of(facts, 150_000)) == 0
 
 
+async def test_a_transaction_that_went_back_before_another_paid_goes_back_once() -> None:
+    world = await ReportedPayment().with_payment(an_endpoint())
+    await world.told(Outcome.FAILED)
+    back, paid = ChargeFacts(provider_id="t1"), ChargeFacts(provider_id="t2")
+    for outcome, facts in ((Outcome.REVERSED, back), (Outcome.SUCCEEDED, paid), *[(Outcome.REVERSED, back)] * 2):
+        await world.told(outcome, facts=facts)
+    told = told_of(await world.store.transaction.anomalies.of_payment(REFERENCE), 150_000)
+    assert sum(one.effect for one in told) == 150_000
+
+
 async def test_money_for_an_unknown_reference_is_never_lost() -> None:
     world = ReportedPayment()
     assert await world.told() is ReportEffect.UNKNOWN_PAYMENT
