@@ -197,12 +197,14 @@ class AnomalyContract:
         for number in (1, 2):
             late = a_fact(number, AnomalyKind.LATE_SUCCESS, amounts=[150000])
             part = a_fact(10 + number, AnomalyKind.PARTIAL_REFUND, amounts=[5000])
-            await kept(db, late, part)
+            lost = a_fact(30 + number, AnomalyKind.DISPUTE, disputeId="1", state="lost", amounts=[3000])
+            await kept(db, late, part, lost)
         await kept(db, a_fact(21, AnomalyKind.SECOND_CHARGE, amounts=[150000]))
         found = await db.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
         assert {(total.kind, total.count, total.amount, total.effect) for total in found} == {
             (AdjustmentKind.LATE_SUCCESS, 2, 300000, 150000),
             (AdjustmentKind.REFUND, 2, 10000, -5000),
+            (AdjustmentKind.DISPUTE, 2, 6000, -3000),
             (AdjustmentKind.SECOND_CHARGE, 1, 150000, 150000),
         }
 

@@ -127,7 +127,7 @@ def adjustments_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjust
 
 
 # Of a REVERSED payment, whose status says already that they came and went back.
-IN_STATUS = (AdjustmentKind.REFUND, AdjustmentKind.LATE_SUCCESS)
+IN_STATUS = (AdjustmentKind.REFUND, AdjustmentKind.DISPUTE, AdjustmentKind.LATE_SUCCESS)
 
 
 def added_up(groups: Iterable[tuple[date, AnomalyKind, str, bool, int, int]]) -> list[AdjustmentTotal]:
