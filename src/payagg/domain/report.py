@@ -110,11 +110,12 @@ class ProviderReport:
             return "amount"
         return None
 
-    def less_fee_on_top(self, payment: Payment) -> "ProviderReport":
+    def less_fee_on_top(self, payment: Payment, known: Sequence[Anomaly]) -> "ProviderReport":
         """The report; of money back that is all that the payer paid, the fee on top included, the payment's own amount
         is a figure too."""
-        is_all = self.outcome in (Outcome.REVERSED, Outcome.DISPUTED) and payment.received in self.amounts
-        return with_changes(self, amounts=self.amounts | {payment.amount}) if is_all else self
+        paid: set[int | None] = {payment.received, *(fact.details.get("paid") for fact in known)}
+        is_back = self.outcome in (Outcome.REVERSED, Outcome.DISPUTED)
+        return with_changes(self, amounts=self.amounts | {payment.amount}) if is_back and paid & self.amounts else self
 
     @property
     def is_of_a_charge(self) -> bool:
@@ -271,7 +272,7 @@ def judge(
         return _anomaly(report, AnomalyKind.WRONG_PROVIDER, gateway=gateway)
     if report.outcome is Outcome.FAILED and not attempt.is_handed_off:
         return _UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
-    report = report.less_fee_on_top(payment)
+    report = report.less_fee_on_top(payment, known)
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
         return _judge_dispute(report, payment, known)
@@ -339,7 +340,10 @@ def _settle(
             return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
         verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor)
         return with_changes(verdict, changes=expired)
-    details = report.evidence()
+    # The payment of a late success has no fee, by which a refund of all that was paid would be known.
+    received = report.facts.received
+    more = {"paid": received} if is_success and received not in (None, payment.amount) else {}
+    details = report.evidence(**more)
     return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=LATE_FOR[trigger], details=details)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from payagg_testing.builders import HOUR, NOW, REFERENCE, a_payment, a_report, an_attempt
 
-from payagg.domain.adjustment import money_back
+from payagg.domain.adjustment import amount_of, money_back
 from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState, ChargeFacts, HandOff, HandOffKind, provider_reference
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
@@ -202,6 +202,11 @@ def test_what_the_payer_paid_with_the_fee_on_top_is_given_back_whole() -> None:
     for kind, verdict in ((AnomalyKind.LATE_REVERSAL, refund), (AnomalyKind.DISPUTE, lost)):
         fact = replace(GIVEN, kind=kind, details=verdict.details)
         assert money_back([fact], PAID.amount).kobo == PAID.amount
+    failed = ended(Trigger.FAIL)
+    late = judged(a_report(SUCCEEDED, facts=ChargeFacts(fee=2_250, received=PAID.amount + 2_250)), failed)
+    known = [replace(GIVEN, kind=AnomalyKind.LATE_SUCCESS, details=late.details)]
+    refund = judged(a_report(REVERSED, amounts=all_of_it, details={"refundId": "1"}), failed, known=known)
+    assert (refund.anomaly, amount_of(refund.details, PAID.amount)) == (AnomalyKind.LATE_REVERSAL, PAID.amount)
     # More than was paid is no refund of it.
     for payment, amount in ((with_fee, PAID.amount + 2_251), (PAID, PAID.amount + 2_250)):
         assert judged(a_report(REVERSED, amounts=frozenset({amount})), payment).effect is ReportEffect.MISMATCH
