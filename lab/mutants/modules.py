@@ -154,14 +154,14 @@ UNSEEN: dict[str, dict[str, str]] = {
     },
     "domain/report.py": {
         "if is_own and not report.is_known_status and payment.is_final:": _OPERATORS,
-        'if "eventDigest" in report.details and before.kobo >= came:': _BESIDE,
-        "if not is_named(report.details) and before.kobo and kind is AnomalyKind.LATE_REVERSAL:": _BESIDE,
+        'if before.kobo >= came and (before.is_unnamed or "eventDigest" in report.details):': _BESIDE,
+        "if before.kobo and kind is AnomalyKind.LATE_REVERSAL:": _BESIDE,
         "fact.source == RECONCILIATION": _BESIDE,
         "and now < fact.at + REPEATED_FOR": _BESIDE,
         "is_own = payment.environment is environment and attempt is not None": _OPERATORS,
         'more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"': _BESIDE,
         "if is_same_charge and not attempt.is_other_transaction(report.facts.provider_id):": _BESIDE,
-        "left = max(0, payment.amount - before.kobo)": _BESIDE,
+        "left = max(0, (payment.amount if before.unclaimed else came) - before.kobo)": _BESIDE,
         "if before.is_unnamed and max(report.amounts, default=payment.amount) > left:": _BESIDE,
     },
     "domain/gateway.py": {

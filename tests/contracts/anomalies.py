@@ -197,12 +197,14 @@ class AnomalyContract:
         for number in (1, 2):
             late = a_fact(number, AnomalyKind.LATE_SUCCESS, amounts=[150000])
             part = a_fact(10 + number, AnomalyKind.PARTIAL_REFUND, amounts=[5000])
-            await kept(db, late, part)
+            lost = a_fact(30 + number, AnomalyKind.DISPUTE, disputeId="1", state="lost", amounts=[3000])
+            await kept(db, late, part, lost)
         await kept(db, a_fact(21, AnomalyKind.SECOND_CHARGE, amounts=[150000]))
         found = await db.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
         assert {(total.kind, total.count, total.amount, total.effect) for total in found} == {
             (AdjustmentKind.LATE_SUCCESS, 2, 300000, 150000),
             (AdjustmentKind.REFUND, 2, 10000, -5000),
+            (AdjustmentKind.DISPUTE, 2, 6000, -3000),
             (AdjustmentKind.SECOND_CHARGE, 1, 150000, 150000),
         }
 
@@ -238,3 +240,11 @@ class AnomalyContract:
         assert await db.adjustments.totals(replace(whole, since=midnight)) == expected[1:]
         of_all = PaymentFilter(since=midnight, until=midnight + DAY)
         assert await db.adjustments.totals(of_all) == [*expected[1:3], everybody, *expected[3:]]
+
+    async def test_after_the_clock_was_ahead_adjustments_still_add_up_by_their_own_day(self, db: Database) -> None:
+        """Their ids go on from the last one, which is of the days ahead."""
+        facts = [a_fact(number, AnomalyKind.PARTIAL_REFUND, NOW + 2 * DAY, amounts=[5000]) for number in (1, 2)]
+        await kept(db, facts[0], replace(facts[1], at=NOW))
+        for of_business in (PaymentFilter("biz_1", SANDBOX), PaymentFilter()):
+            (total,) = await db.adjustments.totals(replace(of_business, since=NOW, until=NOW + DAY))
+            assert (total.day, total.count, total.amount) == (NOW.date(), 1, 5000)

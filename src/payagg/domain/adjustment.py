@@ -127,7 +127,7 @@ def adjustments_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjust
 
 
 # Of a REVERSED payment, whose status says already that they came and went back.
-IN_STATUS = (AdjustmentKind.REFUND, AdjustmentKind.LATE_SUCCESS)
+IN_STATUS = (AdjustmentKind.REFUND, AdjustmentKind.DISPUTE, AdjustmentKind.LATE_SUCCESS)
 
 
 def added_up(groups: Iterable[tuple[date, AnomalyKind, str, bool, int, int]]) -> list[AdjustmentTotal]:
@@ -150,10 +150,12 @@ def told_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjustment]:
 
 @dataclass(frozen=True)
 class MoneyBack:
-    """`kobo` known to have gone back; `is_unnamed` = part of it by a status alone, without its own id."""
+    """`kobo` known to have gone back; `is_unnamed` = part of it by a status alone, without its own id; `unclaimed` =
+    what of that part no fact with an id is known to be about."""
 
     kobo: int
     is_unnamed: bool
+    unclaimed: int
 
 
 def is_named(details: Mapping[str, Any]) -> bool:
@@ -162,8 +164,20 @@ def is_named(details: Mapping[str, Any]) -> bool:
     return any(details.get(name) for name in NAMES)
 
 
+def shares_name(details: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Whether both have the same id."""
+    return any(details.get(name) and details.get(name) == others.get(name) for name in NAMES)
+
+
 def money_back(facts: Sequence[Anomaly], payment_amount: int) -> MoneyBack:
     """The money that went back, by one payment's anomalies."""
     own = [fact for fact in facts if KIND_FOR.get(fact.kind) in (AdjustmentKind.REFUND, AdjustmentKind.DISPUTE)]
-    is_unnamed = any(not is_named(fact.details) for fact in own)
-    return MoneyBack(-sum(one.effect for one in adjustments_of(own, payment_amount)), is_unnamed)
+    unnamed = [fact for fact in own if not is_named(fact.details)]
+    # A fact with an id counts for less than its figure where a status had told of the money before.
+    claimed = sum(
+        (amount_of({"amounts": fact.details.get("amounts")}, payment_amount) or payment_amount) - fact.details["amount"]
+        for fact in own
+        if "amount" in fact.details and is_named(fact.details)
+    )
+    gone, by_status = (-sum(one.effect for one in adjustments_of(facts, payment_amount)) for facts in (own, unnamed))
+    return MoneyBack(gone, bool(unnamed), max(0, by_status - claimed))

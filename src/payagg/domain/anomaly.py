@@ -141,7 +141,11 @@ class Anomaly:
         return max(timedelta(0), (self.closed_at or now) - self.at)
 
     def is_same_fact(self, kind: AnomalyKind, details: Mapping[str, Any]) -> bool:
-        return self.kind is kind and dict(self.details) == details
+        """Whether it is of this kind and has these details. One of two mismatches may lack its transaction's id."""
+        mine, others = dict(self.details), dict(details)
+        if kind is AnomalyKind.MISMATCH and ("providerId" in mine) is not ("providerId" in others):
+            mine, others = mine | {"providerId": None}, others | {"providerId": None}
+        return self.kind is kind and mine == others
 
     def acknowledge(self, by: str, now: datetime) -> "Anomaly":
         """Marks it as seen; raises ANOMALY_NOT_OPEN when it is acknowledged or closed."""

@@ -2,7 +2,7 @@
 whatever the order they come in, so sums over the buckets are the sums of what was given."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import Enum
 
@@ -174,8 +174,13 @@ def _of_payment(payment: OurPayment, lines: Sequence[ProviderLine]) -> list[Matc
     is_told = bucket is MatchBucket.RETURNED_THERE and any(match.reports for match in matches)
     # A card that failed says nothing beside one that paid: told first, it would end an open payment.
     told = [] if bucket in NO_FINDING or is_told else paid or [line for line in charges if line.report.is_news]
-    reports = tuple(line.report for line in told)
-    return [Match(bucket, payment, charges, reports), *matches]
+    reports = [line.report for line in told]
+    if bucket is MatchBucket.TWO_THERE and any(match.reports for match in matches):
+        # All of them came; what went back is told by its own line.
+        reports = [replace(one, outcome=Outcome.SUCCEEDED) if one.outcome in PAID_OUTCOMES else one for one in reports]
+    # One that stands before one that was reversed, which would end an open payment.
+    reports.sort(key=lambda report: report.outcome is Outcome.REVERSED)
+    return [Match(bucket, payment, charges, tuple(reports)), *matches]
 
 
 def _bucket_of_charges(payment: OurPayment, paid: Sequence[ProviderLine]) -> MatchBucket:
@@ -212,8 +217,9 @@ def totals(matches: Iterable[Match]) -> dict[MatchBucket, BucketTotal]:
     return found
 
 
-def fact_of(line: ProviderLine, known: Iterable[Anomaly]) -> Anomaly | None:
-    """The anomaly that tells of this refund already, of those of its payment that no other line is about.
+def fact_of(line: ProviderLine, known: Iterable[Anomaly], listed: Collection[str] = ()) -> Anomaly | None:
+    """The anomaly that tells of this refund already, of those of its payment that no other line is about. `listed` are
+    the ids of all refunds' lines.
 
     A provider's event may name a refund otherwise than its list does, or not at all. It comes after the refund was
     made, so one of the same amount that came since is it, unless a list brought it under an id of its own.
@@ -230,6 +236,8 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly]) -> Anomaly | None:
         if fact.details.get("refundId") == line.id:
             return fact
     for fact in returned:
+        if fact.details.get("refundId") in listed:
+            continue  # of the line of that id
         is_since = line.at is not None and fact.at >= line.at - CLOCKS_APART
         if fact.source != RECONCILIATION and is_since and amount_of(fact.details) == line.amount:
             return fact

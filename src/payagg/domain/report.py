@@ -10,7 +10,16 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from payagg.domain.adjustment import KIND_FOR, LOST, AdjustmentKind, amount_of, is_named, money_back
+from payagg.domain.adjustment import (
+    KIND_FOR,
+    LOST,
+    AdjustmentKind,
+    MoneyBack,
+    amount_of,
+    is_named,
+    money_back,
+    shares_name,
+)
 from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
 from payagg.domain.attempt import NO_FACTS, Attempt, ChargeFacts, HandOffKind, payment_reference
 from payagg.domain.checks import check_member, check_text, with_changes
@@ -100,6 +109,13 @@ class ProviderReport:
         if payment.amount not in self.amounts and (self.amounts or not may_omit):
             return "amount"
         return None
+
+    def less_fee_on_top(self, payment: Payment, known: Sequence[Anomaly]) -> "ProviderReport":
+        """The report; of money back that is all that the payer paid, the fee on top included, the payment's own amount
+        is a figure too."""
+        paid: set[int | None] = {payment.received, *(fact.details.get("paid") for fact in known)}
+        is_back = self.outcome in (Outcome.REVERSED, Outcome.DISPUTED)
+        return with_changes(self, amounts=self.amounts | {payment.amount}) if is_back and paid & self.amounts else self
 
     @property
     def is_of_a_charge(self) -> bool:
@@ -256,13 +272,14 @@ def judge(
         return _anomaly(report, AnomalyKind.WRONG_PROVIDER, gateway=gateway)
     if report.outcome is Outcome.FAILED and not attempt.is_handed_off:
         return _UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
+    report = report.less_fee_on_top(payment, known)
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
         return _judge_dispute(report, payment, known)
     if difference in (None, "amount") and actor != RECONCILIATION and _is_listed(report, payment, known, now):
         return _UNCHANGED
     if difference == "amount" and report.is_partial_refund(payment):
-        return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND)
+        return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND, actor)
     if difference is not None:
         return _mismatch(report, payment, difference)
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
@@ -306,6 +323,8 @@ def _settle(
         if is_same_charge and not attempt.is_other_transaction(report.facts.provider_id):
             learned = confirmed if confirmed != attempt else None
             return Verdict(ReportEffect.UNCHANGED, expired, attempt=learned, facts=report.facts if is_repeat else None)
+        if is_same_charge and report.facts.provider_id in _told_transactions(known):
+            return Verdict(ReportEffect.UNCHANGED, expired)
         if charges:
             # The two may differ in the provider's id of the transaction alone.
             own_id = {"providerId": report.facts.provider_id} if is_same_charge else {}
@@ -314,45 +333,82 @@ def _settle(
     elif is_repeat:
         return Verdict(ReportEffect.UNCHANGED, expired)
     elif trigger is Trigger.REVERSE:
-        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL)
+        second = report.facts.provider_id if attempt.is_other_transaction(report.facts.provider_id) else None
+        if second is not None and second not in _told_transactions(known):
+            # What went back came first, though its success was never told. That it went back is told next.
+            details = with_changes(report, details={}).evidence(providerId=second)
+            return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
+        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor)
         return with_changes(verdict, changes=expired)
-    details = report.evidence()
+    # The payment of a late success has no fee, by which a refund of all that was paid would be known.
+    received = report.facts.received
+    more = {"paid": received} if is_success and received not in (None, payment.amount) else {}
+    details = report.evidence(**more)
     return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=LATE_FOR[trigger], details=details)
 
 
 PAID_LATE = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE)
 
 
-def _gone_back(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind) -> Verdict:
+def _told_transactions(known: Sequence[Anomaly]) -> list[str | None]:
+    """The provider's ids of second transactions under one reference."""
+    second = [fact for fact in known if fact.kind is AnomalyKind.SECOND_CHARGE]
+    return [fact.details["providerId"] for fact in second if "providerId" in fact.details]
+
+
+def _gone_back(
+    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind, actor: str
+) -> Verdict:
     """Money that went back. A refund or dispute has an id; a status alone has none, and may be about the same money: it
     counts only for money not known to have gone back."""
     if "disputeId" in report.details:
         return _judge_dispute(report, payment, known)
-    own = _of_its_charge(report, known)
-    before = money_back(own, payment.amount)
-    # An event without an id may be sent again in other bytes. Two transactions may have one reference.
-    came = payment.amount * (1 + sum("providerId" in fact.details for fact in own))
-    if "eventDigest" in report.details and before.kobo >= came:
+    before, came = _gone_before(report, payment, known)
+    if not is_named(report.details):
+        transactions = _gone_transactions(report, known)
+        gone = payment.amount * max(1, len(transactions))
+        more: dict[str, Any] = {}
+        if report.facts.provider_id is not None:
+            more["providerId"] = report.facts.provider_id
+        if before.kobo and kind is AnomalyKind.LATE_REVERSAL:
+            more["amount"] = gone - before.kobo
+        return _UNCHANGED if before.kobo >= gone else _anomaly(report, kind, **more)
+    # An event without an id may be sent again in other bytes.
+    if before.kobo >= came and (before.is_unnamed or "eventDigest" in report.details):
         return _UNCHANGED
-    if before.is_unnamed or not is_named(report.details):
-        if before.kobo >= payment.amount:
-            return _UNCHANGED
-        if not is_named(report.details) and before.kobo and kind is AnomalyKind.LATE_REVERSAL:
-            return _anomaly(report, kind, amount=payment.amount - before.kobo)
+    # A list's line is told only after the line of what the status told.
+    if before.unclaimed and before.kobo >= payment.amount and actor != RECONCILIATION:
+        figure = amount_of(report.evidence(), payment.amount) or payment.amount
+        return _anomaly(report, kind, amount=max(0, figure - before.unclaimed))
     return _anomaly(report, kind)
+
+
+def _gone_transactions(report: ProviderReport, known: Sequence[Anomaly]) -> set[str]:
+    """The ids of the report's charge's transactions that a status alone tells to have gone back, with the report's own.
+    A status that names none may be about any."""
+    own = [fact for fact in _of_its_charge(report, known) if fact.kind is AnomalyKind.LATE_REVERSAL]
+    told = [fact.details.get("providerId") for fact in own if not is_named(fact.details)]
+    return {one for one in (*told, report.facts.provider_id) if one is not None}
 
 
 def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> Verdict:
     """A dispute's state. Of one that was lost only that counts as gone which a status without an id, read before, does
     not count already."""
     if report.details.get("state") in LOST:
-        own = _of_its_charge(report, known)
-        others = [fact for fact in own if fact.details.get("disputeId") != report.details.get("disputeId")]
-        before = money_back(others, payment.amount)
-        left = max(0, payment.amount - before.kobo)
+        before, came = _gone_before(report, payment, known)
+        left = max(0, (payment.amount if before.unclaimed else came) - before.kobo)
         if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
             return _anomaly(report, AnomalyKind.DISPUTE, amount=left)
     return _anomaly(report, AnomalyKind.DISPUTE)
+
+
+def _gone_before(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> tuple[MoneyBack, int]:
+    """What is known to have gone back of the report's charge by other facts, and the kobo that came by it: two
+    transactions may have one reference."""
+    own = _of_its_charge(report, known)
+    came = payment.amount * (1 + len(_told_transactions(own)))
+    others = [fact for fact in own if not shares_name(fact.details, report.details)]
+    return money_back(others, payment.amount), came
 
 
 def _is_listed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime) -> bool:
@@ -414,4 +470,6 @@ def _mismatch(report: ProviderReport, payment: Payment, fact: str) -> Verdict:
     if report.outcome is Outcome.SUCCEEDED and fact in ("amount", "currency"):
         is_short = received is None or received < payment.amount
         more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"
+        if report.facts.provider_id is not None:  # two halves of a payment differ in it alone
+            more["providerId"] = report.facts.provider_id
     return Verdict(ReportEffect.MISMATCH, anomaly=AnomalyKind.MISMATCH, details=report.evidence(**more))

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from payagg_testing.builders import HOUR, NOW, REFERENCE, a_payment, a_report, an_attempt
 
-from payagg.domain.anomaly import Anomaly, AnomalyKind
-from payagg.domain.attempt import AttemptState, HandOff, HandOffKind, provider_reference
+from payagg.domain.adjustment import amount_of, money_back
+from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
+from payagg.domain.attempt import AttemptState, ChargeFacts, HandOff, HandOffKind, provider_reference
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
@@ -117,12 +118,98 @@ def test_a_refund_without_an_id_sent_again_in_other_bytes_gives_back_no_more() -
         assert judged(again, PAID, known=[known, twice]).effect is ReportEffect.ANOMALY
 
 
+@pytest.mark.parametrize("details", [{"refundId": "1"}, {"eventDigest": "0b"}])
+def test_of_two_transactions_under_one_reference_a_status_alone_hides_the_refund_of_none(
+    details: dict[str, Any],
+) -> None:
+    """The first refund with an id is what the status told; the next is the other transaction's money."""
+    twice = replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})
+    by_status = replace(GIVEN, kind=AnomalyKind.LATE_REVERSAL, details=a_report(REVERSED).evidence())
+    first, other = a_report(REVERSED, details=details), a_report(REVERSED, details={"refundId": "2"})
+    lost = replace(DISPUTED, amounts=first.amounts)
+    for second in (other, lost):
+        known, backs = [twice, by_status], []
+        for report in (first, second, first):
+            verdict = judged(report, PAID, known=known)
+            if verdict.anomaly is not None:  # as it is stored, once
+                known = [fact for fact in known if fact.details != verdict.details]
+                known.append(replace(GIVEN, id=f"anm_{len(known)}", kind=verdict.anomaly, details=verdict.details))
+            backs.append(money_back(known, PAID.amount).kobo)
+        assert backs == [PAID.amount, 2 * PAID.amount, 2 * PAID.amount]
+        assert judged(replace(other, details={"eventDigest": "0c"}), PAID, known=known).effect is ReportEffect.UNCHANGED
+    # A provider's list has each refund as a line, of which one is matched with what the status told.
+    by_list = judged(other, PAID, known=[twice, by_status], actor=RECONCILIATION)
+    assert by_list.details == other.evidence()
+
+
 @pytest.mark.parametrize("report", [a_report(REVERSED), DISPUTED, a_report(REVERSED, details={"refundId": "1"})])
 def test_what_went_back_of_a_second_charge_hides_nothing_of_the_first(report: ProviderReport) -> None:
     twice = {"providerReference": SECOND.provider_reference, "amounts": [PAID.amount]}
     kinds = AnomalyKind.SECOND_CHARGE, AnomalyKind.LATE_REVERSAL
     verdict = judged(report, PAID, known=[replace(GIVEN, kind=kind, details=twice) for kind in kinds])
     assert (verdict.effect, verdict.details) == (ReportEffect.ANOMALY, report.evidence())
+
+
+def test_a_second_transaction_is_one_charge_whatever_figures_tell_of_it() -> None:
+    """An event has the fee, and so two figures; a statement may lack its column, and has one."""
+    first = replace(ASKED, provider_id="t1")
+    again = a_report(SUCCEEDED, amounts=frozenset({150_000, 147_750}), facts=ChargeFacts(provider_id="t2", channel="x"))
+    told = judged(again, PAID, attempts=[first], paid=[REFERENCE])
+    assert told.anomaly is AnomalyKind.SECOND_CHARGE
+    known = [replace(GIVEN, kind=told.anomaly, details=told.details)]
+    assert judged(
+        replace(again, amounts=frozenset({150_000})), PAID, attempts=[first], paid=[REFERENCE], known=known
+    ) == (Verdict(ReportEffect.UNCHANGED))
+    third = replace(again, facts=ChargeFacts(provider_id="t3"))
+    assert judged(third, PAID, attempts=[first], paid=[REFERENCE], known=known).anomaly is AnomalyKind.SECOND_CHARGE
+
+
+def test_what_went_back_of_a_second_transaction_came_first_and_takes_nothing_from_the_first() -> None:
+    """Its success was never told: a provider's list, or a look-up by the reference, shows it as reversed at once."""
+    first = replace(ASKED, provider_id="t1")
+    again = replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})
+    for transaction, known, kind in (
+        ("t2", [], AnomalyKind.SECOND_CHARGE),
+        ("t2", [again], AnomalyKind.LATE_REVERSAL),
+        ("t1", [], AnomalyKind.LATE_REVERSAL),
+        (None, [], AnomalyKind.LATE_REVERSAL),
+    ):
+        report = a_report(REVERSED, facts=ChargeFacts(provider_id=transaction))
+        assert judged(report, PAID, attempts=[first], known=known).anomaly is kind
+        resolved = judged(replace(report, details=DISPUTED.details), PAID, attempts=[first], known=known)
+        assert resolved.anomaly is (AnomalyKind.DISPUTE if kind is AnomalyKind.LATE_REVERSAL else kind)
+
+
+@pytest.mark.parametrize("order", [("t1", "t2"), ("t2", "t1")])
+def test_each_of_two_transactions_goes_back_by_its_own_status(order: tuple[str, str]) -> None:
+    first = replace(ASKED, provider_id="t1")
+    known = [replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})]
+    for number, transaction in enumerate((*order, *order)):
+        report = a_report(REVERSED, facts=ChargeFacts(provider_id=transaction))
+        verdict = judged(report, PAID, attempts=[first], known=known)
+        assert (verdict.anomaly is None) is (number > 1)
+        if verdict.anomaly is not None:
+            known.append(replace(GIVEN, id=f"anm_{number}", kind=verdict.anomaly, details=verdict.details))
+        assert money_back(known, PAID.amount).kobo == min(number + 1, 2) * PAID.amount
+
+
+def test_what_the_payer_paid_with_the_fee_on_top_is_given_back_whole() -> None:
+    with_fee = PAID.with_fee(2_250, PAID.amount + 2_250)
+    all_of_it = frozenset({PAID.amount + 2_250})
+    refund = judged(a_report(REVERSED, amounts=all_of_it, details={"refundId": "1"}), with_fee)
+    assert (refund.effect, refund.anomaly) == (ReportEffect.ANOMALY, AnomalyKind.LATE_REVERSAL)
+    lost = judged(replace(DISPUTED, amounts=all_of_it), with_fee)
+    for kind, verdict in ((AnomalyKind.LATE_REVERSAL, refund), (AnomalyKind.DISPUTE, lost)):
+        fact = replace(GIVEN, kind=kind, details=verdict.details)
+        assert money_back([fact], PAID.amount).kobo == PAID.amount
+    failed = ended(Trigger.FAIL)
+    late = judged(a_report(SUCCEEDED, facts=ChargeFacts(fee=2_250, received=PAID.amount + 2_250)), failed)
+    known = [replace(GIVEN, kind=AnomalyKind.LATE_SUCCESS, details=late.details)]
+    refund = judged(a_report(REVERSED, amounts=all_of_it, details={"refundId": "1"}), failed, known=known)
+    assert (refund.anomaly, amount_of(refund.details, PAID.amount)) == (AnomalyKind.LATE_REVERSAL, PAID.amount)
+    # More than was paid is no refund of it.
+    for payment, amount in ((with_fee, PAID.amount + 2_251), (PAID, PAID.amount + 2_250)):
+        assert judged(a_report(REVERSED, amounts=frozenset({amount})), payment).effect is ReportEffect.MISMATCH
 
 
 @pytest.mark.rule("description.4")

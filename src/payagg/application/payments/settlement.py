@@ -19,7 +19,7 @@ from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, ends_asking, payment_reference
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status, Transition, Trigger
-from payagg.domain.report import ProviderReport, ReportEffect, Verdict, judge, judge_silence, was_paid
+from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence, was_paid
 from payagg.domain.values import Environment, instant_past
 from payagg.domain.webhook import (
     EVENT_FOR,
@@ -186,7 +186,10 @@ class Settlement:
                 verdict = with_changes(verdict, attempt=None)  # it is in the archive, which is read-only
             subscribers = found.subscribers if found is not None else None
             settled = await self._apply(tx, verdict, payment, known, actor, subscribers)
-            return Settled(verdict.effect, settled, is_known=_is_known(verdict, known))
+            done = Settled(verdict.effect, settled, is_known=_is_known(verdict, known))
+        if verdict.anomaly is AnomalyKind.SECOND_CHARGE and report.outcome is Outcome.REVERSED and not done.is_known:
+            return await self.report(report, gateway, environment, actor, asked=asked, as_of=as_of)
+        return done
 
     async def end_asking(
         self, tx: Transaction, payment: Payment, attempt: Attempt, report: ProviderReport | None, *, actor: str

@@ -231,6 +231,7 @@ class ReconciliationRuns:
             check_unit(matches)
         known = await self._unknown(matches)
         told: set[str] = set()  # anomalies already matched to a refund's line
+        listed = {line.id for line in lines if line.kind is LineKind.REFUND}
         findings: list[ReconciliationFinding] = []
         for place in read.unreadable:
             findings.append(unreadable_finding(run.id, len(findings) + 1, place))
@@ -241,7 +242,7 @@ class ReconciliationRuns:
             is_counted = payment.reference in own if payment else _key(match.lines[0]) not in read.earlier
             counted += [match] if is_counted else []
             if match.bucket not in NO_FINDING:
-                effect = await self._report(run, match, known, told)
+                effect = await self._report(run, match, known, told, listed)
                 if is_counted or effect != ReportEffect.UNCHANGED.value:
                     findings += match.findings(run.id, len(findings) + 1, effect)
         found = totals(counted)
@@ -290,19 +291,21 @@ class ReconciliationRuns:
         return known
 
     @retry_on_conflict
-    async def _is_told(self, match: Match, told: set[str]) -> bool:
-        """Whether an anomaly not in `told` is about this refund; adds it to `told`."""
+    async def _is_told(self, match: Match, told: set[str], listed: Collection[str]) -> bool:
+        """Whether an anomaly not in `told` is about this refund; adds it to `told`. `listed` are refunds' ids."""
         (line,) = match.lines
         async with self.store.begin() as tx:
             known = await tx.anomalies.of_payment(line.reference)
-        fact = fact_of(line, [one for one in known if one.id not in told])
+        fact = fact_of(line, [one for one in known if one.id not in told], listed)
         if fact is not None:
             told.add(fact.id)
         return fact is not None
 
-    async def _report(self, run: ReconciliationRun, match: Match, known: _Known, told: set[str]) -> str | None:
+    async def _report(
+        self, run: ReconciliationRun, match: Match, known: _Known, told: set[str], listed: Collection[str]
+    ) -> str | None:
         """The result of a match's reports: the first that changed something; None without any."""
-        if match.is_refund and await self._is_told(match, told):
+        if match.is_refund and await self._is_told(match, told, listed):
             return ReportEffect.UNCHANGED.value
         effects = []
         for report in match.reports:

@@ -19,6 +19,7 @@ from payagg_testing.builders import (
 )
 
 from payagg.application import counters
+from payagg.domain.adjustment import told_of
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState, ChargeFacts
 from payagg.domain.payment import Status
@@ -93,6 +94,36 @@ async def test_a_report_that_does_not_fit_is_kept_once_and_moves_nothing(
     if kind is AnomalyKind.MISMATCH:
         assert anomaly.details["field"] == next(iter(report)).removesuffix("s")
     assert counters.counts["anomalies", kind.value] == 1
+
+
+async def test_two_halves_of_a_payment_are_two_facts_and_each_is_told_once() -> None:
+    """A payer whose bank limits a transfer sends the same half twice; the provider's id tells the two apart."""
+    world = await ReportedPayment().with_payment(an_endpoint())
+    for half in ("t1", "t2", "t1", None, "t2"):
+        facts = ChargeFacts(provider_id=half, received=75_000)
+        assert await world.told(amounts=frozenset({75_000}), facts=facts) is ReportEffect.MISMATCH
+    assert await world.anomalies() == [AnomalyKind.MISMATCH] * 2
+    assert (await world.events(REFERENCE))[1:] == ["payment.attention"] * 2
+
+
+async def test_a_second_transaction_that_is_first_seen_as_reversed_came_and_went_back() -> None:
+    world = await ReportedPayment().with_payment(an_endpoint())
+    await world.told(facts=ChargeFacts(provider_id="t1"))
+    for _ in range(2):
+        await world.told(Outcome.REVERSED, facts=ChargeFacts(provider_id="t2"))
+    assert (await world.events(REFERENCE))[2:] == ["payment.late_success", "payment.refunded"]
+    facts = await world.store.transaction.anomalies.of_payment(REFERENCE)
+    assert sum(one.effect for one in told_of(facts, 150_000)) == 0
+
+
+async def test_a_transaction_that_went_back_before_another_paid_goes_back_once() -> None:
+    world = await ReportedPayment().with_payment(an_endpoint())
+    await world.told(Outcome.FAILED)
+    back, paid = ChargeFacts(provider_id="t1"), ChargeFacts(provider_id="t2")
+    for outcome, facts in ((Outcome.REVERSED, back), (Outcome.SUCCEEDED, paid), *[(Outcome.REVERSED, back)] * 2):
+        await world.told(outcome, facts=facts)
+    told = told_of(await world.store.transaction.anomalies.of_payment(REFERENCE), 150_000)
+    assert sum(one.effect for one in told) == 150_000
 
 
 async def test_money_for_an_unknown_reference_is_never_lost() -> None:

@@ -13,8 +13,9 @@ from payagg_testing.clocks import START
 from payagg.adapters.providers.registry import lists_of
 from payagg.application.ports.providers import LinePage
 from payagg.application.reports.reconciliation import STALE
+from payagg.domain.adjustment import told_of
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import AttemptState
+from payagg.domain.attempt import AttemptState, ChargeFacts
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, ProviderLine, ReconciliationFinding, ReconciliationRun
@@ -330,6 +331,35 @@ async def test_a_refund_whose_event_names_it_otherwise_is_told_once(
         for _ in range(2):
             await shop.reconcile()
         assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * (number - 6)
+
+
+async def test_a_second_transaction_that_the_lists_show_as_refunded_came_and_went_back(shop: ReconciledShop) -> None:
+    reference = await shop.sent()
+    paid = replace(a_said(reference, Outcome.SUCCEEDED), facts=ChargeFacts(provider_id="71"))
+    await shop.told(paid)
+    back = replace(paid, outcome=Outcome.REVERSED, word="reversed", facts=ChargeFacts(provider_id="72"))
+    shop.lists.tell(
+        *(ProviderLine(LineKind.CHARGE, one.facts.provider_id or "", 150_000, START, one) for one in (paid, back))
+    )
+    refund = a_said(reference, Outcome.REVERSED, refundId="7")
+    shop.lists.tell(ProviderLine(LineKind.REFUND, "7", 150_000, START, refund))
+    for _ in range(2):
+        await shop.reconcile()
+        assert await shop.anomalies() == [AnomalyKind.LATE_REVERSAL, AnomalyKind.SECOND_CHARGE]
+        async with shop.store.begin() as tx:
+            facts = await tx.anomalies.of_payment(reference)
+        assert sum(one.effect for one in told_of(facts, 150_000)) == 0
+
+
+async def test_of_two_equal_refunds_an_event_tells_of_the_line_with_its_id(shop: ReconciledShop) -> None:
+    reference = await shop.paid()
+    await shop.told(a_said(reference, Outcome.REVERSED, 100, refundId="8"))
+    for number in ("7", "8"):
+        report = a_said(reference, Outcome.REVERSED, 100, refundId=number)
+        shop.lists.tell(ProviderLine(LineKind.REFUND, number, 100, START, report))
+    for _ in range(2):
+        await shop.reconcile()
+        assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * 2
 
 
 async def test_a_refunds_event_tells_of_the_line_of_its_own_charge(shop: ReconciledShop) -> None:

@@ -386,6 +386,13 @@ anomalies = Table(
         *("business_id", "environment", "id"),
         postgresql_where=text(f"business_id IS NOT NULL AND {MAY_NEED_ATTENTION}"),
     ),
+    # What merchants were told, by time, for the sums of adjustments.
+    Index("anomalies_told", "environment", "at", postgresql_where=text("event_sequence IS NOT NULL")),
+    Index(
+        "anomalies_told_business",
+        *("business_id", "environment", "at"),
+        postgresql_where=text("event_sequence IS NOT NULL"),
+    ),
     # What is still to be worked off, for lists and the gauge.
     Index("anomalies_unclosed", "id", postgresql_where=text("status <> 'CLOSED'")),
     Index("anomalies_to_forget", "closed_at", postgresql_where=text(MAY_END)),
