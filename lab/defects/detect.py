@@ -8,8 +8,8 @@ when nothing was.
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from math import ceil, log, log1p
 
 import structlog
@@ -18,7 +18,7 @@ from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccoun
 
 from lab.linear.load import refused_without_faults
 from lab.simulation import simulate
-from payagg.adapters.memory import MemoryStore
+from payagg.adapters.memory.store import MemoryStore, MemoryTransaction
 from tests.support.in_process import InProcess
 
 HISTORIES_MAX = 1_500  # of the simulation: within so many every defect must be found
@@ -58,11 +58,21 @@ def linear(_: str) -> str | None:
     return " ".join(wrong[:1]) or None
 
 
+class TurnsStore(MemoryStore):
+    """Other requests have their turn before each transaction, as at a database."""
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[MemoryTransaction]:
+        await asyncio.sleep(0)
+        async with super().begin() as tx:
+            yield tx
+
+
 @contextmanager
 def product() -> Iterator[ConformanceTarget]:
     """The application over the in-memory store, with providers that the harness plays."""
     _hush()
-    world, accounts = InProcess(MemoryStore()), (ProviderAccount(), ProviderBAccount())
+    world, accounts = InProcess(TurnsStore()), (ProviderAccount(), ProviderBAccount())
     target = world.target(provider=accounts[0], provider_b=accounts[1])
     yield target
     target.service.close()

@@ -8,7 +8,7 @@ import ast
 import difflib
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -49,6 +49,14 @@ def drawn(source: Path, file: str, most: int, seed: int, beside: Sequence[Span] 
     mutants = (_mutant(file, code, place[0], *chance.choice(sorted(changes))) for place, changes in places)
     # What is no Python any more would be killed by anything.
     return sorted(islice(filter(_is_python, mutants), most or None), key=lambda mutant: mutant.line)
+
+
+def changes(code: str, lines: Collection[str], beside: Sequence[Span] = ()) -> set[tuple[str, str]]:
+    """What all mutants make of these lines, which are given without their indentation: before and after."""
+    all_lines = ["", *(line.strip() for line in code.splitlines())]
+    each = ((at, change) for (at, _), found in _places(code, beside).items() for change in found)
+    mutants = [_mutant("", code, at, *change) for at, change in each if all_lines[at[0]] in lines]
+    return {(one.before, one.after) for one in mutants}
 
 
 def _places(code: str, beside: Sequence[Span]) -> dict[tuple[Place, str], list[tuple[str, int]]]:
@@ -98,10 +106,10 @@ def _mutant(file: str, code: str, at: Place, name: str, occurrence: int) -> Muta
     told = [line for line in difflib.ndiff(code.splitlines(), text.splitlines()) if line[:1] in "+-"]
     before = " ".join(line[2:].strip() for line in told if line[0] == "-")
     after = " ".join(line[2:].strip() for line in told if line[0] == "+")
-    return Mutant(file, at[0], before, after, text)
+    return Mutant(file, at[0], before.strip(), after.strip(), text)
 
 
-EACH, SEED = {"tests": 6, "harness": 4}, {"tests": 1, "harness": 6}  # the usual samples
+EACH, SEED = {"tests": 6, "harness": 4}, {"tests": 1, "harness": 9}  # the usual samples
 KILLED = 0.9
 TEST_SECONDS = 120.0  # an end for tests that a mutant stops
 STABLE = ("-x", "--hypothesis-seed=0")

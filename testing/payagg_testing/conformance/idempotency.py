@@ -8,10 +8,10 @@ from hypothesis.stateful import rule
 
 from payagg.domain.values import Environment
 from payagg_testing.conformance.expectation import among
-from payagg_testing.conformance.payments import PaymentsByUrl, UrlPayment
+from payagg_testing.conformance.payments import NO_ANSWER, PaymentsByUrl, UrlPayment
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.statements import CLOCK, OWNER_WITH_KEY, PAYER, SANDBOX_KEY, tries
-from payagg_testing.state_machine.model import CARDS, FINAL, HOUR, SIMULATOR
+from payagg_testing.state_machine.model import FINAL, HOUR, SIMULATOR
 
 TOGETHER = 4
 KEYS = st.sampled_from(["order-1", "ORDER-1", "order-2"])
@@ -20,7 +20,6 @@ MERCHANTS = st.integers(0, 1)
 SERVERS = st.tuples(MERCHANTS, st.sampled_from(["SANDBOX", "SANDBOX", "LIVE"]))
 INITIATE = "/payments/initiate"
 DAY = timedelta(days=1)
-NO_ANSWER = next(card for card, (outcome, _, _) in CARDS.items() if outcome == "PENDING")
 
 
 class IdempotencyConformance(PaymentsByUrl):

@@ -21,6 +21,7 @@ REFERENCE = r"[A-Z]{3}-[0-9]{8}-[A-Z0-9]{6}"
 START = datetime(2025, 1, 31, 9, tzinfo=UTC)  # of every history: the service's own time is not looked at
 KNOWN_AT_ONCE = sorted(card for card, (_, _, seconds) in CARDS.items() if not seconds)
 SLOW, KNOWN_AFTER = next((card, timedelta(seconds=known)) for card, (_, _, known) in CARDS.items() if known)
+NO_ANSWER = next(card for card, (outcome, _, _) in CARDS.items() if outcome == "PENDING")
 INSTANT = timedelta(seconds=0.5)
 STATUS_OF = {"PAYMENT_EXPIRED": 410, "PAYMENT_ALREADY_PROCESSED": 409, "GATEWAY_NOT_AVAILABLE": 400}
 PAYMENTS: Bundle[str] = Bundle("payments")
@@ -330,13 +331,15 @@ class PaymentConformance(PaymentsByUrl):
             self.verify_payment(reference)
 
     @precondition(lambda self: self.has_payer)
-    @rule(late=st.sampled_from([-INSTANT, INSTANT]))
+    @rule(late=st.sampled_from([-INSTANT, INSTANT]), is_begun=st.booleans())
     @tries("limits.4", needs=CLOCK)
-    def choose_at_the_end(self, late: timedelta) -> None:
-        """Of the hour in which the payer may choose."""
-        reference, card = self.initiate_payment(0, "SANDBOX", {"amount": 5_000}), KNOWN_AT_ONCE[0]
+    def choose_at_the_end(self, late: timedelta, is_begun: bool) -> None:
+        """Of the hour in which the payer may choose, and may come back for the hand-off."""
+        reference, what = self.initiate_payment(0, "SANDBOX", {"amount": 5_000}), "chooses the simulator"
+        if is_begun:
+            self.choose_gateway(reference, what, SIMULATOR, NO_ANSWER)
         self.wait(HOUR + late)
-        self.choose_gateway(reference, f"chooses the simulator with the card {card}", SIMULATOR, card)
+        self.choose_gateway(reference, what, SIMULATOR, NO_ANSWER)
         self.agrees(reference)
 
     @rule(duration=st.sampled_from([timedelta(minutes=30), HOUR - timedelta(seconds=5), HOUR]))

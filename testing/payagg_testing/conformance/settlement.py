@@ -10,7 +10,7 @@ from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
 from payagg.domain.report import Outcome
 from payagg.domain.values import CURRENCY, Environment
-from payagg_testing.conformance.assumptions import ASKED, KEPT, UNHEALTHY
+from payagg_testing.conformance.assumptions import ASKED, KEPT, UNASKED, UNHEALTHY
 from payagg_testing.conformance.expectation import among
 from payagg_testing.conformance.payments import KNOWN_AT_ONCE, PaymentsByUrl, UrlPayment
 from payagg_testing.conformance.provider import FORGERIES, PlayedProvider, arrival_fault, charge_fault, event_request
@@ -199,6 +199,8 @@ class SettlementConformance(PaymentsByUrl):
         Where no option can take LIVE payments they are refused; SANDBOX ones never are."""
         if "LIVE" not in self.merchants[0].keys:
             return multiple()
+        begun = self._fresh("LIVE")
+        self.process(begun)
         reference, played = self._fresh("LIVE"), (self.target.provider, self.target.provider_b)
         accounts = [one for one in played if one and one.slug in self.paths] if everywhere else [self.provider]
         for one in accounts:
@@ -206,6 +208,7 @@ class SettlementConformance(PaymentsByUrl):
         path, data = f"/public/payments/{reference}/gateways", {f"gateways[slug={self.provider.slug}].available": False}
         options = self.ask("the payer", "looks at the options", "GET", path, 200, data=data)
         self._try_provider(reference, *UNAVAILABLE)
+        self._verify_without_account(begun)
         if True not in look(options.data, "gateways[*].available"):
             who, key, code = "the server of business 1 (LIVE)", self.merchants[0].keys["LIVE"], "NO_GATEWAY_AVAILABLE"
             body = {"amount": 5_000}
@@ -215,6 +218,16 @@ class SettlementConformance(PaymentsByUrl):
             self.store_account("stores its whole account", of=one)
         self.process(reference)
         return reference
+
+    def _verify_without_account(self, reference: str) -> None:
+        """What cannot be asked about moves nothing."""
+        path = f"/public/payments/{reference}/verify"
+        answer = self.ask("the payer's browser", "verifies", "GET", path, 200, 400)
+        if answer.status == 400 and answer.code != "GATEWAY_NOT_AVAILABLE":
+            self.fail(f"the code is {answer.code}")
+        if answer.status == 200 and UNASKED not in self.differs:
+            self.fail("it is answered", assumption=UNASKED)
+        self.agrees(reference)
 
     @rule(reference=PAYMENTS)
     def opt_out(self, reference: str) -> None:

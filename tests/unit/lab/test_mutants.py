@@ -6,8 +6,10 @@ from payagg_testing.conformance.run import MACHINES
 
 import payagg
 from lab.mutants import by_harness
-from lab.mutants.modules import EXPLAINED, MODULES, UNSEEN
+from lab.mutants.modules import EXPLAINED, MODULES
 from lab.mutants.reach import unreached
+from lab.mutants.run import changes
+from lab.mutants.unseen import UNSEEN
 from tests.support.machine import ROOT
 
 SOURCE = Path(payagg.__file__).parent
@@ -19,9 +21,24 @@ def test_every_module_and_test_is_there() -> None:
 
 
 def test_every_line_that_is_explained_is_in_its_module() -> None:
-    explained = [*EXPLAINED, *((file, line) for file, lines in UNSEEN.items() for line in lines)]
-    lines = {file: {line.strip() for line in (SOURCE / file).read_text().splitlines()} for file, _ in explained}
-    assert [(file, line) for file, line in explained if line not in lines[file]] == []
+    lines = {file: {line.strip() for line in (SOURCE / file).read_text().splitlines()} for file, _ in EXPLAINED}
+    assert [(file, line) for file, line in EXPLAINED if line not in lines[file]] == []
+
+
+def test_every_mutant_that_no_request_can_tell_is_still_made() -> None:
+    beside = unreached(SOURCE)
+    for file, mutants in UNSEEN.items():
+        made = changes((SOURCE / file).read_text(), {before for before, _ in mutants}, beside[file])
+        assert mutants.keys() - made == set(), file
+
+
+def test_what_is_made_of_a_line_is_every_change_of_its_places() -> None:
+    code = "LIMIT = 2\n\n\ndef fits(number):\n    if number < LIMIT:\n        return True\n    return False\n"
+    line = "if number < LIMIT:"
+    assert {(line, "if number <= LIMIT:"), (line, "if not number < LIMIT:")} < changes(code, {line})
+    assert ("return True", "return False") in changes(code, {"return True"})
+    assert changes(code, {"if number <= LIMIT:"}) == set()
+    assert changes(code, {"LIMIT = 2"}, [((1, 0), (2, 0))]) == set()
 
 
 def test_a_request_reaches_the_receipt_of_an_event_and_not_the_worker_that_tries_it_again() -> None:

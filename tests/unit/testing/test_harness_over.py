@@ -65,7 +65,7 @@ class TurnsReversalsIntoSuccesses(MemoryStore):
 
 def test_by_url_the_model_of_a_payment_finds_a_final_status_that_changes() -> None:
     target = InProcess(TurnsReversalsIntoSuccesses()).target()
-    verdict = run_machine("payments", target, Effort(histories=100, actions=20, seed=1, shrinks=False))
+    verdict = run_machine("payments", target, Effort(histories=300, actions=20, seed=1, shrinks=False))
     target.close()
     assert verdict.violation is not None
     assert verdict.violation.fault == 'status is "SUCCESS"'

@@ -1,0 +1,124 @@
+"""Of the mutants of what decides about a payment those that survived the harness and that no request can tell from the
+product by a sentence of the interface. What no request reaches is not drawn, see reach.py."""
+
+_WORKER = (
+    "when and with what end the worker asks a provider by itself: no request makes it, and the interface is silent"
+)
+_BESIDE = "kept or told beside the status: refunds, fees, disputes, second transactions; the interface shows none of it"
+_OPERATORS = "kept for operators alone"
+_CONFLICT = "only two writers of a database meet there"
+_DRAWN = "a reference that was drawn twice, of two thousand million"
+_PAGE = "the hosted page, which is no part of the API"
+_CELLS = "only where there are several cells"
+_GUARD = "refuses a value that no request brings so far: the route or the application did before"
+_SILENT = "how often a provider is asked: the interface is silent"
+_STOOD = "a claim is lost during its own call only where a process stood still for longer than its lease"
+_BETWEEN = "a change between two statements of one request"
+# By file: a line, what the mutant makes of it, and why that cannot be told.
+UNSEEN: dict[str, dict[tuple[str, str], str]] = {
+    "application/payments/payments.py": {
+        ("REFERENCE_DRAWS = 8", "REFERENCE_DRAWS = 9"): _DRAWN,
+        ("except ReferenceTaken:", "except CosmicRayTestingException:"): _DRAWN,
+    },
+    "application/payments/checkout.py": {
+        ("if not task.cancelled():", "if  task.cancelled():"): _OPERATORS,
+        (
+            "is_paid_late=seen.status is Status.FAILED and seen.has_adjustments and await self._is_paid(seen),",
+            "is_paid_late=seen.status is Status.FAILED and seen.has_adjustments or await self._is_paid(seen),",
+        ): _PAGE,
+        (
+            "return _processed_view(payment, stored, stored.hand_off) if stored.hand_off else None",
+            "return _processed_view(payment, stored, stored.hand_off) if not stored.hand_off else None",
+        ): _STOOD,
+    },
+    "application/payments/settlement.py": {
+        ("if payment is not None:", "if not payment is not None:"): _BESIDE,
+        ("if event_type is None:", "if event_type is not None:"): _BESIDE,
+        (
+            "if not payment.is_expired(now):",
+            "if  payment.is_expired(now):",
+        ): "what a payment is that nobody began within its hour, the interface leaves open",
+        ("@retry_on_conflict", ""): _CONFLICT,
+        ("if found is None:", "if not found is None:"): _CELLS,
+        (
+            "return await self.expire(payment.reference) or payment.as_of(now)",
+            "return await self.expire(payment.reference) and payment.as_of(now)",
+        ): _BETWEEN,
+    },
+    "application/payments/verification.py": {
+        (
+            'if payment.callback_url is None or not payment.callback_url.lower().startswith(("https://", "http://")):',
+            'if payment.callback_url is None or  payment.callback_url.lower().startswith(("https://", "http://")):',
+        ): "an address of ours beside `callbackUrl`",
+        (
+            "if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now < asked_at + every)):",
+            "if seen.is_final and (attempt.gateway == SANDBOX_SLUG and (asked_at and now < asked_at + every)):",
+        ): _SILENT,
+    },
+    "application/payments/provider_events.py": {
+        ("for other in Environment:", "for other in []:"): _OPERATORS,
+        (
+            "except Exception as problem:  # noqa: BLE001 - the event is stored and its next attempt scheduled",
+            "except CosmicRayTestingException as problem:  # noqa: BLE001 - the event is stored and its next attempt scheduled",
+        ): _CONFLICT,
+        ("@retry_on_conflict", ""): _CONFLICT,
+    },
+    "application/gateways/payment_options.py": {
+        ("if gateway is None:", "if not gateway is None:"): _PAGE,
+        (
+            "gateway = next((one for one in found.gateways if one.slug == payment.gateway), None)",
+            "gateway = next((one for one in found.gateways if one.slug <= payment.gateway), None)",
+        ): _PAGE,
+    },
+    "domain/attempt.py": {
+        ("asks: int = 0  # the number of checks so far", "asks: int = 1  # the number of checks so far"): _WORKER,
+        ("timedelta(hours=48),", "timedelta(hours= 47),"): _WORKER,
+    },
+    "domain/report.py": {
+        (
+            "if is_own and not report.is_known_status and payment.is_final:",
+            "if not is_own and not report.is_known_status and payment.is_final:",
+        ): _OPERATORS,
+        (
+            'if "eventDigest" in report.details and before.kobo >= came:',
+            'if "eventDigest" in report.details and before.kobo is not came:',
+        ): _BESIDE,
+        (
+            "if not is_named(report.details) and before.kobo and kind is AnomalyKind.LATE_REVERSAL:",
+            "if not is_named(report.details) and before.kobo or kind is AnomalyKind.LATE_REVERSAL:",
+        ): _BESIDE,
+        (
+            'more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"',
+            'more["reason"] = "CURRENCY_MISMATCH" if fact != "currency" else "UNDERPAID" if is_short else "OVERPAID"',
+        ): _BESIDE,
+    },
+    "domain/simulator.py": {
+        (
+            "return now - handed_off_at if handed_off_at and now else timedelta(0)",
+            "return now - handed_off_at if handed_off_at and now else timedelta( 1)",
+        ): "a payment that was handed off has the instant",
+        (
+            "return now - handed_off_at if handed_off_at and now else timedelta(0)",
+            "return now - handed_off_at if handed_off_at or now else timedelta(0)",
+        ): "a payment that was handed off has the instant",
+    },
+    "domain/payment.py": {
+        (
+            "if (self.settled_at is not None) is not (self.status in PAYMENT.final):",
+            "if (self.settled_at is not None) < (self.status in PAYMENT.final):",
+        ): _GUARD,
+    },
+    "domain/machine.py": {
+        (
+            'object.__setattr__(self, "final", frozenset(self.states) - leaving)',
+            'object.__setattr__(self, "final", frozenset(self.states) ^ leaving)',
+        ): "what leads on is a part of the states, so both are the rest",
+    },
+    "domain/gateway.py": {
+        (
+            'check_text(self.logo_path, "logoPath", LOGO_PATH_MAX, 1)',
+            'check_text(self.logo_path, "logoPath", LOGO_PATH_MAX, 0)',
+        ): _GUARD,
+        ("for name, value in credentials.items():", "for name, value in []:"): _GUARD,
+    },
+}
