@@ -80,14 +80,6 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
             "if not is_own and not report.is_known_status and payment.is_final:",
         ): _OPERATORS,
         (
-            'if "eventDigest" in report.details and before.kobo >= came:',
-            'if "eventDigest" in report.details and before.kobo is not came:',
-        ): _BESIDE,
-        (
-            "if not is_named(report.details) and before.kobo and kind is AnomalyKind.LATE_REVERSAL:",
-            "if not is_named(report.details) and before.kobo or kind is AnomalyKind.LATE_REVERSAL:",
-        ): _BESIDE,
-        (
             'more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"',
             'more["reason"] = "CURRENCY_MISMATCH" if fact != "currency" else "UNDERPAID" if is_short else "OVERPAID"',
         ): _BESIDE,
