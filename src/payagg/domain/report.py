@@ -113,9 +113,10 @@ class ProviderReport:
     def less_fee_on_top(self, payment: Payment, known: Sequence[Anomaly]) -> "ProviderReport":
         """The report; of money back that is all that the payer paid, the fee on top included, the payment's own amount
         is a figure too."""
+        if self.outcome not in (Outcome.REVERSED, Outcome.DISPUTED):
+            return self
         paid: set[int | None] = {payment.received, *(fact.details.get("paid") for fact in known)}
-        is_back = self.outcome in (Outcome.REVERSED, Outcome.DISPUTED)
-        return with_changes(self, amounts=self.amounts | {payment.amount}) if is_back and paid & self.amounts else self
+        return with_changes(self, amounts=self.amounts | {payment.amount}) if paid & self.amounts else self
 
     @property
     def is_of_a_charge(self) -> bool:

@@ -20,7 +20,9 @@ KEPT = "for a day after a provider's secret is replaced, the old one proves even
 FAILURE = "a provider's event of a failed charge ends its payment as FAILED, and the answer to verify does not"
 UNHEALTHY = "a provider that failed five calls in a row is shown unavailable for a while"
 ASKED = "a provider whose answer was lost is asked about the charge before another begins"
-UNASKED = "verify is refused with GATEWAY_NOT_AVAILABLE while its provider has no credentials for the environment"
+UNASKED = (
+    "verify is refused as GATEWAY_NOT_AVAILABLE while the provider lacks credentials and the payment's end is open"
+)
 OWN = "a payment's `webhookUrl` receives its events where the business has an endpoint for them"
 WHOLE = "an `amount` of 5000.0 has decimals, though JSON need not tell it from 5000"
 ASSUMPTIONS = (
