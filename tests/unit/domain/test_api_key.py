@@ -1,7 +1,6 @@
 """API keys: their forms, what is kept of them, when they are accepted."""
 
 import hashlib
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -55,14 +54,6 @@ def test_a_revoked_key_stays_on_record_and_is_refused_like_an_unknown_one() -> N
     key = a_key().revoke(NOW + timedelta(days=1))
     assert (key.status, key.revoked_at) == (ApiKeyStatus.REVOKED, NOW + timedelta(days=1))
     assert refusal_of(key.ensure_accepted).code is ErrorCode.INVALID_API_KEY
-
-
-def test_last_use_is_written_again_after_a_whole_minute() -> None:
-    key = a_key()
-    used = replace(key, last_used_at=NOW)
-    assert key.is_use_stale(NOW)
-    assert not used.is_use_stale(NOW + timedelta(seconds=59))
-    assert used.is_use_stale(NOW + timedelta(seconds=60))
 
 
 @pytest.mark.rule("keys.3")

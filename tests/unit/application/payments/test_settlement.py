@@ -55,21 +55,6 @@ async def world() -> ReportedPayment:
     return await ReportedPayment().with_payment()
 
 
-@pytest.mark.rule("payments.16")
-@pytest.mark.parametrize(
-    "ends", ["FAILED SUCCEEDED SUCCESS", "SUCCEEDED FAILED FAILURE", "SUCCEEDED REVERSED REVERSAL"]
-)
-async def test_a_different_final_report_is_kept_once_and_moves_nothing(world: ReportedPayment, ends: str) -> None:
-    first, second, kind = ends.split()
-    await world.told(Outcome[first])
-    before = await world.payment(REFERENCE)
-    assert await world.told(Outcome[second]) is ReportEffect.ANOMALY
-    for _ in range(2):
-        await world.told(Outcome[second])
-    assert replace(await world.payment(REFERENCE), has_adjustments=False) == before
-    assert await world.anomalies() == [AnomalyKind[f"LATE_{kind}"]]
-
-
 @pytest.mark.parametrize(
     ("report", "heard", "kind"),
     [
