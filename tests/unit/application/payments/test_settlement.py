@@ -120,8 +120,11 @@ async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subs
     assert sent == {(1, "whe_all"), (2, "whe_all"), (2, "whe_success")}
 
 
+@pytest.mark.rule("webhooks.17", "webhooks.19")
 async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no_more() -> None:
     endpoint, own = an_endpoint(events=("payment.failed",)), "https://shop.example/own"
+    unsigned = await ReportedPayment().with_payment(an_endpoint(environment=LIVE), webhook_url=own)
+    assert (await unsigned.sent())[1] == [], "no endpoint of its environment has a secret"
     world = await ReportedPayment().with_payment(endpoint, webhook_url=own, metadata={"order": 7})
     await world.told()
     (_, event), deliveries = await world.sent()
