@@ -29,11 +29,11 @@ _NAMED = {
         "attempt next_step report guards application/payments/checkout application/payments/status_checks"
     ),
     "domain/report.py": (
-        "attempt next_step report guards application/payments/settlement "
+        "attempt next_step report report_product guards application/payments/settlement "
         "application/webhooks/webhook_deliveries extensions/catchup/catch_up"
     ),
     "domain/machine.py": "machines",
-    "domain/api_key.py": "api_key guards",
+    "domain/api_key.py": "api_key guards application/accounts/access",
     "domain/gateway.py": "gateway guards application/gateways/gateways",
     "domain/business.py": "guards api_key machines application/accounts/businesses",
     "domain/health.py": "attempt",

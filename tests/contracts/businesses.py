@@ -218,7 +218,7 @@ class GatewayContract:
     async def test_merchants_are_paged_by_name_and_searched_literally(self, db: Database) -> None:
         gateway = a_gateway("one")
         await introduced(db, gateway)
-        ids = await with_businesses_named(db, "100% Cotton", "Ada_Obi", "ada obi", "Zed\\Co")
+        ids = await with_businesses_named(db, "100% Cotton", "Ada_Obi", "ada obi", "Zed\\Co", "Ọjà Ọba")
         choice = a_choice(gateway, ids[1], display_name="Cards")
         await db.gateway_choices.save(choice)
 
@@ -227,8 +227,15 @@ class GatewayContract:
             assert all(merchant.settings == (choice if merchant.business.id == ids[1] else None) for merchant in page)
             return sorted(ids.index(merchant.business.id) for merchant in page), total
 
-        by_search = {"%": ([0], 1), "_": ([1], 1), "\\": ([3], 1), "ADA": ([1, 2], 2), "nobody": ([], 0)}
+        by_search = {
+            "%": ([0], 1),
+            "_": ([1], 1),
+            "\\": ([3], 1),
+            "ADA": ([1, 2], 2),
+            "ọjà": ([4], 1),
+            "nobody": ([], 0),
+        }
         assert {search: await found(search) for search in by_search} == by_search
-        pages = [await found(None, offset, 1) for offset in range(5)]
-        assert sorted(number for page, _ in pages for number in page) == [0, 1, 2, 3]
-        assert {total for _, total in pages} == {4}
+        pages = [await found(None, offset, 1) for offset in range(6)]
+        assert sorted(number for page, _ in pages for number in page) == [0, 1, 2, 3, 4]
+        assert {total for _, total in pages} == {5}

@@ -12,11 +12,11 @@ import httpx
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.audit import Actor, ActorRealm
 from payagg.entrypoints.http.app import create_app
-from payagg.entrypoints.process.http_server import http_server, listen
+from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.settings import CellSettings
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.http_world import Api, Shop
+from tests.support.http_world import Api, Shop, started
 
 NAMES = ("PAY", "PBX", "PCX")
 SECRET = "a secret-between-cells-of-the-tests".replace(" ", "-")
@@ -53,12 +53,7 @@ class CellWorld:
 @asynccontextmanager
 async def served_app(app: Any, listener: Any, new_id: Any) -> AsyncIterator[Any]:
     """A server of `app`; gives what ends it."""
-    server = http_server(app, new_id)
-    running = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        if running.done():
-            running.result()
-        await asyncio.sleep(0.005)
+    server, running = await started(app, listener, new_id)
 
     async def stop() -> None:
         server.should_exit = server.force_exit = True

@@ -21,18 +21,6 @@ from tests.support.assembly import KEYS, services_over
 
 DRAIN = timedelta(minutes=30)
 TICK = timedelta(microseconds=1)
-# Names that mean something to a pattern, and what a literal search that ignores case finds among them.
-ODD_NAMES = ("100% Fresh", "100 Fresh", "A_B Foods", "AxB Foods", "Back\\slash", "Ọjà Ọba")
-SEARCHES: tuple[tuple[str, list[str]], ...] = (
-    ("%", ["100% Fresh"]),
-    ("_", ["A_B Foods"]),
-    ("\\", ["Back\\slash"]),
-    ("a_b", ["A_B Foods"]),
-    ("FRESH", ["100 Fresh", "100% Fresh"]),
-    ("oods", ["A_B Foods", "AxB Foods"]),
-    ("ọjà", ["Ọjà Ọba"]),
-    ("nobody", []),
-)
 
 
 def files_under(folder: Path) -> list[Path]:

@@ -19,7 +19,7 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.app import Application, create_app
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS
 from payagg.entrypoints.http.server.rate_limits import Limits
-from payagg.entrypoints.process.http_server import http_server, listen
+from payagg.entrypoints.process.http_server import QuietServer, http_server, listen
 from payagg.entrypoints.settings import Settings
 from tests.support.answers.recorder import App, recorded
 from tests.support.assembly import TOKENS
@@ -41,17 +41,23 @@ def an_app(services: Services, body_seconds: float = BODY_SECONDS) -> Iterator[A
         unused.append(app)
 
 
+async def started(app: Any, listener: Any, new_id: Any) -> "tuple[QuietServer, asyncio.Task[None]]":
+    """A server of `app` that answers at `listener`, and its task."""
+    server = http_server(app, new_id)
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    while not server.started:
+        if running.done():
+            running.result()
+        await asyncio.sleep(0.005)
+    return server, running
+
+
 @asynccontextmanager
 async def served(services: Services, body_seconds: float = BODY_SECONDS) -> AsyncIterator[str]:
     """The origin of a server that answers until the block is left."""
     with an_app(services, body_seconds) as app:
-        server = http_server(app, services.payments.entropy.hex)
         listener = listen("127.0.0.1", 0)
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        while not server.started:
-            if running.done():
-                running.result()
-            await asyncio.sleep(0.005)
+        server, running = await started(app, listener, services.payments.entropy.hex)
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:

@@ -1,14 +1,12 @@
 """API keys: their forms, what is kept of them, when they are accepted."""
 
 import hashlib
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from payagg_testing import strategies
-from payagg_testing.builders import NOW, a_business, a_key
+from payagg_testing.builders import NOW, a_business
 
 from payagg.domain.api_key import ApiKey, ApiKeyStatus, parse_secret
 from payagg.domain.business import BusinessStatus, KycStatus, Role, ensure_manager
@@ -48,21 +46,6 @@ NO_SECRETS = [
 @pytest.mark.parametrize("text", NO_SECRETS, ids=ascii)
 def test_a_secret_of_another_form_is_refused_like_an_unknown_one(text: str) -> None:
     assert refusal_of(parse_secret, text).code is ErrorCode.INVALID_API_KEY
-
-
-def test_a_revoked_key_stays_on_record_and_is_refused_like_an_unknown_one() -> None:
-    a_key().ensure_accepted()
-    key = a_key().revoke(NOW + timedelta(days=1))
-    assert (key.status, key.revoked_at) == (ApiKeyStatus.REVOKED, NOW + timedelta(days=1))
-    assert refusal_of(key.ensure_accepted).code is ErrorCode.INVALID_API_KEY
-
-
-def test_last_use_is_written_again_after_a_whole_minute() -> None:
-    key = a_key()
-    used = replace(key, last_used_at=NOW)
-    assert key.is_use_stale(NOW)
-    assert not used.is_use_stale(NOW + timedelta(seconds=59))
-    assert used.is_use_stale(NOW + timedelta(seconds=60))
 
 
 @pytest.mark.rule("keys.3")

@@ -22,7 +22,7 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import DRAIN_WINDOW, SETTLING_MAX
 from payagg.domain.health import Health
 from payagg.domain.payment import Status, Trigger
-from payagg.domain.report import TRIGGER_FOR, FaultKind, Outcome
+from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.simulator import TEST_CARDS, outcome_of, scenario_of, time_since_hand_off
 from payagg.domain.values import Environment
 from tests.support.refusals import refusal_of
@@ -51,31 +51,20 @@ def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float
     assert now < NOW + DRAIN_WINDOW + SETTLING_MAX
 
 
-@pytest.mark.parametrize("outcome", Outcome)
 @pytest.mark.parametrize(
     ("fields", "fact"),
     [
-        ({}, None),
-        ({"environment": Environment.SANDBOX}, None),
         ({"provider_reference": f"{REFERENCE}.2"}, None),
         ({"amounts": frozenset({150_000, 152_250})}, None),  # a fee on top makes more than one honest amount
-        ({"provider_reference": "PAY-20250131-AAAAAA"}, "reference"),
         ({"provider_reference": REFERENCE + "A"}, "reference"),
         ({"environment": Environment.LIVE}, "environment"),
         ({"currency": "USD"}, "currency"),
-        ({"currency": "ngn"}, "currency"),
-        ({"amounts": frozenset()}, "amount"),
-        ({"amounts": frozenset({149_999})}, "amount"),
         ({"amounts": frozenset({150_001, 1_500})}, "amount"),
     ],
 )
-def test_money_must_agree_exactly_where_a_report_could_move_the_payment(
-    outcome: Outcome, fields: dict[str, Any], fact: str | None
-) -> None:
-    is_money = fact in ("currency", "amount")
-    may_omit = outcome is Outcome.FAILED and not fields.get("amounts", True)
-    is_seen = not is_money or (outcome in TRIGGER_FOR and not may_omit)
-    assert a_report(outcome, **fields).mismatch(a_payment()) == (fact if is_seen else None)
+def test_what_differs_is_named(fields: dict[str, Any], fact: str | None) -> None:
+    """test_report_product.py says what that does."""
+    assert a_report(**fields).mismatch(a_payment()) == fact
 
 
 def test_only_an_answer_about_the_attempt_or_a_certain_fault_proves_that_nothing_was_paid() -> None:

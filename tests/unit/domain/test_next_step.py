@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from payagg_testing.builders import NOW, a_payment, an_attempt
 
-from payagg.domain.attempt import Attempt, AttemptState, ExistingHandOff, Start, Wait, ensure_attempts_left, next_step
+from payagg.domain.attempt import Attempt, AttemptState, ExistingHandOff, Start, Wait, next_step
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from tests.support.refusals import refusal_of
@@ -55,9 +55,3 @@ def test_a_claim_is_held_to_the_end_of_its_lease_and_no_longer() -> None:
     claim, end = attempt(CLAIMED), NOW + timedelta(seconds=20)  # longer than the 15 s that a provider may take
     assert next_step(PAYMENT, [claim], "provider_a", end - timedelta(microseconds=1)) == Wait()
     assert next_step(PAYMENT, [claim], "provider_a", end) == Start("provider_a", claim)
-
-
-def test_attempts_are_bounded() -> None:
-    refused = [attempt(REFUSED, number) for number in range(1, 21)]
-    ensure_attempts_left(refused[:-1])
-    assert refusal_of(ensure_attempts_left, refused).code is ErrorCode.GATEWAY_NOT_AVAILABLE

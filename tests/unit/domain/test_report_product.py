@@ -23,7 +23,7 @@ ATTEMPTS = [*((state, "provider_a") for state in (None, *AttemptState)), (Attemp
 ENVIRONMENTS = [(None, SANDBOX), (SANDBOX, SANDBOX), (LIVE, SANDBOX), (None, LIVE)]  # in the body, and of the route
 ASKED = ["nobody", "it", "another", "another account"]
 AMOUNTS = [frozenset({150_000}), frozenset({1}), frozenset({150_001}), frozenset[int]()]
-CURRENCIES = ["NGN", "USD", ""]
+CURRENCIES = ["NGN", "ngn", ""]
 PAID: list[list[str | None]] = [[], [REFERENCE], [f"{REFERENCE}.2"], [SIMULATED]]
 
 

@@ -56,21 +56,6 @@ async def world() -> ReportedPayment:
     return await ReportedPayment().with_payment()
 
 
-@pytest.mark.rule("payments.16")
-@pytest.mark.parametrize(
-    "ends", ["FAILED SUCCEEDED SUCCESS", "SUCCEEDED FAILED FAILURE", "SUCCEEDED REVERSED REVERSAL"]
-)
-async def test_a_different_final_report_is_kept_once_and_moves_nothing(world: ReportedPayment, ends: str) -> None:
-    first, second, kind = ends.split()
-    await world.told(Outcome[first])
-    before = await world.payment(REFERENCE)
-    assert await world.told(Outcome[second]) is ReportEffect.ANOMALY
-    for _ in range(2):
-        await world.told(Outcome[second])
-    assert replace(await world.payment(REFERENCE), has_adjustments=False) == before
-    assert await world.anomalies() == [AnomalyKind[f"LATE_{kind}"]]
-
-
 @pytest.mark.parametrize(
     ("report", "heard", "kind"),
     [
@@ -166,8 +151,11 @@ async def test_each_transition_has_one_event_in_sequence_and_a_delivery_per_subs
     assert sent == {(1, "whe_all"), (2, "whe_all"), (2, "whe_success")}
 
 
+@pytest.mark.rule("webhooks.17", "webhooks.19")
 async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no_more() -> None:
     endpoint, own = an_endpoint(events=("payment.failed",)), "https://shop.example/own"
+    unsigned = await ReportedPayment().with_payment(an_endpoint(environment=LIVE), webhook_url=own)
+    assert (await unsigned.sent())[1] == [], "no endpoint of its environment has a secret"
     world = await ReportedPayment().with_payment(endpoint, webhook_url=own, metadata={"order": 7})
     await world.told()
     (_, event), deliveries = await world.sent()

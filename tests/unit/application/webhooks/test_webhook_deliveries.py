@@ -236,18 +236,6 @@ async def test_gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_
     assert (endpoint.is_active, endpoint.delivery_summary.failed) == (True, 0)
 
 
-@pytest.mark.rule("webhooks.17", "webhooks.19")
-async def test_a_payments_own_address_hears_the_event_where_an_endpoint_can_sign(world: MemoryOutbox) -> None:
-    own = "https://own.example/payment"
-    await world.settle(SANDBOX, webhook_url=own)
-    assert world.deliveries() == [], "the endpoint is of the other environment"
-    await world.settle(LIVE, webhook_url=own)
-    await world.dispatcher.run_once()
-    sent = {url: (headers, body) for url, headers, body in world.postman.sent}
-    assert set(sent) == {"https://shop.example/hooks", own}
-    assert sent["https://shop.example/hooks"] == sent[own]
-
-
 @pytest.mark.rule("webhooks.11")
 @pytest.mark.parametrize("environment", Environment)
 async def test_what_kills_every_worker_is_given_up_after_the_schedules_last_instant(environment: Environment) -> None:

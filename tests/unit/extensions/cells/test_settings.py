@@ -1,7 +1,5 @@
 """The settings that name every cell."""
 
-from pathlib import Path
-
 import pytest
 
 from payagg.domain.cells import Cells
@@ -20,12 +18,6 @@ def test_the_settings_name_every_cell_or_none() -> None:
     others = read_settings({"PAYAGG_CELLS": "PBX=http://b", **SECRET})
     with pytest.raises(SettingsError, match=r"PAYAGG_CELLS must name every cell, .* \(PAY\)"):
         known_cells(others)
-
-
-def test_they_may_come_from_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "cells"
-    file.write_text("PAY=http://10.0.0.1:8000\n")
-    assert known_cells(read_settings({"PAYAGG_CELLS_FILE": str(file), **SECRET})) is not None
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 """A plot over days: bars by status, and the line of the days before, on one scale."""
 
 from datetime import date, timedelta
-from itertools import pairwise
-
-import pytest
 
 from payagg.extensions.console.plot import BOTTOM, TOP, plot
 
@@ -25,15 +22,3 @@ def test_bars_are_stacked_and_the_highest_day_of_both_periods_fills_the_plot() -
 def test_without_payments_before_there_is_no_line() -> None:
     drawn = plot([(DAYS[0], {"SUCCESS": 1})], [0])
     assert (drawn["line"], drawn["most"]) == ([], 1)
-
-
-@pytest.mark.parametrize("days", [7, 14, 30])
-def test_the_names_of_days_do_not_meet_on_a_small_phone(days: int) -> None:
-    each = [(FIRST + timedelta(days=number), {"SUCCESS": 1}) for number in range(days)]
-    ticks = plot(each, [0] * days)["ticks"]
-    assert (ticks[0][:2], ticks[-1]) == ((0, "start"), (100, "end", each[-1][0]))
-    # The first and the last one are beside their place, the others around it: of 254 px each takes 40.
-    width = 100 * 40 / 254
-    begins = {"start": 0.0, "middle": width / 2, "end": width}
-    places = [x - begins[anchor] for x, anchor, _ in ticks]
-    assert all(left + width < right for left, right in pairwise(places))
