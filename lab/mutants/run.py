@@ -109,7 +109,7 @@ def _mutant(file: str, code: str, at: Place, name: str, occurrence: int) -> Muta
     return Mutant(file, at[0], before.strip(), after.strip(), text)
 
 
-EACH, SEED = {"tests": 6, "harness": 4}, {"tests": 1, "harness": 9}  # the usual samples
+EACH, SEED = {"tests": 6, "harness": 4}, {"tests": 1, "harness": 10}  # the usual samples
 KILLED = 0.9
 TEST_SECONDS = 120.0  # an end for tests that a mutant stops
 STABLE = ("-x", "--hypothesis-seed=0")

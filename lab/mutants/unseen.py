@@ -13,12 +13,19 @@ _CELLS = "only where there are several cells"
 _GUARD = "refuses a value that no request brings so far: the route or the application did before"
 _SILENT = "how often a provider is asked: the interface is silent"
 _STOOD = "a claim is lost during its own call only where a process stood still for longer than its lease"
+_ARCHIVED = "a report about a payment in the archive, years later, or about none, which is acknowledged either way"
+_UNKNOWN = "fees, of which the interface shows nothing; an event about no payment is acknowledged either way"
+_INSIDE = "an event that can be read is acknowledged, whatever fails inside"
 _BETWEEN = "a change between two statements of one request"
 # By file: a line, what the mutant makes of it, and why that cannot be told.
 UNSEEN: dict[str, dict[tuple[str, str], str]] = {
     "application/payments/payments.py": {
         ("REFERENCE_DRAWS = 8", "REFERENCE_DRAWS = 9"): _DRAWN,
         ("except ReferenceTaken:", "except CosmicRayTestingException:"): _DRAWN,
+        (
+            "unsigned = command.webhook_url is not None and not await self._has_endpoint(business.id, environment)",
+            "unsigned = command.webhook_url is not None or not await self._has_endpoint(business.id, environment)",
+        ): "a warning of ours in a header",
     },
     "application/payments/checkout.py": {
         ("if not task.cancelled():", "if  task.cancelled():"): _OPERATORS,
@@ -44,6 +51,15 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
             "return await self.expire(payment.reference) or payment.as_of(now)",
             "return await self.expire(payment.reference) and payment.as_of(now)",
         ): _BETWEEN,
+        ("if ends_asking(payment):", "if not ends_asking(payment):"): _WORKER,
+        (
+            "if payment is not None and payment.is_final and not attempts:",
+            "if payment is not None or payment.is_final and not attempts:",
+        ): _ARCHIVED,
+        (
+            "if payment is not None and verdict.facts is not None:",
+            "if payment is None and verdict.facts is not None:",
+        ): _UNKNOWN,
     },
     "application/payments/verification.py": {
         (
@@ -54,6 +70,10 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
             "if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now < asked_at + every)):",
             "if seen.is_final and (attempt.gateway == SANDBOX_SLUG and (asked_at and now < asked_at + every)):",
         ): _SILENT,
+        (
+            "if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now < asked_at + every)):",
+            "if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now == asked_at + every)):",
+        ): _SILENT,
     },
     "application/payments/provider_events.py": {
         ("for other in Environment:", "for other in []:"): _OPERATORS,
@@ -62,6 +82,7 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
             "except CosmicRayTestingException as problem:  # noqa: BLE001 - the event is stored and its next attempt scheduled",
         ): _CONFLICT,
         ("@retry_on_conflict", ""): _CONFLICT,
+        ("is_handled = False", "is_handled = True"): _INSIDE,
     },
     "application/gateways/payment_options.py": {
         ("if gateway is None:", "if not gateway is None:"): _PAGE,
@@ -69,10 +90,19 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
             "gateway = next((one for one in found.gateways if one.slug == payment.gateway), None)",
             "gateway = next((one for one in found.gateways if one.slug <= payment.gateway), None)",
         ): _PAGE,
+        (
+            "return sorted(listed, key=lambda option: not option.available)",
+            "return sorted(listed, key=lambda option:  option.available)",
+        ): _PAGE,
     },
     "domain/attempt.py": {
         ("asks: int = 0  # the number of checks so far", "asks: int = 1  # the number of checks so far"): _WORKER,
         ("timedelta(hours=48),", "timedelta(hours= 47),"): _WORKER,
+        ("if self.gateway == SANDBOX_SLUG:", "if not self.gateway == SANDBOX_SLUG:"): _BESIDE,
+        (
+            'return reference if number == 1 else f"{reference}.{number}"',
+            'return reference if not number == 1 else f"{reference}.{number}"',
+        ): "the name of a charge at the provider, about which the interface is silent",
     },
     "domain/report.py": {
         (
@@ -83,6 +113,7 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
             'more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"',
             'more["reason"] = "CURRENCY_MISMATCH" if fact != "currency" else "UNDERPAID" if is_short else "OVERPAID"',
         ): _BESIDE,
+        ("and now < fact.at + REPEATED_FOR", "and now < fact.at << REPEATED_FOR"): _BESIDE,
     },
     "domain/simulator.py": {
         (
@@ -99,6 +130,10 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
             "if (self.settled_at is not None) is not (self.status in PAYMENT.final):",
             "if (self.settled_at is not None) < (self.status in PAYMENT.final):",
         ): _GUARD,
+        (
+            "if not -(2**63) <= value < 2**63:",
+            "if not -(2** 64) <= value < 2**63:",
+        ): "a bound that the interface does not name",
     },
     "domain/machine.py": {
         (
@@ -112,5 +147,9 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
             'check_text(self.logo_path, "logoPath", LOGO_PATH_MAX, 0)',
         ): _GUARD,
         ("for name, value in credentials.items():", "for name, value in []:"): _GUARD,
+        (
+            "created_at=self.created_at or now,",
+            "created_at=self.created_at and now,",
+        ): "of what a merchant's `createdAt` is, the interface does not say",
     },
 }
