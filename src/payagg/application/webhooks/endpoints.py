@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -24,6 +24,7 @@ from payagg.application.schemas.webhooks import (
     TestDelivery,
     WebhookEndpointView,
 )
+from payagg.application.webhooks.signing import keys_that_sign
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
@@ -151,14 +152,11 @@ class Webhooks:
         return _created_view(endpoint, shown)
 
     def _keys(self, endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
-        """What signs at `now`, the newest first, without replaced ones that do not open; raises ValueError where the
-        newest does not."""
-        newest, *older = endpoint.signing_secrets(now)
-        keys = signing_keys(self.vault.open(newest, secret_context(endpoint.id)))
-        for one in older:
-            with suppress(ValueError):
-                keys += signing_keys(self.vault.open(one, secret_context(endpoint.id)))
-        return keys
+        """What signs at `now`, the newest first; raises ValueError where the newest does not open."""
+        return keys_that_sign(((endpoint.id, one) for one in endpoint.signing_secrets(now)), self._unseal)
+
+    def _unseal(self, endpoint_id: str, sealed: bytes) -> list[bytes]:
+        return signing_keys(self.vault.open(sealed, secret_context(endpoint_id)))
 
     def _previous(self, endpoint: WebhookEndpoint, now: datetime) -> bytes | None:
         """All that signs now, sealed: a second rotation must not end the day that the first one gave."""
