@@ -34,7 +34,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.extensions.cells.among_cells import AmongCells
-from payagg.extensions.cells.ports import KEY_DIGITS, MOVES, CellNames, OtherCells
+from payagg.extensions.cells.ports import ARRIVALS, CELL, DEPARTURES, KEY_DIGITS, CellNames, OtherCells
 from tests.contracts.moving import (
     CREDENTIALS,
     REFERENCES,
@@ -148,7 +148,7 @@ class CellMoveContract:
             await ask()
         await command._close(SHOP, AN_ADMIN)
         async with store.begin() as tx:
-            assert await tx.of(MOVES).take(SHOP, NOW, 10) == len(REFERENCES)
+            assert await tx.of(DEPARTURES).take(SHOP, NOW, 10) == len(REFERENCES)
         assert await store.find_key(digest) is None
         asks.append(partial(timeline, store, REFERENCES[0], elsewhere=posts))
         for ask in asks:
@@ -193,8 +193,8 @@ class CellMoveContract:
         assert len(busy) == 2
         await Removal(store, other).command()._close(SHOP, AN_ADMIN)
         async with store.begin() as tx:
-            assert await tx.of(MOVES).take(SHOP, NOW, 10) == len(REFERENCES) - 1
-            assert {one.reference for one in await tx.of(MOVES).under_way(SHOP, 10)} == {*REFERENCES} - busy
+            assert await tx.of(DEPARTURES).take(SHOP, NOW, 10) == len(REFERENCES) - 1
+            assert {one.reference for one in await tx.of(DEPARTURES).under_way(SHOP, 10)} == {*REFERENCES} - busy
         done = await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
         assert done.payments == len(REFERENCES) + 1
         assert done.closed >= timedelta(seconds=45)
@@ -209,10 +209,10 @@ class CellMoveContract:
         move = await command._close(SHOP, AN_ADMIN)
         await command._prepare(move, {"gw_here": "gw_there"})
         async with store.begin() as tx:
-            await tx.of(MOVES).take(SHOP, NOW, 10)
-            packed = await tx.of(MOVES).under_way(SHOP, 10)
+            await tx.of(DEPARTURES).take(SHOP, NOW, 10)
+            packed = await tx.of(DEPARTURES).under_way(SHOP, 10)
         async with other.begin() as tx:
-            assert await tx.of(MOVES).receive(packed, {}) == len(REFERENCES)
+            assert await tx.of(ARRIVALS).receive(packed, {}) == len(REFERENCES)
         async with other.begin() as tx:
             payment = await tx.payments.lock(REFERENCES[0])
             assert payment is not None
@@ -220,7 +220,7 @@ class CellMoveContract:
             assert transition is not None
             await tx.payments.save(moved, transition)
         async with other.begin() as tx:
-            assert await tx.of(MOVES).receive(packed, {}) == 0
+            assert await tx.of(ARRIVALS).receive(packed, {}) == 0
         assert await other.find_payment(REFERENCES[0]) == moved
 
     async def test_an_event_that_was_not_handled_goes_after_its_payment(self, store: Store, other: Store) -> None:
@@ -290,15 +290,15 @@ def _moves() -> AuditFilter:
 
 async def _names(store: Store) -> CellNames:
     async with store.begin() as tx:
-        return await tx.of(MOVES).names()
+        return await tx.of(CELL).names()
 
 
 async def _assert_in_one_place(source: Store, target: Store) -> None:
     """Each payment is at one of the two cells, or in the outbox of the first; its key opens at none of them, or both
     say so."""
     async with source.begin() as tx:
-        move = await tx.of(MOVES).of_business(SHOP)
-        posts = {reference: await tx.of(MOVES).forwarding_record_of_payment(reference) for reference in REFERENCES}
+        move = await tx.of(CELL).of_business(SHOP)
+        posts = {reference: await tx.of(CELL).forwarding_record_of_payment(reference) for reference in REFERENCES}
         here = {reference for reference in REFERENCES if await tx.payments.get(reference) is not None}
     async with target.begin() as tx:
         there = {reference for reference in REFERENCES if await tx.payments.get(reference) is not None}

@@ -51,9 +51,9 @@ from payagg.application.upkeep.future_instants import FutureInstants
 from payagg.application.upkeep.partitions import Partitions
 from payagg.application.upkeep.retention import Retention
 from payagg.application.upkeep.worker import Sweep
+from payagg.application.webhooks.delivery_log import DeliveryLog
 from payagg.application.webhooks.dispatcher import Dispatcher
 from payagg.application.webhooks.endpoints import Webhooks
-from payagg.application.webhooks.payment_deliveries import PaymentDeliveries
 from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.settings import Settings, SettingsError, require_secrets
 
@@ -87,7 +87,7 @@ class Services:
     checkout_settings: CheckoutSettings
     api_keys: ApiKeys
     webhooks: Webhooks
-    payment_deliveries: PaymentDeliveries
+    delivery_log: DeliveryLog
     gateway_settling: CredentialRetirement
     businesses: Businesses
     audit: AuditTrail
@@ -169,7 +169,7 @@ def assemble(
         checkout_settings=CheckoutSettings(store, clock, entropy),
         api_keys=ApiKeys(store, clock, entropy),
         webhooks=Webhooks(store, clock, entropy, vault, sender),
-        payment_deliveries=PaymentDeliveries(store, clock, entropy),
+        delivery_log=DeliveryLog(store, clock, entropy),
         gateway_settling=CredentialRetirement(store, clock, entropy, GatewayCredentials(vault, providers)),
         businesses=Businesses(store, clock, entropy),
         audit=AuditTrail(store),

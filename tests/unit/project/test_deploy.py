@@ -65,13 +65,14 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
             yield one["metadata"]["name"], spec["template"]["spec"]
 
 
-[COMPOSE] = loaded(DEPLOY / "compose.yaml")
+COMPOSE = [one for file in (DEPLOY / "compose.yaml", DEPLOY / "cells" / "compose.yaml") for one in loaded(file)]
+SERVICES = [service for one in COMPOSE for service in one["services"].values()]
 
 
 @pytest.mark.skipif(bool(REMOVED), reason=f"units and manifests have {', '.join(sorted(REMOVED))}")
 def test_every_command_is_one_that_the_program_takes() -> None:
     commands = [json.loads(re.findall(r"^CMD (\[.*\])$", CONTAINERFILE, re.MULTILINE)[0])]
-    commands += [service["command"] for service in COMPOSE["services"].values() if "command" in service]
+    commands += [service["command"] for service in SERVICES if "command" in service]
     started = re.compile(r"^ExecStart=/opt/payagg/bin/payagg (.+)$", re.MULTILINE)
     commands += [line.split() for unit in UNITS for line in started.findall(unit.read_text())]
     commands += [pod["containers"][0]["args"] for _, pod in pods()]
@@ -131,15 +132,38 @@ def test_the_image_is_built_from_what_the_build_is_given(tmp_path: Path) -> None
 
 
 def test_every_service_has_a_read_only_root_and_ours_have_no_capability() -> None:
-    services, secrets = COMPOSE["services"].values(), COMPOSE["secrets"]
-    for service in services:
-        database = [] if service["image"] == "payagg" else ["/var/run/postgresql"]
+    for service in SERVICES:
+        database = ["/var/run/postgresql"] if "POSTGRES_USER" in service.get("environment", {}) else []
         assert (service["read_only"], service["tmpfs"]) == (True, ["/tmp", *database])
         assert "no-new-privileges:true" in service["security_opt"]
-    assert [service["cap_drop"] for service in services if service["image"] == "payagg"] == [["ALL"]] * 3
-    assert {name: secret["file"] for name, secret in secrets.items()} == {name: f"secrets/{name}" for name in secrets}
-    [published] = [port for service in services for port in service.get("ports", ())]
-    assert published.startswith("127.0.0.1:")
+        assert service.get("cap_drop", []) == ([] if database else ["ALL"])
+    for one in COMPOSE:
+        assert {name: secret["file"] for name, secret in one["secrets"].items()} == {
+            name: f"secrets/{name}" for name in one["secrets"]
+        }
+        [published] = [port for service in one["services"].values() for port in service.get("ports", ())]
+        assert published.startswith("127.0.0.1:")
+
+
+def test_what_a_service_names_its_file_has() -> None:
+    for one in COMPOSE:
+        for service in one["services"].values():
+            assert set(service.get("depends_on", ())) <= set(one["services"])
+            assert set(service.get("networks", ())) <= set(one["networks"])
+            assert set(service.get("secrets", ())) <= set(one["secrets"])
+            named = {volume.partition(":")[0] for volume in service.get("volumes", ())}
+            assert {name for name in named if not name.startswith(".")} <= set(one["volumes"])
+
+
+def test_each_cell_of_the_compose_file_is_one_that_haproxy_and_its_sisters_know() -> None:
+    text = (DEPLOY / "cells" / "haproxy.cfg").read_text(encoding="utf-8")
+    cells = [
+        service["environment"] for service in SERVICES if "PAYAGG_REFERENCE_PREFIX" in service.get("environment", {})
+    ]
+    [known] = {one["PAYAGG_CELLS"] for one in cells}
+    servers = dict(re.findall(r"^    server (\w+) (\S+) ", text, re.MULTILINE))
+    assert {f"{name}=http://{server}" for name, server in servers.items()} == set(known.split(","))
+    assert {one["PAYAGG_REFERENCE_PREFIX"] for one in cells} == set(servers)
 
 
 CONFIG_MAPS = {one["metadata"]["name"]: one["data"] for one in manifests() if one["kind"] == "ConfigMap"}
@@ -264,15 +288,18 @@ def test_every_expression_of_the_dashboard_is_promql(tmp_path: Path) -> None:
 
 
 def test_the_balancer_sees_that_a_server_is_about_to_stop_before_it_does() -> None:
-    text = (DEPLOY / "haproxy.cfg").read_text(encoding="utf-8")
-    [(every, failures)] = re.findall(r"^    default-server check inter (\d+)s fall (\d+) ", text, re.MULTILINE)
-    # A check may fall just before the stop is announced, and the next one take a moment.
-    assert int(every) * (int(failures) + 1) < read_settings({}).shutdown_delay.total_seconds()
-    assert "option httpchk GET /readyz\n" in text
+    for file in (DEPLOY / "haproxy.cfg", DEPLOY / "cells" / "haproxy.cfg"):
+        text = file.read_text(encoding="utf-8")
+        checks = re.findall(r" check inter (\d+)s fall (\d+) ", text)
+        assert checks, file
+        # A check may fall just before the stop is announced, and the next one take a moment.
+        for every, failures in checks:
+            assert int(every) * (int(failures) + 1) < read_settings({}).shutdown_delay.total_seconds()
+        assert "option httpchk GET /readyz\n" in text
 
 
 def test_proxies_show_nobody_what_is_for_cells() -> None:
-    for file in (DEPLOY / "haproxy.cfg", ROOT / "docs" / "cells.md"):
+    for file in (DEPLOY / "haproxy.cfg", DEPLOY / "cells" / "haproxy.cfg"):
         frontend = file.read_text(encoding="utf-8").partition("\nfrontend payagg\n")[2].partition("\nbackend ")[0]
         denied = "    http-request deny deny_status 404 if { path,url_dec -m beg /internal }\n"
         assert denied in frontend.partition("_backend ")[0], file

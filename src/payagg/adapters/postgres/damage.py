@@ -11,7 +11,7 @@ from payagg.adapters.postgres.repositories.future_instants import (
     IS_EVENT_AHEAD,
 )
 from payagg.adapters.postgres.repositories.payment_rows import AMOUNT_DIGEST
-from payagg.adapters.postgres.schema.tables import IS_UNSETTLED
+from payagg.adapters.postgres.schema.payments import IS_UNSETTLED
 from payagg.adapters.postgres.schema.triggers import TRIGGERS
 
 

@@ -18,7 +18,7 @@ from payagg.domain.reconciliation import MatchBucket
 from payagg.domain.webhook import ANOMALY_EVENT_FOR, EventType
 
 AHEAD_ENOUGH = 2 * WEEK  # the worker creates more, if it may
-SHOWN = 20  # references listed per broken rule
+SHOWN = 20  # references of a broken rule, refused events, days and findings
 ANOMALIES_SHOWN = 100
 EXPLAIN = "`payagg explain REFERENCE` tells what happened. A row that somebody changed is put back from a backup."
 STATEMENT_SECONDS = 600
@@ -167,12 +167,10 @@ RULES = {
         WHERE t.to_status = ANY (:final) AND p.settled_at IS DISTINCT FROM t.at""",
 }
 
-REFUSED_SHOWN = 20
 REFUSED_EVENTS = """
     SELECT received_at, fault, path, size, encode(digest, 'hex'), headers::text FROM refused_events
     WHERE received_at > now() - interval '1 hour' ORDER BY received_at DESC LIMIT :most"""
 
-LISTED = 20
 # From the first day with a LIVE hand-off to yesterday; a run that began within a day has not seen all of it.
 UNRECONCILED = """
     WITH begun AS (
@@ -244,7 +242,7 @@ def examine(database_url: str, with_lists: Sequence[str] = ()) -> Findings:
             """),
             {"most": ANOMALIES_SHOWN},
         )
-        refused = connection.execute(text(REFUSED_EVENTS), {"most": REFUSED_SHOWN})
+        refused = connection.execute(text(REFUSED_EVENTS), {"most": SHOWN})
         return Findings(
             rules,
             [
@@ -284,18 +282,18 @@ def _clock(connection: Connection) -> str | None:
 def _unreconciled_days(connection: Connection, with_lists: Sequence[str]) -> list[str]:
     rows = connection.execute(text(UNRECONCILED), {"with_lists": list(with_lists)})
     return [
-        f"{len(days)} days of {gateway} without a reconciliation (`payagg reconcile`): {', '.join(days[:LISTED])}"
-        + (" ..." if len(days) > LISTED else "")
+        f"{len(days)} days of {gateway} without a reconciliation (`payagg reconcile`): {', '.join(days[:SHOWN])}"
+        + (" ..." if len(days) > SHOWN else "")
         for gateway, days in rows
     ]
 
 
 def _findings_alone(connection: Connection) -> list[str]:
     buckets = [MatchBucket.HERE_ONLY.value, MatchBucket.UNREADABLE.value]
-    rows = connection.execute(text(FINDINGS_ALONE), {"buckets": buckets, "most": LISTED})
+    rows = connection.execute(text(FINDINGS_ALONE), {"buckets": buckets, "most": SHOWN})
     return [
         f"{count} {bucket} in reconciliations of {gateway} in 30 days (docs/operating/reconciliation.md): "
         + ", ".join(listed)
-        + (" ..." if count > LISTED else "")
+        + (" ..." if count > SHOWN else "")
         for gateway, bucket, count, listed in rows
     ]

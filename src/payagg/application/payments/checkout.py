@@ -80,11 +80,10 @@ class Checkout:
         payment, business = await self._find(reference)
         now = self.clock.now()
         seen = payment.as_of(now)
+        is_open = seen.status is Status.INITIATED
         return CheckoutPage(
             payment=PublicPaymentDetail.of(payment, business, now),
-            options=await self.payment_options.list_offered(payment, business)
-            if seen.status is Status.INITIATED
-            else [],
+            options=await self.payment_options.list_offered(payment, business) if is_open else [],
             redirect_url=redirect_url(seen),
             settled_at=seen.settled_at,
             method=await self.payment_options.method(seen) if seen.is_final else None,
@@ -127,10 +126,8 @@ class Checkout:
                 pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
             elif claimed.is_takeover:
                 await self._resolve(claimed, command)
-            else:
-                done = await self._start(claimed)
-                if done is not None:
-                    return done
+            elif (done := await self._start(claimed)) is not None:
+                return done
         raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, "The provider did not answer in time; try again.")
 
     @retry_on_conflict
@@ -174,14 +171,13 @@ class Checkout:
             return _processed_view(payment, step.attempt, step.hand_off)
         if isinstance(step, Wait):
             return None
-        name = business.name if business else ""
         token = self.entropy.hex(16)
         if step.unanswered is not None:
             choice = await self._answerable(tx, step.unanswered, payment)
             if choice is not None:
                 claim = step.unanswered.take_over(token, now)
                 await tx.attempts.save(claim, step.unanswered.token)
-                return ClaimedAttempt(payment, claim, choice, name, is_takeover=True)
+                return ClaimedAttempt(payment, claim, choice, business.name, is_takeover=True)
             if step.unanswered.is_in_doubt:
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
         choice = await self.payment_options.choose(tx, payment, step.gateway)
@@ -199,14 +195,13 @@ class Checkout:
         if step.unanswered is not None:
             await tx.attempts.save(step.unanswered.refuse(), step.unanswered.token)
         await tx.attempts.add(claim)
-        return ClaimedAttempt(payment, claim, choice, name, is_takeover=False)
+        return ClaimedAttempt(payment, claim, choice, business.name, is_takeover=False)
 
     async def _answerable(self, tx: Transaction, attempt: Attempt, payment: Payment) -> ChosenProvider | None:
         """The attempt's provider when it can be called now."""
         choice = await self.payment_options.provider_of_attempt(tx, attempt, payment.environment)
-        if choice is None or not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
-            return None
-        return choice
+        is_open = choice is not None and await self.payment_options.admit(tx, attempt.gateway, payment.environment)
+        return choice if is_open else None
 
     async def _resolve(self, claimed: ClaimedAttempt, command: ProcessPayment) -> None:
         """Checks an attempt without an answer, then settles the payment or closes the attempt for the next one."""

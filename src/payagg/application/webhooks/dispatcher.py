@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,6 +13,7 @@ from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailab
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult, Sender
 from payagg.application.spans import span
+from payagg.application.webhooks.signing import keys_that_sign
 from payagg.domain.signing import signed_headers
 from payagg.domain.webhook import (
     CONCURRENCY_MAX,
@@ -208,7 +208,7 @@ class Dispatcher:
                 self._note(_postpone(one, now))
                 return
         try:
-            keys = self._signing_keys(one.secrets)
+            keys = keys_that_sign(one.secrets, self._unseal)
         except ValueError:
             # Without the encryption key nothing can be signed; an operator can still bring the key back.
             self._note(replace(self._finish(one, UNOPENED, now), uncounted=True))
@@ -222,30 +222,12 @@ class Dispatcher:
         self._results.append(result)
         self._resulted.set()
 
-    def _signing_keys(self, secrets: Sequence[tuple[str, bytes]]) -> list[bytes]:
-        """The keys of every endpoint whose newest secret opens; a replaced one that does not open is left out. Raises
-        ValueError where there is none."""
-        keys: dict[str, list[bytes]] = {}
-        for endpoint_id, sealed in secrets:
-            try:
-                opened = self._unseal(endpoint_id, sealed)
-            except ValueError:
-                opened = []
-            newer = keys.get(endpoint_id)
-            if newer is None or newer:
-                keys[endpoint_id] = [*(newer or ()), *opened]
-        signing = [key for own in keys.values() for key in own]
-        if not signing:
-            raise ValueError("no secret opens")
-        return signing
-
     def _unseal(self, endpoint_id: str, sealed: bytes) -> list[bytes]:
         keys = self._keys.get((endpoint_id, sealed))
         if keys is None:
             if len(self._keys) >= KEYS_CACHED_MAX:
                 self._keys.clear()
-            keys = signing_keys(self.vault.open(sealed, secret_context(endpoint_id)))
-            self._keys[endpoint_id, sealed] = keys
+            keys = self._keys[endpoint_id, sealed] = signing_keys(self.vault.open(sealed, secret_context(endpoint_id)))
         return keys
 
     def _finish(self, one: ClaimedDelivery, sent: DeliveryAttemptResult, at: datetime) -> DeliveryResult:

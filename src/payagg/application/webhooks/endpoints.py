@@ -1,13 +1,10 @@
-"""Merchant webhook endpoints: subscriptions, secrets, the delivery log, and past events."""
+"""Merchant webhook endpoints: subscriptions and secrets."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import accumulate
-from typing import cast
 
 import msgspec
 
@@ -15,24 +12,22 @@ from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.counters import count
 from payagg.application.ports.outside import Clock, Entropy, Vault
-from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import Sender
 from payagg.application.retry import retry_on_conflict
-from payagg.application.schemas.events import EventBody, TestBody
+from payagg.application.schemas.events import TestBody
 from payagg.application.schemas.payments import Message
 from payagg.application.schemas.webhooks import (
     ChangeWebhook,
     CreatedWebhook,
     CreateWebhook,
-    DeliveryView,
-    EventPage,
     TestDelivery,
     WebhookEndpointView,
 )
+from payagg.application.webhooks.signing import keys_that_sign
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import with_changes
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.signing import secret_text, signed_headers
 from payagg.domain.values import Environment
@@ -110,7 +105,7 @@ class Webhooks:
             parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one must also be HTTPS, below
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
-            before = endpoint = await _lock(tx, business_id, endpoint_id)
+            before = endpoint = await lock_endpoint(tx, business_id, endpoint_id)
             if command.url is not None:
                 endpoint = replace(endpoint, url=command.url)
             if events is not None:
@@ -137,7 +132,7 @@ class Webhooks:
         own: as a second DELETE, a client's retry would remove what it meant to deactivate."""
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
-            before = await _lock(tx, business_id, endpoint_id)
+            before = await lock_endpoint(tx, business_id, endpoint_id)
             now = self.clock.now()
             await self._remove(tx, by, before, now)
             return WebhookEndpointView.of(replace(before, is_active=False, updated_at=now))
@@ -149,7 +144,7 @@ class Webhooks:
         shown = secret_text(key)
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
-            endpoint = await _lock(tx, business_id, endpoint_id)
+            endpoint = await lock_endpoint(tx, business_id, endpoint_id)
             sealed, now = self.vault.seal(key, secret_context(endpoint_id)), self.clock.now()
             endpoint = endpoint.rotate(sealed, shown[-4:], now, self._previous(endpoint, now))
             await tx.endpoints.save(endpoint)
@@ -157,14 +152,11 @@ class Webhooks:
         return _created_view(endpoint, shown)
 
     def _keys(self, endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
-        """What signs at `now`, the newest first, without replaced ones that do not open; raises ValueError where the
-        newest does not."""
-        newest, *older = endpoint.signing_secrets(now)
-        keys = signing_keys(self.vault.open(newest, secret_context(endpoint.id)))
-        for one in older:
-            with suppress(ValueError):
-                keys += signing_keys(self.vault.open(one, secret_context(endpoint.id)))
-        return keys
+        """What signs at `now`, the newest first; raises ValueError where the newest does not open."""
+        return keys_that_sign(((endpoint.id, one) for one in endpoint.signing_secrets(now)), self._unseal)
+
+    def _unseal(self, endpoint_id: str, sealed: bytes) -> list[bytes]:
+        return signing_keys(self.vault.open(sealed, secret_context(endpoint_id)))
 
     def _previous(self, endpoint: WebhookEndpoint, now: datetime) -> bytes | None:
         """All that signs now, sealed: a second rotation must not end the day that the first one gave."""
@@ -220,7 +212,7 @@ class Webhooks:
     @retry_on_conflict
     async def _begin_test(self, business_id: str, endpoint_id: str, by: Actor) -> WebhookEndpoint:
         async with self.store.begin() as tx:
-            endpoint = await _lock(tx, business_id, endpoint_id)
+            endpoint = await lock_endpoint(tx, business_id, endpoint_id)
             now = self.clock.now()
             last = endpoint.last_test_at  # dated ahead, where the clock has been set back
             if last is not None and last <= now < last + TEST_EVERY:
@@ -229,56 +221,6 @@ class Webhooks:
             await tx.endpoints.save(endpoint)
             await self._record(tx, by, Action.WEBHOOK_TEST, endpoint)
             return endpoint
-
-    async def deliveries(
-        self, business_id: str, endpoint_id: str, page: int, per_page: int, after: str | None = None
-    ) -> tuple[list[DeliveryView], int]:
-        """A page of the log, newest first, and the total; with `after` the page after that delivery. Raises
-        VALIDATION_ERROR on `after`, NOT_FOUND."""
-        if after is not None and not re.fullmatch(r"dlv_[0-9a-f]{32}", after):
-            raise invalid("after", "Must be a delivery's id, for example of the last one shown.")
-        async with self.store.begin() as tx:
-            if await tx.endpoints.get(business_id, endpoint_id) is None:
-                raise Refusal(ErrorCode.NOT_FOUND)
-            rows, total = await tx.webhook_events.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
-        return [DeliveryView.of(row) for row in rows], total
-
-    @retry_on_conflict
-    async def redeliver(self, business_id: str, endpoint_id: str, delivery_id: str, *, by: Actor) -> DeliveryView:
-        """Makes the delivery due at once under the same ids; a running one is not changed. Attempts stay counted: past
-        the schedule it gets one attempt, not another 75 hours of them."""
-        async with self.store.begin() as tx:
-            endpoint = await _lock(tx, business_id, endpoint_id)
-            delivery = await tx.webhook_events.delivery(endpoint_id, delivery_id)
-            if delivery is None:
-                raise Refusal(ErrorCode.NOT_FOUND)
-            if not endpoint.is_active:
-                raise invalid("endpointId", "Activate the endpoint first.")
-            now = self.clock.now()
-            await tx.webhook_events.redeliver(delivery, now)
-            again = await tx.webhook_events.delivery(endpoint_id, delivery_id) or delivery
-            changes = changes_of(delivery, again, "status", "next_attempt_at")
-            action = Action.DELIVERY_REDELIVER
-            await record(tx, self.entropy, now, by, action, delivery_id, changes, business_id=business_id)
-        return DeliveryView.of(again)
-
-    async def events(self, business_id: str, environment: str | None, after: str | None, limit: int) -> EventPage:
-        """Past events in recorded order, strictly after the cursor. A page ends early with the event that reaches
-        PAGE_BYTES."""
-        if environment not in Environment.__members__:
-            raise invalid("environment", "Must be SANDBOX or LIVE.")
-        if after is not None and not re.fullmatch(r"evt_[0-9a-f]{32}", after):
-            raise invalid("after", "Must be an event id, for example the last answer's nextCursor.")
-        async with self.store.begin() as tx:
-            found = await tx.webhook_events.page(business_id, Environment(environment), after, limit + 1)
-        sizes = accumulate((len(event.body) for event in found), initial=0)
-        shown = [event for event, before in zip(found[:limit], sizes, strict=False) if before < PAGE_BYTES]
-        return EventPage(
-            # The stored bytes, unchanged: a merchant verifies what was sent.
-            events=cast(list[EventBody], [msgspec.Raw(event.body) for event in shown]),
-            next_cursor=shown[-1].id if shown else after,
-            has_more=len(found) > len(shown),
-        )
 
     async def _remove(self, tx: Transaction, by: Actor, endpoint: WebhookEndpoint, now: datetime) -> None:
         """Retention deletes its row with the last of its log."""
@@ -304,7 +246,7 @@ def _rate_limit_refusal(wait: timedelta) -> Refusal:
     return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-wait // timedelta(seconds=1))))
 
 
-async def _lock(tx: Transaction, business_id: str, endpoint_id: str) -> WebhookEndpoint:
+async def lock_endpoint(tx: Transaction, business_id: str, endpoint_id: str) -> WebhookEndpoint:
     endpoint = await tx.endpoints.lock(business_id, endpoint_id)
     if endpoint is None:
         raise Refusal(ErrorCode.NOT_FOUND)

@@ -10,7 +10,8 @@ import msgspec
 from sqlalchemy import ARRAY, Text, any_, bindparam, delete, select
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.schema.tables import archived_payments, metadata
+from payagg.adapters.postgres.schema.reports import archived_payments
+from payagg.adapters.postgres.schema.tables import metadata
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.archived import ArchivedPayment
 from payagg.extensions.archive.tables import TABLES, History

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.archived import PART
 from payagg.adapters.postgres.repositories.rows import in_text, parameters
-from payagg.adapters.postgres.schema.tables import archive_parts
+from payagg.adapters.postgres.schema.reports import archive_parts
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.archived import ArchivePart

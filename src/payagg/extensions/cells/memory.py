@@ -25,7 +25,7 @@ NAMED = ("calls", "anomalies", "resolutions", "deliveries")  # by an id of their
 
 
 @dataclass(frozen=True)
-class MemoryCellMoves:
+class MemoryCell:
     state: State
 
     async def of_business(self, business_id: str) -> BusinessMove | None:
@@ -53,20 +53,25 @@ class MemoryCellMoves:
 
     async def gateways_in_use(self, business_id: str) -> set[str]:
         chosen = {gateway_id for owner, gateway_id in self.state.business_gateways if owner == business_id}
-        own = set(self._references(business_id))
+        own = set(_references(self.state, business_id))
         asked = [one for one in self.state.attempts.values() if one.reference in own and one.next_ask_at is not None]
         return chosen | {one.gateway_id for one in asked if one.gateway_id is not None}
 
     async def environments(self, business_id: str) -> set[Environment]:
         keys = [*self.state.api_keys.values(), *(key for _, key in self.state.moved_keys.values() if key is not None)]
         active = [key for key in keys if key.status is ApiKeyStatus.ACTIVE]
-        payments = [self.state.payments[reference] for reference in self._references(business_id)]
+        payments = [self.state.payments[reference] for reference in _references(self.state, business_id)]
         return {one.environment for one in (*active, *payments) if one.business_id == business_id}
 
     async def signing_secrets(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
         own = [one for one in self.state.endpoints.values() if business_id in (None, one.business_id)]
         blobs = [(secret_context(one.id), blob) for one in own for blob in (one.secret, one.previous_secret) if blob]
         return blobs[:limit]
+
+
+@dataclass(frozen=True)
+class MemoryDepartures:
+    state: State
 
     async def close(self, business_id: str, cell: str, at: datetime) -> bool:
         state = self.state
@@ -86,7 +91,7 @@ class MemoryCellMoves:
 
     async def profile(self, business_id: str) -> Any:
         settings = [own for (owner, _), own in self.state.business_gateways.items() if owner == business_id]
-        endpoints = [replace(one, successful=0, failed=0) for one in self._endpoints(business_id)]
+        endpoints = [replace(one, successful=0, failed=0) for one in _endpoints(self.state, business_id)]
         return self.state.businesses[business_id], settings, endpoints
 
     async def start(self, business_id: str) -> None:
@@ -95,14 +100,14 @@ class MemoryCellMoves:
             self.state.moved_businesses[business_id] = replace(move, state=MoveState.MOVING), rows
 
     async def take(self, business_id: str, now: datetime, limit: int) -> int:
-        free = [one for one in self._references(business_id) if not self._is_busy(one, now)][:limit]
+        free = [one for one in _references(self.state, business_id) if not self._is_busy(one, now)][:limit]
         cell = self.state.moved_businesses[business_id][0].cell
         for reference in free:
             self.state.moved_payments[reference] = ForwardingRecord(business_id, cell, True), self._pack(reference)
         return len(free)
 
     async def has_payments(self, business_id: str) -> bool:
-        return bool(self._references(business_id))
+        return bool(_references(self.state, business_id))
 
     async def under_way(self, business_id: str, limit: int) -> list[MovingPayment]:
         found = [
@@ -119,15 +124,15 @@ class MemoryCellMoves:
 
     async def belongings(self, business_id: str) -> Any:
         keys = [key for post, key in self.state.moved_keys.values() if post.business_id == business_id]
-        removed = {one.id: self.state.removed.get(one.id) for one in self._endpoints(business_id)}
-        purged = {one.id: self.state.purged.get(one.id, 0) for one in self._endpoints(business_id)}
-        return keys, self.state.moved_businesses[business_id][1], self._endpoints(business_id), removed, purged
+        removed = {one.id: self.state.removed.get(one.id) for one in _endpoints(self.state, business_id)}
+        purged = {one.id: self.state.purged.get(one.id, 0) for one in _endpoints(self.state, business_id)}
+        return keys, self.state.moved_businesses[business_id][1], _endpoints(self.state, business_id), removed, purged
 
     async def leave(self, business_id: str) -> bool:
         state = self.state
-        if self._references(business_id):
+        if _references(self.state, business_id):
             return False
-        for endpoint in self._endpoints(business_id):
+        for endpoint in _endpoints(self.state, business_id):
             del state.endpoints[endpoint.id]
             state.removed.pop(endpoint.id, None)
             state.purged.pop(endpoint.id, None)
@@ -140,6 +145,37 @@ class MemoryCellMoves:
         move, _ = state.moved_businesses[business_id]
         state.moved_businesses[business_id] = replace(move, state=MoveState.LEFT), None
         return True
+
+    def _is_busy(self, reference: str, now: datetime) -> bool:
+        attempts = [one for one in self.state.attempts.values() if one.reference == reference]
+        deliveries = [one for one in self.state.deliveries.values() if one.reference == reference]
+        return any(one.state is AttemptState.CLAIMED and now < one.lease_until for one in attempts) or any(
+            one.token is not None and one.lease_until is not None and now < one.lease_until for one in deliveries
+        )
+
+    def _pack(self, reference: str) -> dict[str, dict[Any, Any]]:
+        """Takes the payment and all that is its own out of the tables."""
+        state, packed = self.state, {}
+        for table, owner in OWNED.items():
+            packed[table] = {key: row for key, row in getattr(state, table).items() if owner(key) == reference}
+        for table in NAMED:
+            packed[table] = {key: row for key, row in getattr(state, table).items() if row.reference == reference}
+        packed["idempotency_keys"] = {key: own for key, own in state.idempotency_keys.items() if own == reference}
+        packed["payments"] = {reference: state.payments[reference]}
+        packed["archived"] = {}
+        if archived := state.archived.get(reference):
+            packed["archived"][reference] = archived, state.archive_parts[archived.part]
+        for table, rows in packed.items():
+            for key in rows:
+                del getattr(state, table)[key]
+        for key in [key for key in state.holds if key[0] == reference]:
+            del state.holds[key]
+        return packed
+
+
+@dataclass(frozen=True)
+class MemoryArrivals:
+    state: State
 
     async def prepare(self, move: BusinessMove, profile: Any, gateways: Mapping[str, str]) -> None:
         business, settings, endpoints = profile
@@ -173,8 +209,8 @@ class MemoryCellMoves:
 
     async def open(self, business_id: str, belongings: Any) -> bool:
         keys, members, endpoints, removed, purged = belongings
-        found = await self.of_business(business_id)
-        if found is None or found.state is not MoveState.ARRIVING:
+        found = self.state.moved_businesses.get(business_id)
+        if found is None or found[0].state is not MoveState.ARRIVING:
             return False
         del self.state.moved_businesses[business_id]
         self.state.members.update(members)
@@ -194,19 +230,6 @@ class MemoryCellMoves:
             self.state.purged[was.id] = self.state.purged.get(was.id, 0) + purged[was.id]
         return True
 
-    def _references(self, business_id: str) -> list[str]:
-        return [reference for reference, one in self.state.payments.items() if one.business_id == business_id]
-
-    def _endpoints(self, business_id: str) -> list[WebhookEndpoint]:
-        return [one for one in self.state.endpoints.values() if one.business_id == business_id]
-
-    def _is_busy(self, reference: str, now: datetime) -> bool:
-        attempts = [one for one in self.state.attempts.values() if one.reference == reference]
-        deliveries = [one for one in self.state.deliveries.values() if one.reference == reference]
-        return any(one.state is AttemptState.CLAIMED and now < one.lease_until for one in attempts) or any(
-            one.token is not None and one.lease_until is not None and now < one.lease_until for one in deliveries
-        )
-
     def _part_of(self, part: ArchivePart) -> int:
         """The number that the part of this folder has here."""
         parts = self.state.archive_parts
@@ -216,21 +239,10 @@ class MemoryCellMoves:
             parts[number] = replace(part, number=number, removed_at=part.removed_at or part.started_at)
         return number
 
-    def _pack(self, reference: str) -> dict[str, dict[Any, Any]]:
-        """Takes the payment and all that is its own out of the tables."""
-        state, packed = self.state, {}
-        for table, owner in OWNED.items():
-            packed[table] = {key: row for key, row in getattr(state, table).items() if owner(key) == reference}
-        for table in NAMED:
-            packed[table] = {key: row for key, row in getattr(state, table).items() if row.reference == reference}
-        packed["idempotency_keys"] = {key: own for key, own in state.idempotency_keys.items() if own == reference}
-        packed["payments"] = {reference: state.payments[reference]}
-        packed["archived"] = {}
-        if archived := state.archived.get(reference):
-            packed["archived"][reference] = archived, state.archive_parts[archived.part]
-        for table, rows in packed.items():
-            for key in rows:
-                del getattr(state, table)[key]
-        for key in [key for key in state.holds if key[0] == reference]:
-            del state.holds[key]
-        return packed
+
+def _references(state: State, business_id: str) -> list[str]:
+    return [reference for reference, one in state.payments.items() if one.business_id == business_id]
+
+
+def _endpoints(state: State, business_id: str) -> list[WebhookEndpoint]:
+    return [one for one in state.endpoints.values() if one.business_id == business_id]

@@ -25,7 +25,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway
 from payagg.domain.report import ProviderFault
 from payagg.domain.values import Environment
-from payagg.extensions.cells.ports import MOVES
+from payagg.extensions.cells.ports import ARRIVALS, CELL, DEPARTURES
 
 BATCH = 100  # payments of one transaction: for so many is a payer's page away at a time, a tenth of a second each
 AUDIT_BATCH = 500
@@ -69,7 +69,7 @@ class CellMove:
         changed then. Raises SERVICE_UNAVAILABLE where something goes on for too long, and Unavailable where a database
         is away: run again, it goes on."""
         async with self.source.begin() as tx:
-            before = await tx.of(MOVES).of_business(business_id)
+            before = await tx.of(CELL).of_business(business_id)
         if before is not None and before.state is MoveState.LEFT and before.cell == self.other:
             await self._carry_events(business_id)
             return MovedBusiness(0, timedelta(0))
@@ -92,13 +92,13 @@ class CellMove:
         """For each gateway of this cell, by id, the other's. Raises as `run` does."""
         await self._check_places(business_id)
         async with self.source.begin() as tx:
-            schema, own = await tx.of(MOVES).schema(), await tx.gateways.everything()
-            in_use = await tx.of(MOVES).gateways_in_use(business_id)
-            secrets = await tx.of(MOVES).signing_secrets(business_id, SAMPLES)
-            absent = set(Environment) - await tx.of(MOVES).environments(business_id)
+            schema, own = await tx.of(CELL).schema(), await tx.gateways.everything()
+            in_use = await tx.of(CELL).gateways_in_use(business_id)
+            secrets = await tx.of(CELL).signing_secrets(business_id, SAMPLES)
+            absent = set(Environment) - await tx.of(CELL).environments(business_id)
         async with self.target.begin() as tx:
-            other_schema, others = await tx.of(MOVES).schema(), await tx.gateways.everything()
-            samples = await tx.of(MOVES).signing_secrets(None, SAMPLES)
+            other_schema, others = await tx.of(CELL).schema(), await tx.gateways.everything()
+            samples = await tx.of(CELL).signing_secrets(None, SAMPLES)
         if schema != other_schema:
             raise _unfit(f"Its schema is {other_schema}, and here it is {schema}: run `payagg migrate` on the older.")
         used = [gateway for gateway in own if gateway.id in in_use]
@@ -120,9 +120,9 @@ class CellMove:
 
     async def _check_places(self, business_id: str) -> None:
         async with self.source.begin() as tx:
-            move, business = await tx.of(MOVES).of_business(business_id), await tx.businesses.get(business_id)
+            move, business = await tx.of(CELL).of_business(business_id), await tx.businesses.get(business_id)
         async with self.target.begin() as tx:
-            there, known = await tx.of(MOVES).of_business(business_id), await tx.businesses.get(business_id)
+            there, known = await tx.of(CELL).of_business(business_id), await tx.businesses.get(business_id)
         if move is not None and move.state is MoveState.LEFT:
             raise Refusal(ErrorCode.MISDIRECTED_REQUEST, f"The business is in the cell {move.cell}.", cell=move.cell)
         if business is None:
@@ -156,11 +156,11 @@ class CellMove:
     async def _close(self, business_id: str, by: Actor) -> BusinessMove:
         now = self.clock.now()
         async with self.source.begin() as tx:
-            if await tx.of(MOVES).close(business_id, self.other, now):
+            if await tx.of(DEPARTURES).close(business_id, self.other, now):
                 changes = {"cell": {"before": self.own, "after": self.other}}
                 action = Action.BUSINESS_MOVE
                 await record(tx, self.entropy, now, by, action, business_id, changes, business_id=business_id)
-            move = await tx.of(MOVES).of_business(business_id)
+            move = await tx.of(CELL).of_business(business_id)
             self.crash_point("M1")
         if move is None:
             raise Refusal(ErrorCode.NOT_FOUND, "No such business.")
@@ -170,24 +170,24 @@ class CellMove:
         """Waits for whoever may have read a key before they were closed, and adds a payment yet."""
         give_up = self.clock.now() + PATIENCE
         async with self.source.begin() as tx:
-            before = await tx.of(MOVES).open_transactions()
+            before = await tx.of(DEPARTURES).open_transactions()
         while before:
             if self.clock.now() >= give_up:
                 raise _too_long(f"transactions from before it was closed ({', '.join(sorted(before))})")
             await self.sleep(PAUSE)
             async with self.source.begin() as tx:
-                before &= await tx.of(MOVES).open_transactions()
+                before &= await tx.of(DEPARTURES).open_transactions()
 
     @retry_on_conflict
     async def _prepare(self, move: BusinessMove, gateways: Mapping[str, str]) -> None:
         async with self.source.begin() as tx:
-            profile = await tx.of(MOVES).profile(move.business_id)
+            profile = await tx.of(DEPARTURES).profile(move.business_id)
         arriving = BusinessMove(move.business_id, self.own, MoveState.ARRIVING, move.at)
         async with self.target.begin() as tx:
-            await tx.of(MOVES).prepare(arriving, profile, gateways)
+            await tx.of(ARRIVALS).prepare(arriving, profile, gateways)
         self.crash_point("M2")
         async with self.source.begin() as tx:
-            await tx.of(MOVES).start(move.business_id)
+            await tx.of(DEPARTURES).start(move.business_id)
 
     async def _move_payments(self, business_id: str, gateways: Mapping[str, str]) -> int:
         """Until none is here, and none on its way."""
@@ -202,7 +202,7 @@ class CellMove:
                     self.tell(f"{moved} payments have moved ...")
                 continue
             async with self.source.begin() as tx:
-                if not await tx.of(MOVES).has_payments(business_id):
+                if not await tx.of(DEPARTURES).has_payments(business_id):
                     return moved
             if self.clock.now() >= give_up:
                 raise _too_long("some of its payments, which are being charged or told to the merchant")
@@ -211,7 +211,7 @@ class CellMove:
     @retry_on_conflict
     async def _take(self, business_id: str) -> int:
         async with self.source.begin() as tx:
-            taken = await tx.of(MOVES).take(business_id, self.clock.now(), self.batch)
+            taken = await tx.of(DEPARTURES).take(business_id, self.clock.now(), self.batch)
             self.crash_point("M3")
         return taken
 
@@ -219,13 +219,13 @@ class CellMove:
     async def _deliver(self, business_id: str, gateways: Mapping[str, str]) -> int:
         """A batch of what is on its way; how many."""
         async with self.source.begin() as tx:
-            payments = await tx.of(MOVES).under_way(business_id, self.batch)
+            payments = await tx.of(DEPARTURES).under_way(business_id, self.batch)
         if payments:
             async with self.target.begin() as tx:
-                await tx.of(MOVES).receive(payments, gateways)
+                await tx.of(ARRIVALS).receive(payments, gateways)
             self.crash_point("M4")
             async with self.source.begin() as tx:
-                await tx.of(MOVES).forget_arrivals([payment.reference for payment in payments])
+                await tx.of(DEPARTURES).forget_arrivals([payment.reference for payment in payments])
         return len(payments)
 
     async def _carry_events(self, business_id: str) -> None:
@@ -244,7 +244,7 @@ class CellMove:
             return False
         if report is None:
             return False
-        post = await tx.of(MOVES).forwarding_record_of_payment(payment_reference(report.provider_reference))
+        post = await tx.of(CELL).forwarding_record_of_payment(payment_reference(report.provider_reference))
         return post is not None and post.business_id == business_id
 
     @retry_on_conflict
@@ -269,22 +269,22 @@ class CellMove:
         async with self.source.begin() as tx:
             entries = await tx.audit.list_entries(AuditFilter(business_id=business_id), after, AUDIT_BATCH)
         async with self.target.begin() as tx:
-            await tx.of(MOVES).receive_audit(entries)
+            await tx.of(ARRIVALS).receive_audit(entries)
             self.crash_point("M6")
         return entries[-1].id if entries else None
 
     @retry_on_conflict
     async def _open(self, business_id: str) -> None:
         async with self.source.begin() as tx:
-            belongings = await tx.of(MOVES).belongings(business_id)
+            belongings = await tx.of(DEPARTURES).belongings(business_id)
         async with self.target.begin() as tx:
-            await tx.of(MOVES).open(business_id, belongings)
+            await tx.of(ARRIVALS).open(business_id, belongings)
         self.crash_point("M7")
 
     @retry_on_conflict
     async def _leave(self, business_id: str) -> bool:
         async with self.source.begin() as tx:
-            has_left = await tx.of(MOVES).leave(business_id)
+            has_left = await tx.of(DEPARTURES).leave(business_id)
             self.crash_point("M8")
         return has_left
 

@@ -8,7 +8,7 @@ from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.cli.operators import operator, say
 from payagg.entrypoints.settings import Settings, SettingsError
 from payagg.extensions.cells.move import MovedBusiness
-from payagg.extensions.cells.ports import MOVES
+from payagg.extensions.cells.ports import CELL
 from payagg.extensions.cells.settings import CellSettings, known_cells
 
 
@@ -63,6 +63,6 @@ async def _ensure_is(cell: str, settings: Settings, database: Any) -> None:
     finally:
         await asking.close()
     async with database.begin() as tx:
-        own = await tx.of(MOVES).database()
+        own = await tx.of(CELL).database()
     if own != state.database:
         raise SettingsError(f"PAYAGG_TARGET_DATABASE_URL is not the database that the cell {cell} answers from.")

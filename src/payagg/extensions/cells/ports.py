@@ -62,9 +62,8 @@ class OtherCells(Protocol):
     async def close(self) -> None: ...
 
 
-class CellMoveRepository(Protocol):
-    """What of a business is here, on its way to another cell, or gone. What is on its way is `rows`: as one store wrote
-    them, and as one of the same kind and schema reads them."""
+class CellRepository(Protocol):
+    """What a cell has, and where it went that is here no more."""
 
     async def of_business(self, business_id: str) -> BusinessMove | None: ...
 
@@ -90,7 +89,10 @@ class CellMoveRepository(Protocol):
     async def signing_secrets(self, business_id: str | None, limit: int) -> list[tuple[str, bytes]]:
         """Signing secrets of endpoints, of one business or of any, each with its context in the vault."""
 
-    # Of the cell that the business leaves.
+
+class DepartureRepository(Protocol):
+    """A business in the cell that it leaves. What is on its way is `rows`: as one store wrote them, and as one of the
+    same kind and schema reads them."""
 
     async def close(self, business_id: str, cell: str, at: datetime) -> bool:
         """Its keys and members are on their way, and nothing of it changes any more but its payments; False where there
@@ -123,7 +125,9 @@ class CellMoveRepository(Protocol):
         """Nothing is kept but where the business and its keys went; False, and nothing is changed, while a payment is
         here."""
 
-    # Of the cell that it arrives at. `gateways` are the ids there of the other cell's.
+
+class ArrivalRepository(Protocol):
+    """A business in the cell where it arrives. `gateways` are the ids here of the other cell's."""
 
     async def prepare(self, move: BusinessMove, profile: Any, gateways: Mapping[str, str]) -> None:
         """Makes the business, closed as it is where it comes from; nothing where it is there already."""
@@ -146,7 +150,15 @@ class MovingPayment:
     rows: Any
 
 
-MOVES: Repository[CellMoveRepository] = Repository(
-    postgres="payagg.extensions.cells.postgres:PostgresCellMoves",
-    memory="payagg.extensions.cells.memory:MemoryCellMoves",
+CELL: Repository[CellRepository] = Repository(
+    postgres="payagg.extensions.cells.postgres:PostgresCell",
+    memory="payagg.extensions.cells.memory:MemoryCell",
+)
+DEPARTURES: Repository[DepartureRepository] = Repository(
+    postgres="payagg.extensions.cells.postgres:PostgresDepartures",
+    memory="payagg.extensions.cells.memory:MemoryDepartures",
+)
+ARRIVALS: Repository[ArrivalRepository] = Repository(
+    postgres="payagg.extensions.cells.postgres:PostgresArrivals",
+    memory="payagg.extensions.cells.memory:MemoryArrivals",
 )

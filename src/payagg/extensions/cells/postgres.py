@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.audit import ENTRY
 from payagg.adapters.postgres.repositories.rows import parameters
-from payagg.adapters.postgres.schema.tables import audit
+from payagg.adapters.postgres.schema.accounts import audit
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
@@ -23,7 +23,7 @@ from payagg.extensions.cells.ports import CellNames, MovingPayment
 ADD_AUDIT = Statement(insert(audit).values(parameters(*ENTRY.names)).on_conflict_do_nothing())
 
 
-class PostgresCellMoves:
+class PostgresCell:
     def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
@@ -59,9 +59,14 @@ class PostgresCellMoves:
         rows = await self._connection.rows(sql.SEALED, business_id=business_id, limit=limit)
         return [(secret_context(endpoint_id), secret) for endpoint_id, secret in rows]
 
+
+class PostgresDepartures:
+    def __init__(self, connection: StatementConnection) -> None:
+        self._connection = connection
+
     async def close(self, business_id: str, cell: str, at: datetime) -> bool:
         known = await self._connection.row(sql.LOCK_BUSINESS, business_id=business_id)
-        if known is None or await self.of_business(business_id) is not None:
+        if known is None or await self._connection.row(sql.OF_BUSINESS, business_id=business_id) is not None:
             return False
         values: dict[str, Any] = {"business_id": business_id, "cell": cell, "at": at}
         self._connection.send(sql.KEYS_LEAVE, **values)
@@ -109,6 +114,11 @@ class PostgresCellMoves:
         for statement in sql.LEAVE:
             self._connection.send(statement, business_id=business_id)
         return True
+
+
+class PostgresArrivals:
+    def __init__(self, connection: StatementConnection) -> None:
+        self._connection = connection
 
     async def prepare(self, move: BusinessMove, profile: Any, gateways: Mapping[str, str]) -> None:
         if await self._connection.row(arrivals.PREPARE_BUSINESS, profile=profile) is None:

@@ -23,7 +23,7 @@ from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope, whole_bod
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
 from payagg.extensions.cells.gateway_replication import replication_over
-from payagg.extensions.cells.ports import MOVES
+from payagg.extensions.cells.ports import CELL
 from payagg.extensions.cells.state import CellKey, CellState
 
 PATH = "/internal/cell"
@@ -59,7 +59,7 @@ def _internal(method: Literal["GET", "POST"], path: str, **opt: Any) -> Callable
 async def state_of(use_cases: Services, cells: Cells, version: str) -> CellState:
     async with use_cases.store.begin() as tx:
         businesses, active = await tx.businesses.count(), await tx.gateway_choices.active_businesses()
-        database = await tx.of(MOVES).database()
+        database = await tx.of(CELL).database()
     return CellState(
         name=cells.own,
         release=__version__,
@@ -96,7 +96,7 @@ async def _gateways(_: AnyRequest, use_cases: Services, among: AmongCells) -> Re
 async def _names(request: AnyRequest, use_cases: Services, _: AmongCells) -> Response[bytes]:
     """Of every active key and business; 304 where who asks has just these."""
     async with use_cases.store.begin() as tx:
-        names = msgspec.json.encode(await tx.of(MOVES).names())
+        names = msgspec.json.encode(await tx.of(CELL).names())
     digest = f'"{hashlib.sha256(names).hexdigest()}"'
     is_known = request.headers.get("if-none-match") == digest
     return ReadyAnswer(b"" if is_known else names, 304 if is_known else 200, {"ETag": digest})

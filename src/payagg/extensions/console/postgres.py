@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.tables import console_sessions
+from payagg.adapters.postgres.schema.accounts import console_sessions
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import ActorRealm
 from payagg.extensions.console.console_session import ConsoleSession

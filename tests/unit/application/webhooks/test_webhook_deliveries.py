@@ -79,6 +79,7 @@ class MemoryOutbox:
     def __post_init__(self) -> None:
         services = services_over(self.store, clock=self.clock, entropy=self.entropy, sender=self.postman)
         self.webhooks, self.dispatcher, self.settlement = services.webhooks, services.dispatcher, services.settlement
+        self.delivery_log = services.delivery_log
         self.endpoint_id, self.secrets = "", list[str]()  # its signing secrets, the newest first
 
     async def open(self, environment: Environment = LIVE) -> "MemoryOutbox":
@@ -199,7 +200,7 @@ async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
         assert len({headers["webhook-timestamp"] for _, headers, _ in sent}) == count
         assert 60 * HOUR < tries[-1] < 91 * HOUR
         return  # an endpoint that failed for days is switched off, and gets no redelivery
-    await world.webhooks.redeliver("biz_1", world.endpoint_id, world.only.id, by=AN_ADMIN)
+    await world.delivery_log.redeliver("biz_1", world.endpoint_id, world.only.id, by=AN_ADMIN)
     assert await world.run_to_the_end() == [timedelta(0)], "a redelivery is one try"
     assert (world.only.status, world.only.attempts) == (FAILED, count + 1)
 
@@ -229,7 +230,7 @@ async def test_gone_ends_the_delivery_and_switches_the_endpoint_off_until_it_is_
     world.postman.answer = lambda _: DeliveryAttemptResult(200, None, 5)
     await world.webhooks.change("biz_1", world.endpoint_id, ChangeWebhook(is_active=True), by=AN_ADMIN)
     await world.settle()
-    await world.webhooks.redeliver("biz_1", world.endpoint_id, gone.id, by=AN_ADMIN)
+    await world.delivery_log.redeliver("biz_1", world.endpoint_id, gone.id, by=AN_ADMIN)
     await world.dispatcher.run_once()
     assert [delivery.status for delivery in world.deliveries()] == [DELIVERED] * 2
     [endpoint] = await world.webhooks.list_endpoints("biz_1")
@@ -543,7 +544,7 @@ async def test_a_page_of_past_events_ends_early_where_its_bytes_are_many(world: 
     told = [await world.settle(metadata={"note": "x" * 15_000}) for _ in range(20)]
     pages, after, has_more = list[list[bytes]](), None, True
     while has_more:
-        page = await world.webhooks.events("biz_1", "LIVE", after, 100)
+        page = await world.delivery_log.events("biz_1", "LIVE", after, 100)
         pages.append([msgspec.json.encode(event) for event in page.events])
         after, has_more = page.next_cursor, page.has_more
     assert all(PAGE_BYTES <= sum(map(len, bodies)) < PAGE_BYTES + 16_000 for bodies in pages[:-1])

@@ -13,7 +13,7 @@ from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
-from payagg.extensions.cells.ports import MOVES
+from payagg.extensions.cells.ports import DEPARTURES
 from tests.contracts.cell_moves import among
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.receivers import until
@@ -31,11 +31,11 @@ async def shop() -> MemoryShop:
 async def leave(shop: MemoryShop) -> None:
     """All that a move does at the cell that it leaves."""
     async with shop.store.begin() as tx:
-        assert await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
-        await tx.of(MOVES).take(SHOP, shop.clock.now(), 100)
+        assert await tx.of(DEPARTURES).close(SHOP, OTHER, shop.clock.now())
+        await tx.of(DEPARTURES).take(SHOP, shop.clock.now(), 100)
     async with shop.store.begin() as tx:
-        await tx.of(MOVES).forget_arrivals([one.reference for one in await tx.of(MOVES).under_way(SHOP, 100)])
-        assert await tx.of(MOVES).leave(SHOP)
+        await tx.of(DEPARTURES).forget_arrivals([one.reference for one in await tx.of(DEPARTURES).under_way(SHOP, 100)])
+        assert await tx.of(DEPARTURES).leave(SHOP)
 
 
 async def test_what_a_provider_is_being_asked_about_is_judged_elsewhere(shop: MemoryShop) -> None:
@@ -64,11 +64,11 @@ async def test_a_charge_that_outlasts_its_claim_is_recorded_by_the_other_cell(
     shop.a.start_fault = fault
     processing, gate = await shop.call_under_way(reference)
     async with shop.store.begin() as tx:
-        assert await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
-        assert await tx.of(MOVES).take(SHOP, shop.clock.now(), 100) == 0  # its claim is alive
+        assert await tx.of(DEPARTURES).close(SHOP, OTHER, shop.clock.now())
+        assert await tx.of(DEPARTURES).take(SHOP, shop.clock.now(), 100) == 0  # its claim is alive
         shop.clock.move(timedelta(seconds=21))
-        assert await tx.of(MOVES).take(SHOP, shop.clock.now(), 100) == 1
-        [packed] = await tx.of(MOVES).under_way(SHOP, 100)
+        assert await tx.of(DEPARTURES).take(SHOP, shop.clock.now(), 100) == 1
+        [packed] = await tx.of(DEPARTURES).under_way(SHOP, 100)
     assert packed.rows["attempts"][reference, 1].state is AttemptState.CLAIMED
     shop.clock.move(timedelta(seconds=-21))
     gate.set()
@@ -81,13 +81,13 @@ async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: Mem
     settlement = shop.services.settlement
     object.__setattr__(settlement, "elsewhere", among(shop.store))
     async with shop.store.begin() as tx:
-        await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
-        await tx.of(MOVES).take(SHOP, shop.clock.now(), 100)
+        await tx.of(DEPARTURES).close(SHOP, OTHER, shop.clock.now())
+        await tx.of(DEPARTURES).take(SHOP, shop.clock.now(), 100)
     report = await shop.a.fetch_charge(shop.a.started[0])
     with pytest.raises(Unavailable):
         await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
     async with shop.store.begin() as tx:
-        await tx.of(MOVES).forget_arrivals([reference])
+        await tx.of(DEPARTURES).forget_arrivals([reference])
     with pytest.raises(Refusal) as moved:
         await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
     assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
@@ -96,7 +96,7 @@ async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: Mem
 
 async def test_a_test_payment_is_not_made_when_the_keys_have_left_meanwhile(shop: MemoryShop) -> None:
     async with shop.store.begin() as tx:
-        assert await tx.of(MOVES).close(SHOP, OTHER, shop.clock.now())
+        assert await tx.of(DEPARTURES).close(SHOP, OTHER, shop.clock.now())
     refused = await refused_with(shop.payments._add_recorded(a_payment(business_id=SHOP), AN_ADMIN))
     assert refused[0] is ErrorCode.NO_SANDBOX_KEY
     assert shop.store.state.payments == {}

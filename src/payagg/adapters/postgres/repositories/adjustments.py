@@ -8,7 +8,7 @@ from functools import cache
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
-from payagg.adapters.postgres.schema.tables import MAY_NEED_ATTENTION
+from payagg.adapters.postgres.schema.payments import MAY_NEED_ATTENTION
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AdjustmentFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, adjustments_of

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, to_column
-from payagg.adapters.postgres.schema.tables import MAY_END, anomalies
+from payagg.adapters.postgres.schema.payments import MAY_END, anomalies
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus

@@ -4,7 +4,7 @@ from sqlalchemy import bindparam, select
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap
-from payagg.adapters.postgres.schema.tables import archive_parts, archived_payments
+from payagg.adapters.postgres.schema.reports import archive_parts, archived_payments
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import AttemptState

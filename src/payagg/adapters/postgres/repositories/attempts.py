@@ -22,11 +22,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import in_text, parameters
-from payagg.adapters.postgres.schema.tables import (
-    IS_UNSETTLED,
-    attempts,
-    payments,
-)
+from payagg.adapters.postgres.schema.payments import IS_UNSETTLED, attempts, payments
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.attempt import FIRST_CHECK_MAX, HASTEN_PAID, Attempt, AttemptState, HandOff, HandOffKind

@@ -8,7 +8,7 @@ from sqlalchemy import Text, bindparam, insert, select, tuple_
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, parameters
 from payagg.adapters.postgres.repositories.webhook_events import id_at
-from payagg.adapters.postgres.schema.tables import audit
+from payagg.adapters.postgres.schema.accounts import audit
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import ActorRealm, AuditEntry, AuditFilter
 

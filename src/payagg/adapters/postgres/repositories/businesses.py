@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, to_column
-from payagg.adapters.postgres.schema.tables import api_keys, businesses
+from payagg.adapters.postgres.schema.accounts import api_keys, businesses
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
 from payagg.domain.business import Business, BusinessStatus, KycStatus

@@ -22,7 +22,8 @@ from sqlalchemy import (
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.tables import payments, webhook_endpoints
+from payagg.adapters.postgres.schema.payments import payments
+from payagg.adapters.postgres.schema.webhooks import webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.schema.tables import IS_UNSETTLED
+from payagg.adapters.postgres.schema.payments import IS_UNSETTLED
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import LONGEST_RETRY
 from payagg.domain.attempt import LONGEST_CHECK

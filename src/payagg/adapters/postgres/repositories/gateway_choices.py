@@ -11,7 +11,7 @@ from payagg.adapters.postgres.repositories.businesses import BUSINESS, SEARCHED,
 from payagg.adapters.postgres.repositories.gateways import ALL, GATEWAY
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.tables import business_gateways, businesses
+from payagg.adapters.postgres.schema.accounts import business_gateways, businesses
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
 from payagg.domain.business import BusinessStatus

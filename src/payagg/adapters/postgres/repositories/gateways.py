@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.tables import gateways
+from payagg.adapters.postgres.schema.accounts import gateways
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.gateway import Gateway, GatewayStatus
 

@@ -6,7 +6,7 @@ from sqlalchemy.dialects.postgresql import insert
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.businesses import BUSINESS
 from payagg.adapters.postgres.repositories.rows import in_text, parameters
-from payagg.adapters.postgres.schema.tables import businesses, members
+from payagg.adapters.postgres.schema.accounts import businesses, members
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.business import MANAGERS, Business, Role
 

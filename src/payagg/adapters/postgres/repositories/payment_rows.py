@@ -8,7 +8,7 @@ import msgspec
 
 from payagg.adapters.postgres.errors import UNSTORABLE
 from payagg.adapters.postgres.repositories.rows import RowMap
-from payagg.adapters.postgres.schema.tables import payments
+from payagg.adapters.postgres.schema.payments import payments
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.errors import ErrorCode, Refusal

@@ -20,12 +20,7 @@ from sqlalchemy import (
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.payment_rows import PAYMENT
 from payagg.adapters.postgres.repositories.rows import in_text
-from payagg.adapters.postgres.schema.tables import (
-    HAS_PAYER,
-    attempts,
-    expiry_progress,
-    payments,
-)
+from payagg.adapters.postgres.schema.payments import HAS_PAYER, attempts, expiry_progress, payments
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.payment import PAYER_FIELDS, Payment, Status
 from payagg.domain.payment_search import EARLIEST

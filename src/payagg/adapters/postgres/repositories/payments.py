@@ -17,11 +17,8 @@ from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBER
 from payagg.adapters.postgres.repositories.payment_rows import ADD, NOTED, PAYMENT, encode_row
 from payagg.adapters.postgres.repositories.rows import RowMap, parameters, to_column
 from payagg.adapters.postgres.repositories.webhook_events import LAST_EVENT_BESIDE, PostgresWebhookEvents
-from payagg.adapters.postgres.schema.tables import (
-    businesses,
-    payments,
-    transitions,
-)
+from payagg.adapters.postgres.schema.accounts import businesses
+from payagg.adapters.postgres.schema.payments import payments, transitions
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict, ReferenceTaken
 from payagg.application.ports.payments import LockedPayment, PaymentAggregate

@@ -8,9 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.tables import (
-    provider_calls,
-)
+from payagg.adapters.postgres.schema.payments import provider_calls
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.payments import ProviderCall
 

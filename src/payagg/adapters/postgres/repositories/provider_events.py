@@ -21,7 +21,7 @@ from payagg.adapters.postgres.fast_path.batched_writes import BatchedWrites
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.repositories.webhook_events import id_at
-from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
+from payagg.adapters.postgres.schema.webhooks import HAS_BODY, inbox, provider_health, refused_events
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.health import Health

@@ -5,7 +5,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.tables import resolutions
+from payagg.adapters.postgres.schema.payments import resolutions
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.resolution import Resolution
 

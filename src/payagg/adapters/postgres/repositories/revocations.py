@@ -5,7 +5,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.rows import RowMap, parameters
-from payagg.adapters.postgres.schema.tables import token_revocations
+from payagg.adapters.postgres.schema.accounts import token_revocations
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.revocation import Revocation, RevokedClaim
 

@@ -3,7 +3,8 @@
 from sqlalchemy import LargeBinary, bindparam, select, update
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.schema.tables import gateways, webhook_endpoints
+from payagg.adapters.postgres.schema.accounts import gateways
+from payagg.adapters.postgres.schema.webhooks import webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 

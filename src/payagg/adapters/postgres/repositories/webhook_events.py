@@ -30,7 +30,8 @@ from payagg.adapters.postgres.repositories.event_bodies import (
     whole_body,
 )
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.tables import deliveries, events, payments, webhook_endpoints
+from payagg.adapters.postgres.schema.payments import payments
+from payagg.adapters.postgres.schema.webhooks import deliveries, events, webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event

@@ -28,9 +28,7 @@ LOG = "/merchant/businesses/{business_id:str}/payments/{reference:str}/deliverie
 async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     page, per_page = page_query(call.request)
     reference = call.path["reference"]
-    rows, total = await call.services.payment_deliveries.list_deliveries(
-        call.caller.business.id, reference, page, per_page
-    )
+    rows, total = await call.services.delivery_log.of_payment(call.caller.business.id, reference, page, per_page)
     return page_envelope(rows, page, per_page, total)
 
 
@@ -49,7 +47,7 @@ async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
 async def redeliver_to_payment(call: Call[Manager, None]) -> DeliveryView:
     reference, delivery_id = call.path["reference"], call.path["delivery_id"]
     business_id = call.caller.business.id
-    return await call.services.payment_deliveries.redeliver(business_id, reference, delivery_id, by=by(call))
+    return await call.services.delivery_log.redeliver_to_payment(business_id, reference, delivery_id, by=by(call))
 
 
 routes = [list_payment_deliveries, redeliver_to_payment]

@@ -154,7 +154,7 @@ async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     if after is not None and page > 1:
         raise invalid("page", "Must not be given with `after`.")
     business_id, endpoint_id = call.caller.business.id, call.path["endpoint_id"]
-    rows, total = await call.services.webhooks.deliveries(business_id, endpoint_id, page, per_page, after)
+    rows, total = await call.services.delivery_log.of_endpoint(business_id, endpoint_id, page, per_page, after)
     if after is None:
         return page_envelope(rows, page, per_page, total)
     return page_envelope(rows, page, per_page, total, rows[-1].id if rows else after)
@@ -173,7 +173,7 @@ async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
 )
 async def redeliver_webhook(call: Call[Manager, None]) -> DeliveryView:
     endpoint_id, delivery_id = call.path["endpoint_id"], call.path["delivery_id"]
-    return await call.services.webhooks.redeliver(call.caller.business.id, endpoint_id, delivery_id, by=by(call))
+    return await call.services.delivery_log.redeliver(call.caller.business.id, endpoint_id, delivery_id, by=by(call))
 
 
 _EVENT_PAGES: dict[str, Any] = {
@@ -223,7 +223,7 @@ async def list_events_of_key(call: Call[KeyHolder, None]) -> EventPage:
 async def _events(call: Call[Any, None], business_id: str, environment: str | None) -> EventPage:
     after = text_query(call.request, "after", CURSOR_MAX)
     limit = integer_query(call.request, "limit", EVENTS_DEFAULT, 1, EVENTS_MAX)
-    return await call.services.webhooks.events(business_id, environment, after, limit)
+    return await call.services.delivery_log.events(business_id, environment, after, limit)
 
 
 routes = [
