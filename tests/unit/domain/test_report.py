@@ -151,6 +151,13 @@ def test_what_went_back_of_a_second_charge_hides_nothing_of_the_first(report: Pr
     assert (verdict.effect, verdict.details) == (ReportEffect.ANOMALY, report.evidence())
 
 
+def test_a_second_charge_is_asked_about_as_a_paid_one_is_since_it_may_be_refunded() -> None:
+    twice = judged(a_report(SUCCEEDED), PAID, paid=[SECOND.provider_reference])
+    assert twice.anomaly is AnomalyKind.SECOND_CHARGE
+    assert twice.attempt is not None
+    assert twice.attempt.confirmed_at == NOW < (twice.attempt.next_ask_at or NOW)
+
+
 def test_a_second_transaction_is_one_charge_whatever_figures_tell_of_it() -> None:
     """An event has the fee, and so two figures; a statement may lack its column, and has one."""
     first = replace(ASKED, provider_id="t1")
