@@ -330,9 +330,9 @@ def _settle(
             # The two may differ in the provider's id of the transaction alone.
             own_id = {"providerId": report.facts.provider_id} if is_same_charge else {}
             details = report.evidence(**own_id)
-            second = None if is_same_charge else confirmed  # it may be refunded, too
+            paid_again = None if is_same_charge else confirmed  # it may be refunded, too
             kind = AnomalyKind.SECOND_CHARGE
-            return Verdict(ReportEffect.ANOMALY, expired, attempt=second, anomaly=kind, details=details)
+            return Verdict(ReportEffect.ANOMALY, expired, attempt=paid_again, anomaly=kind, details=details)
     elif is_repeat:
         return Verdict(ReportEffect.UNCHANGED, expired)
     elif trigger is Trigger.REVERSE:
