@@ -245,12 +245,6 @@ def test_anomalies_are_listed_and_worked_off(database_url: str, run: Command) ->
     assert ("anm_2" in told, "anm_1" in told) == (True, False)
 
 
-def test_a_server_does_not_start_without_its_secrets(run: Command) -> None:
-    for missing, command in (("PAYAGG_JWT_KEY", "serve"), ("PAYAGG_ENCRYPTION_KEYS", "worker")):
-        settings = {name: value for name, value in SECRETS.items() if name != missing}
-        assert missing in one_line(run(command, **settings))
-
-
 def test_one_process_serves_with_its_gateways_and_stops_cleanly(database_url: str) -> None:
     with serving(database_url) as (_, origin):
         headers = bearer(a_token("admin", "--sub", "root", "--role", "ADMIN"))

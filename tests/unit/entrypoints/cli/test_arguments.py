@@ -4,10 +4,11 @@ import subprocess
 
 import pytest
 
+from payagg.entrypoints.bootstrap import check_for_serving
 from payagg.entrypoints.cli.arguments import GROUPS, parser
 from payagg.entrypoints.cli.completion import completion
 from payagg.entrypoints.cli.main import main
-from payagg.entrypoints.settings import Settings, SettingsError, require_secrets
+from payagg.entrypoints.settings import Settings, SettingsError
 
 
 def test_payagg_alone_prints_every_command_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,7 +23,7 @@ def test_payagg_alone_prints_every_command_in_its_group(capsys: pytest.CaptureFi
 
 def test_a_server_without_secrets_is_told_of_all_and_where_they_come_from() -> None:
     with pytest.raises(SettingsError) as refused:
-        require_secrets(Settings())
+        check_for_serving(Settings())
     first, second = str(refused.value).splitlines()
     assert first.startswith("PAYAGG_JWT_KEY or PAYAGG_JWT_JWKS is required")
     assert second.startswith("PAYAGG_ENCRYPTION_KEYS is required")
