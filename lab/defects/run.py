@@ -148,11 +148,13 @@ def main(arguments: Sequence[str]) -> int:
             if sound.failures or sound.others or not sound.passed:
                 print(f"{sound.output}\nwithout a defect a test fails")
                 return 1
-    needs = list[int]()
+    needs, rare = list[int](), 0
     for defect, found in all_tried(chosen, kinds, options.times, options.jobs):
         for kind, is_caught, words in found:
             tally.line(f"{kind:10} {defect.name}: {words:.100}", [] if is_caught else ["missed"])
-            needs += [int(number) for number in re.findall(r" within (\d+)$", words)] if kind == "simulation" else []
+            if kind == "simulation" and (told := re.fullmatch(r"(\d+) of .* within (\d+)", words)):
+                rare += int(told[1]) < options.times
+                needs.append(int(told[2]))
     if options.times >= TIMES and needs and not options.only:
-        return tally.end(whole=True, name="defects histories", median=median(needs), most=max(needs))
+        return tally.end(whole=True, name="defects histories", median=median(needs), most=max(needs), rare=rare)
     return tally.end(whole=not (options.only or options.detector or options.times > 1))

@@ -302,4 +302,4 @@ async def _try(
         found.broken.append(f"{names} from {start}, order {order}: {error!r} at {where}")
     with suppress(Refusal):  # sweeps and asks of the next order must not meet this payment
         await grid.servers[0].payments.simulate(own.payment.reference, "FAILED", BUSINESS, by=AN_ADMIN)
-    await turns.watch.execute("UPDATE attempts SET next_ask_at = NULL")
+    await turns.watch.execute("UPDATE attempts SET next_ask_at = NULL WHERE next_ask_at IS NOT NULL")
