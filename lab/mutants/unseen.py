@@ -39,6 +39,14 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
         ): _STOOD,
     },
     "application/payments/settlement.py": {
+        (
+            "if payment is not None and payment.is_final and not attempts:",
+            "if payment is not None and payment.is_final or not attempts:",
+        ): _ARCHIVED,
+        (
+            "attempts, paid = archived[0].charges(), [archived[0].paid] if archived[0].paid else []",
+            "attempts, paid = archived[0].charges(), [archived[ -1].paid] if archived[0].paid else []",
+        ): _ARCHIVED,
         ("if payment is not None:", "if not payment is not None:"): _BESIDE,
         ("if event_type is None:", "if event_type is not None:"): _BESIDE,
         (
@@ -76,6 +84,7 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
         ): _SILENT,
     },
     "application/payments/provider_events.py": {
+        ("if self.elsewhere is not NOWHERE:", "if self.elsewhere == NOWHERE:"): _CELLS,
         ("for other in Environment:", "for other in []:"): _OPERATORS,
         (
             "except Exception as problem:  # noqa: BLE001 - the event is stored and its next attempt scheduled",
@@ -85,6 +94,14 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
         ("is_handled = False", "is_handled = True"): _INSIDE,
     },
     "application/gateways/payment_options.py": {
+        (
+            "credentials: Mapping[str, str] = field(repr=False)",
+            "credentials: Mapping[str, str] = field(repr=True)",
+        ): "how a value is written in a debugger",
+        (
+            "raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after=60)",
+            "raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after= 61)",
+        ): "when to come again, the interface leaves open",
         ("if gateway is None:", "if not gateway is None:"): _PAGE,
         (
             "gateway = next((one for one in found.gateways if one.slug == payment.gateway), None)",
@@ -96,6 +113,10 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
         ): _PAGE,
     },
     "domain/attempt.py": {
+        (
+            'check_text(self.checkout_url, "checkoutUrl", CHECKOUT_URL_MAX, 1)',
+            'check_text(self.checkout_url, "checkoutUrl", CHECKOUT_URL_MAX, 0)',
+        ): _GUARD,
         ("asks: int = 0  # the number of checks so far", "asks: int = 1  # the number of checks so far"): _WORKER,
         ("timedelta(hours=48),", "timedelta(hours= 47),"): _WORKER,
         ("if self.gateway == SANDBOX_SLUG:", "if not self.gateway == SANDBOX_SLUG:"): _BESIDE,
@@ -105,6 +126,10 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
         ): "the name of a charge at the provider, about which the interface is silent",
     },
     "domain/report.py": {
+        (
+            'more = {"paid": received} if is_success and received not in (None, payment.amount) else {}',
+            'more = {"paid": received} if is_success or received not in (None, payment.amount) else {}',
+        ): _BESIDE,
         (
             "if is_own and not report.is_known_status and payment.is_final:",
             "if not is_own and not report.is_known_status and payment.is_final:",
@@ -142,6 +167,7 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
         ): "what leads on is a part of the states, so both are the rest",
     },
     "domain/gateway.py": {
+        ("rename: bool = False,", "rename: bool = True,"): "whoever calls it says it",
         (
             'check_text(self.logo_path, "logoPath", LOGO_PATH_MAX, 1)',
             'check_text(self.logo_path, "logoPath", LOGO_PATH_MAX, 0)',
