@@ -1,7 +1,8 @@
 """Faults of a Patroni cluster x the routes to it, under load.
 
 Nothing acknowledged may be lost or doubled, no answer false or a 500, no webhook missing, and `payagg doctor` finds no
-fault. With --previous one of two servers and one of two workers run the release before this one. Our own part of a gap is what remains after somebody else, with plain psycopg, could write again.
+fault. With --previous one of two servers and one of two workers run the release before this one. Our own part of a gap
+is what remains after somebody else, with plain psycopg, could write again.
 """
 
 import argparse

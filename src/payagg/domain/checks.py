@@ -2,14 +2,15 @@
 
 Whatever is made from values of the outside is checked whole, in its `__post_init__`. Two ways lead around that, both
 for what was checked when it came in: `restore` for a stored row, `with_changes` for a move of the domain's own. A rule
-that is made stricter later must neither hide an old payment nor stop its money from settling.
+that is made stricter later must neither hide an old payment nor stop its money from settling. A new payment is checked
+for what its caller gives, by `Payment.initiate`.
 """
 
 import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from payagg.domain.errors import invalid
 
@@ -77,18 +78,10 @@ def is_storable(text: str) -> bool:
 
 
 def restore(cls: type[T], fields: Mapping[str, Any]) -> T:
-    """The object of a stored row, made as `pickle` makes one: without `__init__`, and so without the checks."""
+    """The object of such fields, made as `pickle` makes one: without `__init__`, and so without the checks."""
     item = object.__new__(cls)
     item.__dict__.update(fields)
     return item
-
-
-def make(cls: type[T], **fields: Any) -> T:
-    """`cls(**fields)`, checked whole, where every field is given: the `__init__` of a frozen dataclass calls a function
-    for each field, 3 % of an initiation."""
-    item: Any = restore(cls, fields)
-    item.__post_init__()
-    return cast(T, item)
 
 
 def with_changes(item: T, **changes: Any) -> T:

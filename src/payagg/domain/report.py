@@ -199,7 +199,6 @@ class ProviderFault(Exception):
 LATE_FOR = {
     Trigger.SUCCEED: AnomalyKind.LATE_SUCCESS,
     Trigger.FAIL: AnomalyKind.LATE_FAILURE,
-    Trigger.REVERSE: AnomalyKind.LATE_REVERSAL,
 }
 
 

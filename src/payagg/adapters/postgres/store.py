@@ -1,11 +1,11 @@
 """The store on Postgres: transactions for the use cases, and the calls that are one transaction each."""
 
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from pkgutil import resolve_name
-from typing import Any, cast
+from typing import cast
 
 from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.connections import connector
@@ -209,8 +209,8 @@ class PostgresStore:
         [(is_revoked,)] = await self.pool.read(IS_REVOKED, token_id=token_id, subject=subject, issued_at=issued_at)
         return bool(is_revoked)
 
-    def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Coroutine[Any, Any, Payment | None]:
-        return self._fast_path.find_payment(reference, cached)
+    async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
+        return await self._fast_path.find_payment(reference, cached)
 
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         return await self._fast_path.find_checkout(reference)

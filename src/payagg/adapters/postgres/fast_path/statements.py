@@ -5,7 +5,7 @@ Each is a transaction of its own. Everything else goes through the repositories.
 
 # ruff: noqa: S608 - only our own column names are put into the texts
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -124,10 +124,10 @@ class FastPath:
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._keys.ask(secret_hash)
 
-    def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Coroutine[Any, Any, Payment | None]:
+    async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         # Text that the database cannot read is no reference; it must not fail the others in its batch.
         asked = reference if REFERENCE_SHAPE.fullmatch(reference) else ""
-        return self._payments.ask((asked, cached))
+        return await self._payments.ask((asked, cached))
 
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         return await self._checkouts.ask(reference) if REFERENCE_SHAPE.fullmatch(reference) else None
