@@ -19,6 +19,7 @@ from payagg_testing.builders import (
 )
 
 from payagg.application import counters
+from payagg.application.ports.outside import Unavailable
 from payagg.domain.adjustment import told_of
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState, ChargeFacts
@@ -99,6 +100,29 @@ async def test_a_second_transaction_that_is_first_seen_as_reversed_came_and_went
     assert (await world.events(REFERENCE))[2:] == ["payment.late_success", "payment.refunded"]
     facts = await world.store.transaction.anomalies.of_payment(REFERENCE)
     assert sum(one.effect for one in told_of(facts, 150_000)) == 0
+
+
+async def test_who_dies_between_a_second_transaction_and_its_return_leaves_the_return_to_the_next_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = await ReportedPayment().with_payment(an_endpoint())
+    await world.told(facts=ChargeFacts(provider_id="t1"))
+    begin, left = world.store.begin, [1]
+
+    def begin_once() -> Any:
+        if not left:
+            raise Unavailable("the process is gone")
+        left.pop()
+        return begin()
+
+    with monkeypatch.context() as dying:
+        dying.setattr(world.store, "begin", begin_once)
+        with pytest.raises(Unavailable):
+            await world.told(Outcome.REVERSED, facts=ChargeFacts(provider_id="t2"))
+    assert await world.anomalies() == [AnomalyKind.SECOND_CHARGE]
+    for _ in range(2):
+        await world.told(Outcome.REVERSED, facts=ChargeFacts(provider_id="t2"))
+    assert (await world.events(REFERENCE))[2:] == ["payment.late_success", "payment.refunded"]
 
 
 async def test_a_transaction_that_went_back_before_another_paid_goes_back_once() -> None:
