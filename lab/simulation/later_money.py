@@ -126,7 +126,8 @@ class LaterMoney:
         last = max(fact.at for fact in charge.later if fact.returned)
         since = max(last, peace, self.ledger.back_at.get(charge.account, peace), charge.even_at or peace)
         asks = [at + after for at in confirmed if at is not None for after in PAID_CHECKED_AFTER if at + after > since]
-        known = max(fact.at for fact in own if fact.kind.value in OF_PAID)
+        # What names it after a status told of it adds nothing.
+        known = min(f.at for f in own if self._gone_back([fact for fact in own if fact.at <= f.at]) == charge.returned)
         if asks and known > min(asks) + SLACK:
             self.world.fail("INV9", f"that {charge.reference} was paid back was known at {known}, not at {min(asks)}")
 

@@ -111,7 +111,7 @@ def search_all(seeds: range, jobs: int, say: Callable[[str], None]) -> SearchRes
         for number, part in enumerate(as_completed(parts), start=1):
             found.add(part.result())
             if number % TOLD_EVERY == 0:
-                say(f"... {found.histories} histories, {len(found.broken)} broken")
+                say(f"... {found.histories} histories, broken: {sorted(found.broken) or 'none'}")
     return found
 
 
