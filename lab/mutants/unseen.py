@@ -59,7 +59,6 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
             "return await self.expire(payment.reference) or payment.as_of(now)",
             "return await self.expire(payment.reference) and payment.as_of(now)",
         ): _BETWEEN,
-        ("if ends_asking(payment):", "if not ends_asking(payment):"): _WORKER,
         (
             "if payment is not None and payment.is_final and not attempts:",
             "if payment is not None or payment.is_final and not attempts:",

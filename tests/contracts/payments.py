@@ -258,20 +258,13 @@ class PaymentContract:
         assert sorted(attempt.reference[-1] for attempt in due) == ["0", "1", "3"]
         assert await db.attempts.due_checks("provider_a", LIVE, NOW, 10, HOUR) == []
 
-    async def test_attempts_come_back_by_number_and_the_asking_about_a_payment_ends_for_all_of_them(
-        self, db: Database
-    ) -> None:
+    async def test_attempts_come_back_by_number(self, db: Database) -> None:
         payment, other = await stored(db), await stored(db, reference=OTHER)
         unknown = an_attempt(payment, 1, AttemptState.UNKNOWN, scenario="declined", asks=3, next_ask_at=NOW)
         handed_off = an_attempt(payment, 2, AttemptState.HANDED_OFF, next_ask_at=NOW)
         elsewhere = an_attempt(other, 1, AttemptState.UNKNOWN, next_ask_at=NOW)
         await put(db, handed_off, unknown, elsewhere)
         assert await db.attempts.of_payment(REFERENCE) == [unknown, handed_off]
-        assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW, 3, HOUR)) == 3
-        await db.attempts.end_checks(REFERENCE)
-        over = [replace(attempt, next_ask_at=None) for attempt in (unknown, handed_off)]
-        assert await db.attempts.of_payment(REFERENCE) == over
-        assert await db.attempts.due_checks("provider_a", SANDBOX, NOW + 2 * HOUR, 3, HOUR) == [elsewhere]
 
     async def test_a_provider_is_asked_once_in_a_while(self, db: Database) -> None:
         await db.attempts.add(an_attempt(await stored(db), 1, AttemptState.HANDED_OFF))

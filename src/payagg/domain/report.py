@@ -24,6 +24,7 @@ from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
 from payagg.domain.attempt import NO_FACTS, Attempt, ChargeFacts, HandOffKind, payment_reference
 from payagg.domain.checks import check_member, check_text, with_changes
 from payagg.domain.errors import invalid
+from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import (
     DECLINED,
     EXPIRED_REASON,
@@ -285,6 +286,9 @@ def judge(
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
         # An answer to a check shows the last card's result; only a signed event ends the charge.
         return Verdict(ReportEffect.DECLINED, attempt=with_changes(attempt, last_decline=report.reason or DECLINED))
+    was_paid_elsewhere = attempt.confirmed_at is None and any(one.confirmed_at is not None for one in attempts)
+    if report.outcome is Outcome.FAILED and asked is not None and was_paid_elsewhere:
+        return _UNCHANGED
     return _settle(report, payment, attempt, paid, known, actor, now)
 
 
@@ -315,7 +319,10 @@ def _settle(
         reason = report.provider_reference if is_success else report.reason
         served = payment.served_by(attempt.gateway)
         served = served.with_fee(report.facts.fee, report.facts.received) if is_success else served
-        return Verdict(ReportEffect.MOVED, (served.move(trigger, now, actor=actor, reason=reason),), attempt=confirmed)
+        moved = served.move(trigger, now, actor=actor, reason=reason)
+        if trigger is Trigger.REVERSE and attempt.gateway != SANDBOX_SLUG:
+            confirmed = with_changes(attempt, confirmed_at=attempt.confirmed_at or now, next_ask_at=None)
+        return Verdict(ReportEffect.MOVED, (moved,), attempt=confirmed)
     is_repeat = payment.status is PAYMENT.moves[PAYMENT.initial, trigger]
     if is_success:
         charges = {*paid, *(fact.details.get("providerReference") for fact in known if fact.kind in PAID_LATE)}

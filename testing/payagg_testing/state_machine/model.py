@@ -69,6 +69,7 @@ class Model:
     card: str | None = None
     declined: str | None = None  # what asking the provider said of the last card
     paid: int | None = None  # the attempt whose success was believed; 0 when it was simulated
+    confirmed: set[int] = field(default_factory=set)  # attempts that a provider said were paid
     ended_at: datetime | None = None
     asked_at: datetime | None = None  # when the provider was asked last
     confirmed_at: datetime | None = None  # when the charge of the hand-off was first known to be paid
@@ -95,8 +96,6 @@ class Model:
         self.moved.append(len(self.told))
         if status in FINAL:
             self.ended_at = now
-        if status in ("SUCCESS", "REVERSED"):
-            self.next_check = None
         self.tell()
 
     def expire(self, now: datetime) -> None:
@@ -121,6 +120,8 @@ class Model:
         if said.share != "WHOLE":
             self.keep("MISMATCH", number, said)
             return "MISMATCH"
+        if asked and outcome == "FAILED" and self.confirmed - {number} and number not in self.confirmed:
+            return "UNCHANGED"
         if asked and outcome == "FAILED" and self.card is None and self.status not in FINAL and now < self.expires:
             self.declined = "DECLINED"
             return "DECLINED"
@@ -130,13 +131,15 @@ class Model:
             if outcome == "SUCCEEDED":
                 self.paid = number
             self.move(LANDS_ON[outcome], now, reason)
+            if outcome == "REVERSED" and self.attempts[number - 1] != SIMULATOR:
+                self.confirmed.add(number)
+                if self.is_at(number):
+                    self.confirmed_at, self.next_check = now, None
             done = "MOVED"
         elif outcome == "SUCCEEDED":
             charges = {self.paid, *(fact.number for fact in self.facts if fact.kind in PAID_LATE)} - {None}
             is_repeat = not charges.isdisjoint((number, 0))
             done = "UNCHANGED" if is_repeat else self.keep("SECOND_CHARGE" if charges else "LATE_SUCCESS", number, said)
-            if charges and not is_repeat:
-                return done
         elif self.status == LANDS_ON[outcome]:
             return "UNCHANGED"
         else:
@@ -145,9 +148,11 @@ class Model:
                 if outcome == "REVERSED"
                 else self.keep(LATE[outcome], number, said)
             )
-        if outcome == "SUCCEEDED" and self.is_at(number) and self.card is None:
-            self.confirmed_at = self.confirmed_at or now
-            self.plan(now)
+        if outcome == "SUCCEEDED" and self.attempts[number - 1] != SIMULATOR:
+            self.confirmed.add(number)
+            if self.is_at(number):
+                self.confirmed_at = self.confirmed_at or now
+                self.plan(now)
         return done
 
     def give_back(self, kind: str, number: int, said: Said) -> str:
@@ -265,11 +270,9 @@ class Model:
         self.next_check = ahead[0] if ahead and not self.is_past_asking() else None
 
     def is_past_asking(self) -> bool:
-        """A payment that failed may have been paid all the same, and what was paid may be refunded; the simulator pays
+        """A final payment may be paid by the hand-off, too, and what was paid may be refunded; the simulator pays
         nobody late."""
-        if self.confirmed_at is not None:
-            return self.status == "REVERSED"
-        return self.status in ("SUCCESS", "REVERSED") or (self.status in FINAL and self.card is not None)
+        return self.status in FINAL and self.card is not None
 
     def is_open_at(self, gateway: GatewayModel) -> bool:
         """Whether it is still to be found out through the gateway what became of the payment."""

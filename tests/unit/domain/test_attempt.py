@@ -1,5 +1,6 @@
 """The charge: attempts' references and leases, what a report must match, a provider's health, the test cards."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,7 +20,7 @@ from payagg.domain.attempt import (
     provider_reference,
 )
 from payagg.domain.errors import ErrorCode
-from payagg.domain.gateway import DRAIN_WINDOW, SETTLING_MAX
+from payagg.domain.gateway import DRAIN_WINDOW, SANDBOX_SLUG, SETTLING_MAX
 from payagg.domain.health import Health
 from payagg.domain.payment import Status, Trigger
 from payagg.domain.report import FaultKind, Outcome
@@ -156,7 +157,10 @@ def test_what_is_not_to_be_asked_about_leaves_the_list() -> None:
     assert postpone_check(payment, due, NOW) is None
     refused = an_attempt(payment, state=AttemptState.REFUSED, next_ask_at=NOW)
     paid, _ = payment.move(Trigger.SUCCEED, NOW, actor="test")
-    for state, attempt in (payment, refused), (paid, due):
+    assert postpone_check(paid, due, NOW) is None, "it may be paid, too"
+    simulated = replace(due, gateway=SANDBOX_SLUG, gateway_id=None)
+    assert postpone_check(payment, simulated, NOW) is None
+    for state, attempt in (payment, refused), (paid, simulated):
         left = postpone_check(state, attempt, NOW)
         assert left is not None
         assert left.next_ask_at is None

@@ -90,11 +90,6 @@ class MemoryAttempts:
             write_attempt(self.state, with_changes(attempt, next_ask_at=now))
         return len(chosen)
 
-    async def end_checks(self, reference: str) -> None:
-        for attempt in rows_of_payment(self.state.attempts, reference):
-            write_attempt(self.state, with_changes(attempt, next_ask_at=None))
-            self.state.holds.pop((reference, attempt.number), None)
-
     async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
         return next((at for at, attempt in self._asked_by(now) if attempt.gateway in gateways), None)
 

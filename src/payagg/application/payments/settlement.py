@@ -16,7 +16,7 @@ from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.events import EventBody, Notice
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.anomaly import Anomaly, AnomalyKind
-from payagg.domain.attempt import Attempt, ends_asking, payment_reference
+from payagg.domain.attempt import Attempt, payment_reference
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status, Transition, Trigger
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence, was_paid
@@ -71,8 +71,6 @@ class Settlement:
             "payment_transitions", transition.from_status.value, transition.to_status.value, payment.environment.value
         )
         await self._emit(tx, payment, EVENT_FOR[payment.status], transition.sequence, subscribers, known)
-        if ends_asking(payment):
-            await tx.attempts.end_checks(payment.reference)
         return payment
 
     async def _emit(

@@ -95,9 +95,6 @@ class AttemptRepository(Protocol):
         """Makes a batch of later checks due now, except those of charges confirmed longer than HASTEN_PAID ago; how
         many, 0 when none is left."""
 
-    async def end_checks(self, reference: str) -> None:
-        """Ends the checks of all the payment's attempts. Call under `lock`."""
-
     async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
         """The earliest `next_ask_at` at these gateways that is past `now`."""
 

@@ -146,11 +146,6 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
             "In the same transaction, for each endpoint. A delivery is retried until it is taken or given up.",
         ),
         (
-            attempts.END_CHECKS,
-            "End the status checks of a payment",
-            "Where the new status is final. Nobody asks a provider about a payment that has ended.",
-        ),
-        (
             attempts.SAVE_ATTEMPT,
             "Save an attempt",
             "After a provider's answer or event. It fails where another process took the attempt over.",

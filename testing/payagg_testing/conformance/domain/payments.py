@@ -16,7 +16,6 @@ from payagg.domain.attempt import (
     HandOffKind,
     Start,
     after_check,
-    ends_asking,
     ensure_attempts_left,
     payment_reference,
     postpone_check,
@@ -213,9 +212,6 @@ class DomainPayments(DomainGateways):
         if transition is not None:
             self.log[payment.reference].append(transition)
             self.on_move(payment, transition)
-        if ends_asking(payment):
-            own = self.attempts[payment.reference]
-            own[:] = [replace(attempt, next_ask_at=None) for attempt in own]
 
     def keep(self, reference: str, kind: AnomalyKind, details: Mapping[str, Any]) -> None:
         """Each fact once."""

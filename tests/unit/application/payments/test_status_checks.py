@@ -6,12 +6,13 @@ from itertools import product
 import pytest
 from payagg_testing.builders import LIVE, SANDBOX
 from payagg_testing.clocks import START, SeededEntropy
+from payagg_testing.state_machine.system import Said
 
 from payagg.application.payments.status_checks import HOLD, RATE
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import CHECK_AFTER, CHECK_PAID_AFTER, LEASE, AttemptState, Charge
-from payagg.domain.payment import CHECKOUT_TTL, EXPIRED_REASON, Status
-from payagg.domain.report import FaultKind, Outcome, ProviderReport
+from payagg.domain.payment import CHECKOUT_TTL, EXPIRED_REASON, PAYMENT, Status
+from payagg.domain.report import TRIGGER_FOR, FaultKind, Outcome, ProviderReport
 from payagg.domain.values import Environment
 from tests.support.memory_shop import SLUGS, MemoryShop
 from tests.support.refusals import refused_with
@@ -84,6 +85,29 @@ async def test_a_late_success_is_found_without_its_event_to_the_end_of_the_sched
         [attempt] = await shop.attempts(reference)
         assert attempt.confirmed_at == shop.clock.now()
         assert attempt.next_ask_at == shop.clock.now() + CHECK_PAID_AFTER[0]
+
+
+@pytest.mark.parametrize("first", [Outcome.SUCCEEDED, Outcome.REVERSED])
+async def test_another_charge_of_a_paid_payment_is_found_without_its_event(shop: MemoryShop, first: Outcome) -> None:
+    reference = await shop.initiated()
+    shop.a.start_faults = [FaultKind.TIMEOUT]  # the charge was begun all the same
+    await refused_with(shop.process(reference))
+    shop.says(Outcome.PENDING)
+    await shop.process(reference, "provider_b")
+    told = Said(first).report(reference, 150000)
+    await shop.services.settlement.report(told, "provider_a", SANDBOX, "event")
+    assert (await shop.payment(reference)).status is PAYMENT.moves[PAYMENT.initial, TRIGGER_FOR[first]]
+    shop.b.says = Said(Outcome.FAILED)
+    shop.clock.set(START + CHECK_AFTER[4])
+    await shop.reconciler.run_once()
+    assert await shop.anomalies() == [], "its decline is nothing beside the charge that was paid"
+    shop.b.says = Said(Outcome.SUCCEEDED)
+    shop.clock.set(START + CHECK_AFTER[-1])
+    await shop.reconciler.run_once()
+    kind = AnomalyKind.SECOND_CHARGE if first is Outcome.SUCCEEDED else AnomalyKind.LATE_SUCCESS
+    assert await shop.anomalies() == [kind]
+    _, other = await shop.attempts(reference)
+    assert other.next_ask_at == shop.clock.now() + CHECK_PAID_AFTER[0], "it may be refunded"
 
 
 async def test_a_claim_whose_owner_died_is_asked_about_when_its_lease_ends(shop: MemoryShop) -> None:

@@ -299,7 +299,8 @@ async def _paid(world: ArchiveWorld) -> Payment:
     payment = await with_history(world.store, named("000001"), Trigger.PROCESS)
     await _told(world, payment, Outcome.SUCCEEDED)
     world.store.state.events.clear()  # their thirty days
-    await world.store.transaction.attempts.end_checks(payment.reference)  # the half year in which it is asked about
+    for key, attempt in world.store.state.attempts.items():
+        world.store.state.attempts[key] = replace(attempt, next_ask_at=None)  # the half year of checks is over
     return payment
 
 

@@ -12,7 +12,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     func,
-    null,
     or_,
     select,
     text,
@@ -103,11 +102,6 @@ WITH later AS (
 )
 SELECT count(*) FROM hastened
 """)  # noqa: S608 - our own number
-END_CHECKS = Statement(
-    update(attempts)
-    .where(attempts.c.reference == bindparam("reference"), attempts.c.next_ask_at.is_not(None))
-    .values(next_ask_at=null(), held_until=null())
-)
 # The first entry of each provider and environment, and no more.
 OLDEST_CHECK = Statement(
     """
@@ -205,9 +199,6 @@ class PostgresAttempts:
         paid_since = now - HASTEN_PAID
         values = {"gateway": gateway, "environment": environment.value, "now": now, "paid_since": paid_since}
         return await self._connection.value(HASTEN_CHECKS, **values) or 0
-
-    async def end_checks(self, reference: str) -> None:
-        self._connection.send(END_CHECKS, reference=reference)
 
     async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
         return await self._connection.value(OLDEST_CHECK, gateways=list(gateways), now=now)
