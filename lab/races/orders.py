@@ -42,20 +42,24 @@ LOOK_SECONDS = 0.003  # how long an answer may take before somebody asks who sta
 BLOCKERS = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
 
 
-# What hangs together by keys and triggers counts as one table.
-OF_PAYMENT = {"payments", "attempts", "transitions", "events", "deliveries", "anomalies", "idempotency_keys"}
+PAYMENT = "payments"
+# Of one payment, its locks count as one: keys hang together.
+OF_PAYMENT = {PAYMENT, "attempts", "transitions", "events", "deliveries", "anomalies", "idempotency_keys"}
+# Written by who has locked the payment's row: to him a further statement about them is no further lock.
+GUARDED = {PAYMENT, "transitions", "events", "deliveries", "anomalies"}
+WRITTEN = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)")
 
 
 class Effect(NamedTuple):
-    """The tables that a round trip reads, locks or writes unseen, and shows to the others."""
+    """The tables that a round trip reads, locks or unlocks, and whose new rows it shows to the others."""
 
     reads: frozenset[str] = frozenset()
     locks: frozenset[str] = frozenset()
     shows: frozenset[str] = frozenset()
 
     def commutes(self, other: "Effect") -> bool:
-        mine, others = self.reads | self.locks | self.shows, other.reads | other.locks | other.shows
-        return not (self.shows & others or other.shows & mine or self.locks & other.locks)
+        is_seen = self.shows & (other.reads | other.shows) or other.shows & self.reads
+        return not (is_seen or self.locks & other.locks)
 
 
 CLOCK = frozenset({"clock"})  # every round trip reads it
@@ -92,13 +96,21 @@ class Caller:
     is_polling: bool = False  # for the end of another's claim
 
 
+class PathLost(Exception):
+    """The same choices led elsewhere before. Two who wait for a row that is then updated race for its new version."""
+
+
+LOST_MAX = 50  # in a row
+
+
 class SteppedConnection(StatementConnection):
     """Stops before each round trip."""
 
     turns: "Turns"
     caller: Caller
     is_ending = False
-    held: frozenset[str] = frozenset()  # since BEGIN
+    held: frozenset[str] = frozenset()  # locks since BEGIN
+    written: frozenset[str] = frozenset()
 
     async def commit(self) -> None:
         self.is_ending = True
@@ -108,14 +120,22 @@ class SteppedConnection(StatementConnection):
             self.is_ending = False
 
     def _effect(self) -> Effect:
-        reads, locks = set(CLOCK), set(self.held)
+        reads, locks = set(CLOCK), set[str]()
         for one in self._unsent:
-            (reads if one.statement.reads else locks).update(_tables(one.statement.sql.decode()))
+            sql = one.statement.sql.decode()
+            named = set(re.findall(r"[a-z_]+", sql)) & set(metadata.tables)
+            reads |= named
+            if not one.statement.reads:
+                self.written |= named & set(WRITTEN.findall(sql))
+                is_locked = PAYMENT in self.held and named <= GUARDED
+                locks |= set() if is_locked else {PAYMENT if name in OF_PAYMENT else name for name in named}
             self.is_ending |= one.statement is ROLLBACK
-        is_seen = self.is_ending or not self._in_block
-        self.held = frozenset() if is_seen else frozenset(locks)
-        told = frozenset(locks)
-        return Effect(frozenset(reads), frozenset() if is_seen else told, told if is_seen else frozenset())
+        self.held |= locks
+        if not self.is_ending and self._in_block:
+            return Effect(frozenset(reads), frozenset(locks))
+        done = Effect(frozenset(reads), self.held, self.written)
+        self.held = self.written = frozenset()
+        return done
 
     async def _exchange(self) -> Any:
         if not self.turns.is_stepping:
@@ -165,7 +185,7 @@ class Turns:
 
     async def follow(self, path: list[OrderNode]) -> bool:
         """Lets callers through as `path` says, and then always the first, which lengthens it. Whether the order is a
-        new one; the end of another one is not stepped."""
+        new one; the end of another one is not stepped. Raises PathLost."""
         last, depth = self.callers[0], 0
         while True:
             await self._settle(last)  # first: whoever waited for its lock has it only once it was answered
@@ -189,7 +209,9 @@ class Turns:
                     return False
                 node.taken.append(node.left()[0])
                 path.append(node)
-            assert may == path[depth].may, "the same choices led elsewhere before"
+            if may != path[depth].may:
+                self.let_all_go()
+                raise PathLost
             last = self.callers[path[depth].taken[-1]]
             last.gates.pop(0)[0].set_result(None)
             depth += 1
@@ -230,12 +252,6 @@ async def a_stepped_grid(database_url: str, folder: Path) -> AsyncIterator[tuple
         yield grid, turns
 
 
-def _tables(sql: str) -> set[str]:
-    """The tables that a statement names."""
-    named = set(re.findall(r"[a-z_]+", sql)) & set(metadata.tables)
-    return {"payments" if name in OF_PAYMENT else name for name in named}
-
-
 def _stepping(store: PostgresStore, turns: Turns, caller: Caller) -> Any:
     connect = store.pool._connect
 
@@ -261,9 +277,13 @@ async def every_order(grid: Grid, turns: Turns, names: Sequence[str], most: int 
     found = OrdersFound()
     for start in starts(names):
         path: list[OrderNode] = []
-        end = found.orders + (most or sys.maxsize)
+        end, lost = found.orders + (most or sys.maxsize), 0
         while found.orders < end:
-            await _try(grid, turns, names, start, path, found)
+            if not await _try(grid, turns, names, start, path, found):
+                lost += 1
+                assert lost < LOST_MAX, f"{names} from {start}: the order comes back no more"
+                continue
+            lost = 0
             while path and not path[-1].left():
                 path.pop()
             if not path:
@@ -274,8 +294,10 @@ async def every_order(grid: Grid, turns: Turns, names: Sequence[str], most: int 
 
 async def _try(
     grid: Grid, turns: Turns, names: Sequence[str], start: RaceState, path: list[OrderNode], found: OrdersFound
-) -> None:
+) -> bool:
+    """Whether it could follow the path. What else it met is judged all the same."""
     found.tries += 1
+    await turns.watch.execute("UPDATE attempts SET next_ask_at = NULL WHERE next_ask_at IS NOT NULL")  # of others
     own = await begun(grid, names, f"{names} {time.monotonic_ns()}", start)
     calls = []
     for name, server in zip(names, grid.servers, strict=False):
@@ -288,6 +310,9 @@ async def _try(
         firsts = [Effect(shows=CLOCK) if name in MOMENTS else Effect(reads=CLOCK) for name in names]
         turns.start(calls, firsts if MOMENTS & set(names) else [])
         found.orders += await turns.follow(path)
+        is_followed = True
+    except PathLost:
+        is_followed = False
     finally:
         turns.let_all_go()
     answers = [await caller.task for caller in turns.callers if caller.task is not None]
@@ -300,6 +325,6 @@ async def _try(
     except Exception as error:  # noqa: BLE001 - told with its order
         where = traceback.extract_tb(error.__traceback__)[-1].line
         found.broken.append(f"{names} from {start}, order {order}: {error!r} at {where}")
-    with suppress(Refusal):  # sweeps and asks of the next order must not meet this payment
+    with suppress(Refusal):  # sweeps of the next order must not meet this payment
         await grid.servers[0].payments.simulate(own.payment.reference, "FAILED", BUSINESS, by=AN_ADMIN)
-    await turns.watch.execute("UPDATE attempts SET next_ask_at = NULL WHERE next_ask_at IS NOT NULL")
+    return is_followed
