@@ -196,9 +196,9 @@ class Attempt:
 
     def confirm(self, facts: ChargeFacts, now: datetime) -> "Attempt":
         """Paid: with what the provider says of it that was not known, and asked about from now on as CHECK_PAID_AFTER
-        says. `confirmed_at` stays as it was first set. The simulator has nothing to add."""
+        says. `confirmed_at` stays as it was first set. The simulator has nothing to add, then or later."""
         if self.gateway == SANDBOX_SLUG:
-            return self
+            return with_changes(self, next_ask_at=None)
         since = self.confirmed_at or now
         return with_changes(
             self,

@@ -12,6 +12,7 @@ from payagg_testing.builders import DAY, NOW, REFERENCE, TICK, a_payment, a_repo
 
 from payagg.domain.attempt import (
     CHECK_AFTER,
+    NO_FACTS,
     AttemptState,
     after_check,
     next_check,
@@ -160,6 +161,7 @@ def test_what_is_not_to_be_asked_about_leaves_the_list() -> None:
     assert postpone_check(paid, due, NOW) is None, "it may be paid, too"
     simulated = replace(due, gateway=SANDBOX_SLUG, gateway_id=None)
     assert postpone_check(payment, simulated, NOW) is None
+    assert simulated.confirm(NO_FACTS, NOW).next_ask_at is None
     for state, attempt in (payment, refused), (paid, simulated):
         left = postpone_check(state, attempt, NOW)
         assert left is not None
