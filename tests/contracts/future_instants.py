@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from payagg_testing.builders import NOW, REFERENCE, a_business, a_delivery, a_payment, an_attempt, an_endpoint, an_event
 
 from payagg.application.ports.provider_events import ProviderEvent
-from payagg.domain.attempt import AttemptState
+from payagg.domain.attempt import LEASE, AttemptState
 from payagg.domain.checks import with_changes
 from payagg.domain.values import Environment
 from tests.contracts.database import Database, put
@@ -24,7 +24,7 @@ class FutureInstantContract:
         _, [delivery] = await db.webhook_events.of_payment(REFERENCE)
         [event] = await db.inbox.lock_due(NOW, LIMIT)
         dates = (attempt.created_at, attempt.handed_off_at, attempt.last_ask_at, attempt.next_ask_at)
-        assert dates == (NOW, NOW, NOW, NOW)
+        assert (*dates, attempt.lease_until) == (NOW, NOW, NOW, NOW, NOW + LEASE)
         assert (delivery.created_at, delivery.next_attempt_at) == (NOW, NOW)
         assert (event.received_at, event.next_attempt_at) == (NOW, NOW)
         assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, timedelta(minutes=2))) == 1

@@ -272,7 +272,7 @@ class Attempt:
         return with_changes(
             self,
             created_at=min(self.created_at, now),
-            lease_until=min(self.lease_until, now),
+            lease_until=min(self.lease_until, now + LEASE),  # its claimant may live
             handed_off_at=min(self.handed_off_at, now) if self.handed_off_at else None,
             last_ask_at=min(self.last_ask_at, now) if self.last_ask_at else None,
             next_ask_at=now,
@@ -330,7 +330,10 @@ class ExistingHandOff:
 
 @dataclass(frozen=True)
 class Wait:
-    """A live claimant may be calling a provider."""
+    """A live claimant may be calling a provider. `renewed`: its claim to store, where a clock that was ahead dated it:
+    nobody knows how old it is, so its lease begins again."""
+
+    renewed: Attempt | None = None
 
 
 @dataclass(frozen=True)
@@ -357,6 +360,8 @@ def next_step(
     last = attempts[-1] if attempts else None
     if last is not None and last.is_held(now):
         return Wait()
+    if last is not None and last.state is AttemptState.CLAIMED and now < last.lease_until:
+        return Wait(with_changes(last, lease_until=now + LEASE))
     gateway = choice or payment.gateway
     if gateway is None:
         raise invalid("gatewaySlug", "Choose a gateway.")

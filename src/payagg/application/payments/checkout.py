@@ -170,6 +170,8 @@ class Checkout:
         if isinstance(step, ExistingHandOff):
             return _processed_view(payment, step.attempt, step.hand_off)
         if isinstance(step, Wait):
+            if step.renewed is not None:
+                await tx.attempts.save(step.renewed, step.renewed.token)
             return None
         token = self.entropy.hex(16)
         if step.unanswered is not None:

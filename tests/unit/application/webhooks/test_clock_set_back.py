@@ -1,5 +1,6 @@
 """The database's clock was days ahead: nothing waits for that date, and nothing that ended opens again."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -7,6 +8,7 @@ from payagg_testing.builders import MINUTE, SANDBOX, a_business
 from payagg_testing.clocks import START
 
 from payagg.application.schemas.payments import InitiatePayment
+from payagg.domain.attempt import LEASE
 from payagg.domain.errors import ErrorCode
 from payagg.domain.health import Health
 from payagg.domain.payment import CHECKOUT_TTL, Status
@@ -41,14 +43,25 @@ async def test_a_pause_of_a_provider_ends_however_far_ahead_its_end_is_dated(sho
     assert Health("a", SANDBOX, 5, START + Health.LONGEST_PAUSE, Health.LONGEST_PAUSE).is_open(START)
 
 
-async def test_a_claim_that_is_dated_ahead_is_taken_over(shop: MemoryShop) -> None:
+@pytest.mark.parametrize("is_alive", [True, False])
+async def test_a_claim_that_is_dated_ahead_has_its_lease_from_when_it_is_seen(shop: MemoryShop, is_alive: bool) -> None:
     shop.clock.move(AHEAD)
     reference = await shop.initiated()
-    call, _ = await shop.call_under_way(reference)
-    call.cancel()
-    [attempt] = await shop.attempts(reference)
-    assert attempt.is_held(shop.clock.now())
-    assert not attempt.is_held(START)
+    call, may_answer = await shop.call_under_way(reference)
+    shop.clock.set(START)
+    other = asyncio.create_task(shop.process(reference))
+    while (await shop.attempts(reference))[0].lease_until != START + LEASE:  # noqa: ASYNC110 - it is written there
+        await asyncio.sleep(0)
+    assert shop.a.fetched == []
+    if is_alive:
+        may_answer.set()
+        assert await other == await call
+    else:
+        call.cancel()
+        shop.a.may_answer = None
+        shop.clock.move(LEASE)
+        await other
+    assert len(shop.a.fetched) == (0 if is_alive else 1)
 
 
 @pytest.mark.parametrize("told", ["read", "page", "process", "verify", "initiate"])

@@ -9,7 +9,7 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.schema.payments import IS_UNSETTLED
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import LONGEST_RETRY
-from payagg.domain.attempt import LONGEST_CHECK
+from payagg.domain.attempt import LEASE, LONGEST_CHECK
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import LONGEST_DELAY
 
@@ -41,7 +41,7 @@ WITH step AS (
     WHERE {IS_UNSETTLED} AND (gateway_id, reference) > (:gateway_id, :reference)
     ORDER BY gateway_id, reference LIMIT {AT_ONCE}
 ), pulled AS (
-    UPDATE attempts a SET created_at = least(a.created_at, :now), lease_until = least(a.lease_until, :now),
+    UPDATE attempts a SET created_at = least(a.created_at, :now), lease_until = least(a.lease_until, :lease_end),
         handed_off_at = CASE WHEN a.handed_off_at > :now THEN :now ELSE a.handed_off_at END,
         last_ask_at = CASE WHEN a.last_ask_at > :now THEN :now ELSE a.last_ask_at END,
         next_ask_at = :now, held_until = NULL
@@ -87,7 +87,7 @@ class PostgresFutureInstants:
         self._connection = connection
 
     async def pull_back(self, now: datetime, after: str) -> tuple[int, str | None]:
-        values = {"now": now, **bounds(now)}
+        values = {"now": now, "lease_end": now + LEASE, **bounds(now)}
         pulled, walked, last = 0, 0, None
         gateway_id, _, reference = after.partition(" ")
         for row in await self._connection.rows(ASKS_BACK, **values, gateway_id=gateway_id, reference=reference):
