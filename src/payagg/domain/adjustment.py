@@ -131,8 +131,8 @@ IN_STATUS = (AdjustmentKind.REFUND, AdjustmentKind.DISPUTE, AdjustmentKind.LATE_
 
 
 def added_up(groups: Iterable[tuple[date, AnomalyKind, str, bool, int, int]]) -> list[AdjustmentTotal]:
-    """Totals by day and kind from groups that are finer: day, kind of anomaly, state, whether the payments are
-    REVERSED, how many, sum of amounts."""
+    """Totals by day and kind from groups that are finer: day, kind of anomaly, state, whether they are about the charge
+    of REVERSED payments, how many, sum of amounts."""
     totals: dict[tuple[date, AdjustmentKind], AdjustmentTotal] = {}
     for day, of_anomaly, state, is_reversed, count, amount in groups:
         kind = KIND_FOR[of_anomaly]
