@@ -10,7 +10,7 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
-from payagg.domain.adjustment import Adjustment, AdjustmentKind, AdjustmentTotal
+from payagg.domain.adjustment import Adjustment, AdjustmentKind, AdjustmentTotal, adjustments_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.payment import Trigger
 from payagg.domain.payment_search import PaymentFilter
@@ -180,6 +180,18 @@ class AnomalyContract:
         assert await adjusted(db, needs_attention=True) == [12]
         (total,) = await db.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
         assert (total.count, total.effect) == (2, -70)
+
+    async def test_a_dispute_is_as_its_last_fact_says_after_the_clock_was_ahead(self, db: Database) -> None:
+        """Ids go on from the last one, and instants from the clock that was set right."""
+        won = a_fact(11, AnomalyKind.DISPUTE, NOW + DAY, disputeId="1", state="won", amounts=[70])
+        lost = a_fact(21, AnomalyKind.DISPUTE, NOW + DAY, disputeId="1", state="lost", amounts=[70])
+        lost = replace(lost, at=NOW)
+        await kept(db, won, lost)
+        (found,) = await db.adjustments.page(AdjustmentFilter("biz_1", SANDBOX), 9)
+        assert adjustments_of([won, lost], 150000) == [found]
+        assert (found.id, found.state) == (lost.id, "lost")
+        (total,) = await db.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
+        assert (total.day, total.effect) == (NOW.date(), -70)
 
     async def test_what_needs_attention_does_until_it_is_worked_off(self, db: Database) -> None:
         kinds = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE, AnomalyKind.NO_EVIDENCE, AnomalyKind.MISMATCH)

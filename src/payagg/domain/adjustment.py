@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
@@ -95,10 +96,10 @@ def amount_of(details: Mapping[str, Any], payment_amount: int | None = None) -> 
 
 
 def adjustments_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjustment]:
-    """The adjustments in one payment's anomalies, oldest first; the facts of one dispute are one adjustment. A mismatch
-    counts when money came and it has a reason for its merchant."""
+    """The adjustments in one payment's anomalies, oldest first: by id, as a clock may be set back. The facts of one
+    dispute are one adjustment. A mismatch counts when money came and it has a reason for its merchant."""
     found: dict[str, Adjustment] = {}
-    for fact in sorted(facts, key=lambda fact: (fact.at, fact.event_sequence or 0, fact.id)):
+    for fact in sorted(facts, key=attrgetter("id")):
         kind, details = KIND_FOR.get(fact.kind), fact.details
         if kind is None or (kind is AdjustmentKind.ATTENTION and "reason" not in details):
             continue

@@ -273,7 +273,7 @@ class Settlement:
         subscribers: Sequence[WebhookEndpoint] | None,
     ) -> Payment:
         """Emits the facts that were stored before the payment was paid, oldest first."""
-        facts = sorted(known, key=lambda fact: (fact.at, fact.id))
+        facts = sorted(known, key=lambda fact: fact.id)
         for position, fact in enumerate(facts):
             if fact.event_sequence is None:
                 payment, told = await self._tell(tx, payment, fact, facts, subscribers)
