@@ -152,7 +152,7 @@ def told_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjustment]:
 @dataclass(frozen=True)
 class MoneyBack:
     """`kobo` known to have gone back; `is_unnamed` = part of it by a status alone, without its own id; `unclaimed` =
-    what of that part no fact with an id is known to be about."""
+    what of that part a fact with an id may still be about."""
 
     kobo: int
     is_unnamed: bool
@@ -170,8 +170,8 @@ def shares_name(details: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
     return any(details.get(name) and details.get(name) == others.get(name) for name in NAMES)
 
 
-def money_back(facts: Sequence[Anomaly], payment_amount: int) -> MoneyBack:
-    """The money that went back, by one payment's anomalies."""
+def money_back(facts: Sequence[Anomaly], payment_amount: int, since: datetime | None = None) -> MoneyBack:
+    """The money that went back, by one payment's anomalies; what a status told up to `since` is claimed no more."""
     own = [fact for fact in facts if KIND_FOR.get(fact.kind) in (AdjustmentKind.REFUND, AdjustmentKind.DISPUTE)]
     unnamed = [fact for fact in own if not is_named(fact.details)]
     # A fact with an id counts for less than its figure where a status had told of the money before.
@@ -180,5 +180,6 @@ def money_back(facts: Sequence[Anomaly], payment_amount: int) -> MoneyBack:
         for fact in own
         if "amount" in fact.details and is_named(fact.details)
     )
-    gone, by_status = (-sum(one.effect for one in adjustments_of(facts, payment_amount)) for facts in (own, unnamed))
+    young = [fact for fact in unnamed if since is None or fact.at > since]
+    gone, by_status = (-sum(one.effect for one in adjustments_of(facts, payment_amount)) for facts in (own, young))
     return MoneyBack(gone, bool(unnamed), max(0, by_status - claimed))

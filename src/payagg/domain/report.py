@@ -279,11 +279,11 @@ def judge(
     report = report.less_fee_on_top(payment, known)
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
-        return _judge_dispute(report, payment, known)
+        return _judge_dispute(report, payment, known, now)
     if difference in (None, "amount") and actor != RECONCILIATION and _is_listed(report, payment, known, now):
         return _UNCHANGED
     if difference == "amount" and report.is_partial_refund(payment):
-        return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND, actor)
+        return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND, actor, now)
     if difference is not None:
         return _mismatch(report, payment, difference)
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
@@ -348,7 +348,7 @@ def _settle(
             # What went back came first, though its success was never told. That it went back is told next.
             details = with_changes(report, details={}).evidence(providerId=second)
             return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
-        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor)
+        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor, now)
         return with_changes(verdict, changes=expired)
     elif is_repeat:
         return Verdict(ReportEffect.UNCHANGED, expired)
@@ -379,13 +379,13 @@ def _told_transactions(known: Sequence[Anomaly]) -> list[str | None]:
 
 
 def _gone_back(
-    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind, actor: str
+    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind, actor: str, now: datetime
 ) -> Verdict:
     """Money that went back. A refund or dispute has an id; a status alone has none, and may be about the same money: it
     counts only for money not known to have gone back."""
     if "disputeId" in report.details:
-        return _judge_dispute(report, payment, known)
-    before, came = _gone_before(report, payment, known)
+        return _judge_dispute(report, payment, known, now)
+    before, came = _gone_before(report, payment, known, now)
     if not is_named(report.details):
         transactions = _gone_transactions(report, known)
         gone = payment.amount * max(1, len(transactions))
@@ -413,24 +413,26 @@ def _gone_transactions(report: ProviderReport, known: Sequence[Anomaly]) -> set[
     return {one for one in (*told, report.facts.provider_id) if one is not None}
 
 
-def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> Verdict:
+def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime) -> Verdict:
     """A dispute's state. Of one that was lost only that counts as gone which a status without an id, read before, does
     not count already."""
     if report.details.get("state") in LOST:
-        before, came = _gone_before(report, payment, known)
+        before, came = _gone_before(report, payment, known, now)
         left = max(0, (payment.amount if before.unclaimed else came) - before.kobo)
         if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
             return _anomaly(report, AnomalyKind.DISPUTE, amount=left)
     return _anomaly(report, AnomalyKind.DISPUTE)
 
 
-def _gone_before(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> tuple[MoneyBack, int]:
+def _gone_before(
+    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime
+) -> tuple[MoneyBack, int]:
     """What is known to have gone back of the report's charge by other facts, and the kobo that came by it: two
-    transactions may have one reference."""
+    transactions may have one reference. The event of what a status told comes while it is repeated, or never."""
     own = _of_its_charge(report, known)
     came = payment.amount * (1 + len(_told_transactions(own)))
     others = [fact for fact in own if not shares_name(fact.details, report.details)]
-    return money_back(others, payment.amount), came
+    return money_back(others, payment.amount, now - REPEATED_FOR), came
 
 
 def _is_listed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime) -> bool:

@@ -149,6 +149,19 @@ def test_of_two_transactions_under_one_reference_a_status_alone_hides_the_refund
     assert by_list.details == other.evidence()
 
 
+@pytest.mark.parametrize("details", [{"refundId": "2"}, {"eventDigest": "0b"}, DISPUTED.details])
+@pytest.mark.parametrize("payment", [PAID, BACK])
+def test_a_refund_that_comes_when_the_event_of_what_a_status_told_is_repeated_no_more_is_another(
+    payment: Payment, details: dict[str, Any]
+) -> None:
+    known = [replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})]
+    if payment is PAID:
+        known.append(replace(GIVEN, kind=AnomalyKind.LATE_REVERSAL, details=a_report(REVERSED).evidence()))
+    for late, gone in ((timedelta(microseconds=-1), 0), (timedelta(), PAID.amount)):
+        verdict = judged(a_report(REVERSED, details=details), payment, known=known, now=NOW + 72 * HOUR + late)
+        assert amount_of(verdict.details, PAID.amount) == gone
+
+
 @pytest.mark.parametrize("report", [a_report(REVERSED), DISPUTED, a_report(REVERSED, details={"refundId": "1"})])
 def test_what_went_back_of_a_second_charge_hides_nothing_of_the_first(report: ProviderReport) -> None:
     twice = {"providerReference": SECOND.provider_reference, "amounts": [PAID.amount]}
