@@ -361,10 +361,10 @@ def _settle(
 
 def _told_by_status(payment: Payment, attempts: Sequence[Attempt], paid: Sequence[str | None]) -> Anomaly:
     """What a REVERSED payment's status says: all that its charge brought went back. One that no transition names may be
-    any."""
+    any. It claims no refund: what moved the payment was most likely the refund's own event."""
     own = next((attempt for attempt in attempts if attempt.provider_reference in paid), None)
     charge = {"providerReference": own.provider_reference, "providerId": own.provider_id} if own else {}
-    at = payment.settled_at or payment.updated_at
+    at = (payment.settled_at or payment.updated_at) - REPEATED_FOR
     details = {**charge, "amounts": [payment.amount]}
     return Anomaly("status", payment.reference, AnomalyKind.LATE_REVERSAL, "status", details, at)
 
