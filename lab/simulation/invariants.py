@@ -298,9 +298,10 @@ class Invariants:
         anomaly."""
         payment = self.state.payments[charge.partition(".")[0]]
         moves = [move for (reference, _), move in self.state.transitions.items() if reference == payment.reference]
-        paid = {move.reason for move in moves if move.to_status.value == "SUCCESS"}
-        is_status = payment.status.value == {"SUCCEEDED": "SUCCESS"}.get(outcome, outcome)
-        is_its = outcome != "SUCCEEDED" or not paid.isdisjoint((charge, "SIMULATED"))
+        paid = {move.reason for move in moves if move.to_status.value in ("SUCCESS", "REVERSED")}
+        # What was reversed was paid.
+        is_status = payment.status.value in {"SUCCEEDED": ("SUCCESS", "REVERSED")}.get(outcome, (outcome,))
+        is_its = outcome == "FAILED" or not paid.isdisjoint((charge, "SIMULATED"))
         if not (is_status and is_its) and not self._anomaly(charge):
             self.world.fail("INV8", f"{outcome} of {charge} was acknowledged and nothing is left of it")
 

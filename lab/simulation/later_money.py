@@ -97,15 +97,17 @@ class LaterMoney:
 
     def _ensure_known(self, payment: Payment, charge: SimulatedCharge, own: list[Anomaly], peace: datetime) -> None:
         ours, theirs = self._gone_back(own), charge.returned
-        is_all_back = payment.status.value == "REVERSED" or ours == payment.amount
+        moves = [move for (reference, _), move in self.state.transitions.items() if reference == payment.reference]
+        is_in_status = any((move.to_status.value, move.reason) == ("REVERSED", charge.reference) for move in moves)
+        is_all_back = is_in_status or ours == payment.amount
         for fact in charge.later:
             if fact.is_told and not is_all_back and not self._is_kept(fact, own):
                 self.world.fail("INV9", f"{fact} of {charge.reference} was acknowledged and nothing is left of it")
         is_twice = len(charge.transactions) > 1 and all(charge.transactions.values())
         if is_twice and not any(f.kind.value == "SECOND_CHARGE" for f in own):
             self.world.fail("INV9", f"{charge.reference} was paid twice, and nobody is told")
-        if payment.status.value == "REVERSED":
-            return  # told with the status, not as a fact
+        if is_in_status:
+            return  # it is told with the status, not as a fact
         if ours > theirs:
             self.world.fail("INV9", f"{ours} kobo of {charge.reference} count as gone back, and {theirs} are")
         is_told = all(fact.is_told for fact in charge.later)

@@ -10,7 +10,7 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
-from payagg.domain.adjustment import Adjustment, AdjustmentKind, AdjustmentTotal
+from payagg.domain.adjustment import Adjustment, AdjustmentKind, AdjustmentTotal, adjustments_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.payment import Trigger
 from payagg.domain.payment_search import PaymentFilter
@@ -181,6 +181,18 @@ class AnomalyContract:
         (total,) = await db.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
         assert (total.count, total.effect) == (2, -70)
 
+    async def test_a_dispute_is_as_its_last_fact_says_after_the_clock_was_ahead(self, db: Database) -> None:
+        """Ids go on from the last one, and instants from the clock that was set right."""
+        won = a_fact(11, AnomalyKind.DISPUTE, NOW + DAY, disputeId="1", state="won", amounts=[70])
+        lost = a_fact(21, AnomalyKind.DISPUTE, NOW + DAY, disputeId="1", state="lost", amounts=[70])
+        lost = replace(lost, at=NOW)
+        await kept(db, won, lost)
+        (found,) = await db.adjustments.page(AdjustmentFilter("biz_1", SANDBOX), 9)
+        assert adjustments_of([won, lost], 150000) == [found]
+        assert (found.id, found.state) == (lost.id, "lost")
+        (total,) = await db.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
+        assert (total.day, total.effect) == (NOW.date(), -70)
+
     async def test_what_needs_attention_does_until_it_is_worked_off(self, db: Database) -> None:
         kinds = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE, AnomalyKind.NO_EVIDENCE, AnomalyKind.MISMATCH)
         facts = [a_fact(10 + number, kind, reason="R") for number, kind in enumerate(kinds, 1)]
@@ -191,7 +203,7 @@ class AnomalyContract:
         assert await adjusted(db, needs_attention=True) == [26, 16, 14, 13, 12, 11]
 
     async def test_what_came_and_went_back_of_a_reversed_payment_adds_nothing(self, db: Database) -> None:
-        """A provider may send the refund first and the success it refunds later: no money is left of both."""
+        """What was known of its charge before the reversal is in the status; another charge's money counts."""
         await added(db, 1, Trigger.REVERSE)
         await added(db, 2, Trigger.FAIL)
         for number in (1, 2):
@@ -199,11 +211,16 @@ class AnomalyContract:
             part = a_fact(10 + number, AnomalyKind.PARTIAL_REFUND, amounts=[5000])
             lost = a_fact(30 + number, AnomalyKind.DISPUTE, disputeId="1", state="lost", amounts=[3000])
             await kept(db, late, part, lost)
-        await kept(db, a_fact(21, AnomalyKind.SECOND_CHARGE, amounts=[150000]))
+        await kept(
+            db,
+            a_fact(21, AnomalyKind.SECOND_CHARGE, amounts=[150000], providerReference="R.2"),
+            a_fact(41, AnomalyKind.PARTIAL_REFUND, amounts=[7000], providerReference="R.2"),
+            a_fact(51, AnomalyKind.PARTIAL_REFUND, amounts=[900], providerReference="R"),
+        )
         found = await db.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
         assert {(total.kind, total.count, total.amount, total.effect) for total in found} == {
             (AdjustmentKind.LATE_SUCCESS, 2, 300000, 150000),
-            (AdjustmentKind.REFUND, 2, 10000, -5000),
+            (AdjustmentKind.REFUND, 4, 17900, -12000),
             (AdjustmentKind.DISPUTE, 2, 6000, -3000),
             (AdjustmentKind.SECOND_CHARGE, 1, 150000, 150000),
         }

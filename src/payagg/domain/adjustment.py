@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
@@ -95,10 +96,10 @@ def amount_of(details: Mapping[str, Any], payment_amount: int | None = None) -> 
 
 
 def adjustments_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjustment]:
-    """The adjustments in one payment's anomalies, oldest first; the facts of one dispute are one adjustment. A mismatch
-    counts when money came and it has a reason for its merchant."""
+    """The adjustments in one payment's anomalies, oldest first: by id, as a clock may be set back. The facts of one
+    dispute are one adjustment. A mismatch counts when money came and it has a reason for its merchant."""
     found: dict[str, Adjustment] = {}
-    for fact in sorted(facts, key=lambda fact: (fact.at, fact.event_sequence or 0, fact.id)):
+    for fact in sorted(facts, key=attrgetter("id")):
         kind, details = KIND_FOR.get(fact.kind), fact.details
         if kind is None or (kind is AdjustmentKind.ATTENTION and "reason" not in details):
             continue
@@ -131,8 +132,8 @@ IN_STATUS = (AdjustmentKind.REFUND, AdjustmentKind.DISPUTE, AdjustmentKind.LATE_
 
 
 def added_up(groups: Iterable[tuple[date, AnomalyKind, str, bool, int, int]]) -> list[AdjustmentTotal]:
-    """Totals by day and kind from groups that are finer: day, kind of anomaly, state, whether the payments are
-    REVERSED, how many, sum of amounts."""
+    """Totals by day and kind from groups that are finer: day, kind of anomaly, state, whether they are about the charge
+    of REVERSED payments, how many, sum of amounts."""
     totals: dict[tuple[date, AdjustmentKind], AdjustmentTotal] = {}
     for day, of_anomaly, state, is_reversed, count, amount in groups:
         kind = KIND_FOR[of_anomaly]
@@ -151,7 +152,7 @@ def told_of(facts: Sequence[Anomaly], payment_amount: int) -> list[Adjustment]:
 @dataclass(frozen=True)
 class MoneyBack:
     """`kobo` known to have gone back; `is_unnamed` = part of it by a status alone, without its own id; `unclaimed` =
-    what of that part no fact with an id is known to be about."""
+    what of that part a fact with an id may still be about."""
 
     kobo: int
     is_unnamed: bool
@@ -169,8 +170,8 @@ def shares_name(details: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
     return any(details.get(name) and details.get(name) == others.get(name) for name in NAMES)
 
 
-def money_back(facts: Sequence[Anomaly], payment_amount: int) -> MoneyBack:
-    """The money that went back, by one payment's anomalies."""
+def money_back(facts: Sequence[Anomaly], payment_amount: int, since: datetime | None = None) -> MoneyBack:
+    """The money that went back, by one payment's anomalies; what a status told up to `since` is claimed no more."""
     own = [fact for fact in facts if KIND_FOR.get(fact.kind) in (AdjustmentKind.REFUND, AdjustmentKind.DISPUTE)]
     unnamed = [fact for fact in own if not is_named(fact.details)]
     # A fact with an id counts for less than its figure where a status had told of the money before.
@@ -179,5 +180,6 @@ def money_back(facts: Sequence[Anomaly], payment_amount: int) -> MoneyBack:
         for fact in own
         if "amount" in fact.details and is_named(fact.details)
     )
-    gone, by_status = (-sum(one.effect for one in adjustments_of(facts, payment_amount)) for facts in (own, unnamed))
+    young = [fact for fact in unnamed if since is None or fact.at > since]
+    gone, by_status = (-sum(one.effect for one in adjustments_of(facts, payment_amount)) for facts in (own, young))
     return MoneyBack(gone, bool(unnamed), max(0, by_status - claimed))

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import Enum
+from operator import attrgetter
 
 from payagg.domain.adjustment import KIND_FOR, AdjustmentKind, amount_of
 from payagg.domain.anomaly import RECONCILIATION, Anomaly
@@ -222,7 +223,8 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly], listed: Collection[str
     the ids of all refunds' lines.
 
     A provider's event may name a refund otherwise than its list does, or not at all. It comes after the refund was
-    made, so one of the same amount that came since is it, unless a list brought it under an id of its own.
+    made, so the first of the same amount that came since is it, unless a list brought it under an id of its own; the
+    later ones are left to later lines.
     """
     if line.kind is not LineKind.REFUND:
         return None  # a dispute has one id everywhere
@@ -235,7 +237,7 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly], listed: Collection[str
     for fact in returned:
         if fact.details.get("refundId") == line.id:
             return fact
-    for fact in returned:
+    for fact in sorted(returned, key=attrgetter("id")):
         if fact.details.get("refundId") in listed:
             continue  # of the line of that id
         is_since = line.at is not None and fact.at >= line.at - CLOCKS_APART

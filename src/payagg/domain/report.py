@@ -246,7 +246,8 @@ def judge(
     """The effect of a report from `gateway` in `environment` on the stored payment.
 
     `asked` is the attempt whose look-up brought the report, None for an event. `paid` holds the reasons of the
-    payment's transitions to SUCCESS: each names the charge that was paid. `known` are the payment's anomalies.
+    payment's transitions to SUCCESS or REVERSED: each names the charge that was paid. `known` are the payment's
+    anomalies.
     """
     if payment is None:
         anomaly = AnomalyKind.UNKNOWN_REFERENCE if report.is_news else None
@@ -273,14 +274,16 @@ def judge(
         return _anomaly(report, AnomalyKind.WRONG_PROVIDER, gateway=gateway)
     if report.outcome is Outcome.FAILED and not attempt.is_handed_off:
         return _UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
+    if payment.status is Status.REVERSED:
+        known = [*known, _told_by_status(payment, attempts, paid)]
     report = report.less_fee_on_top(payment, known)
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
-        return _judge_dispute(report, payment, known)
+        return _judge_dispute(report, payment, known, now)
     if difference in (None, "amount") and actor != RECONCILIATION and _is_listed(report, payment, known, now):
         return _UNCHANGED
     if difference == "amount" and report.is_partial_refund(payment):
-        return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND, actor)
+        return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND, actor, now)
     if difference is not None:
         return _mismatch(report, payment, difference)
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
@@ -315,17 +318,17 @@ def _settle(
     is_success = trigger is Trigger.SUCCEED
     confirmed = attempt.confirm(report.facts, now) if is_success else None
     if not payment.is_final:
-        # A success names the paid charge, so a second paid one differs from a repeat.
-        reason = report.provider_reference if is_success else report.reason
+        # A success or reversal names the charge, so that another paid one differs from a repeat.
+        reason = report.reason if trigger is Trigger.FAIL else report.provider_reference
         served = payment.served_by(attempt.gateway)
         served = served.with_fee(report.facts.fee, report.facts.received) if is_success else served
         moved = served.move(trigger, now, actor=actor, reason=reason)
         if trigger is Trigger.REVERSE and attempt.gateway != SANDBOX_SLUG:
-            confirmed = with_changes(attempt, confirmed_at=attempt.confirmed_at or now, next_ask_at=None)
+            confirmed = with_changes(attempt.confirm(report.facts, now), next_ask_at=None)
         return Verdict(ReportEffect.MOVED, (moved,), attempt=confirmed)
     is_repeat = payment.status is PAYMENT.moves[PAYMENT.initial, trigger]
     if is_success:
-        charges = {*paid, *(fact.details.get("providerReference") for fact in known if fact.kind in PAID_LATE)}
+        charges = {*paid, *(fact.details.get("providerReference") for fact in known if fact.kind in PAID_LATE)} - {None}
         is_same_charge = not charges.isdisjoint((report.provider_reference, SIMULATED))
         if is_same_charge and not attempt.is_other_transaction(report.facts.provider_id):
             learned = confirmed if confirmed != attempt else None
@@ -339,21 +342,31 @@ def _settle(
             paid_again = None if is_same_charge else confirmed  # it may be refunded, too
             kind = AnomalyKind.SECOND_CHARGE
             return Verdict(ReportEffect.ANOMALY, expired, attempt=paid_again, anomaly=kind, details=details)
-    elif is_repeat:
-        return Verdict(ReportEffect.UNCHANGED, expired)
     elif trigger is Trigger.REVERSE:
         second = report.facts.provider_id if attempt.is_other_transaction(report.facts.provider_id) else None
         if second is not None and second not in _told_transactions(known):
             # What went back came first, though its success was never told. That it went back is told next.
             details = with_changes(report, details={}).evidence(providerId=second)
             return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
-        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor)
+        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor, now)
         return with_changes(verdict, changes=expired)
+    elif is_repeat:
+        return Verdict(ReportEffect.UNCHANGED, expired)
     # The payment of a late success has no fee, by which a refund of all that was paid would be known.
     received = report.facts.received
     more = {"paid": received} if is_success and received not in (None, payment.amount) else {}
     details = report.evidence(**more)
     return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=LATE_FOR[trigger], details=details)
+
+
+def _told_by_status(payment: Payment, attempts: Sequence[Attempt], paid: Sequence[str | None]) -> Anomaly:
+    """What a REVERSED payment's status says: all that its charge brought went back. One that no transition names may be
+    any. It claims no refund: what moved the payment was most likely the refund's own event."""
+    own = next((attempt for attempt in attempts if attempt.provider_reference in paid), None)
+    charge = {"providerReference": own.provider_reference, "providerId": own.provider_id} if own else {}
+    at = (payment.settled_at or payment.updated_at) - REPEATED_FOR
+    details = {**charge, "amounts": [payment.amount]}
+    return Anomaly("status", payment.reference, AnomalyKind.LATE_REVERSAL, "status", details, at)
 
 
 PAID_LATE = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE)
@@ -366,13 +379,13 @@ def _told_transactions(known: Sequence[Anomaly]) -> list[str | None]:
 
 
 def _gone_back(
-    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind, actor: str
+    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind, actor: str, now: datetime
 ) -> Verdict:
     """Money that went back. A refund or dispute has an id; a status alone has none, and may be about the same money: it
     counts only for money not known to have gone back."""
     if "disputeId" in report.details:
-        return _judge_dispute(report, payment, known)
-    before, came = _gone_before(report, payment, known)
+        return _judge_dispute(report, payment, known, now)
+    before, came = _gone_before(report, payment, known, now)
     if not is_named(report.details):
         transactions = _gone_transactions(report, known)
         gone = payment.amount * max(1, len(transactions))
@@ -400,24 +413,26 @@ def _gone_transactions(report: ProviderReport, known: Sequence[Anomaly]) -> set[
     return {one for one in (*told, report.facts.provider_id) if one is not None}
 
 
-def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> Verdict:
+def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime) -> Verdict:
     """A dispute's state. Of one that was lost only that counts as gone which a status without an id, read before, does
     not count already."""
     if report.details.get("state") in LOST:
-        before, came = _gone_before(report, payment, known)
+        before, came = _gone_before(report, payment, known, now)
         left = max(0, (payment.amount if before.unclaimed else came) - before.kobo)
         if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
             return _anomaly(report, AnomalyKind.DISPUTE, amount=left)
     return _anomaly(report, AnomalyKind.DISPUTE)
 
 
-def _gone_before(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> tuple[MoneyBack, int]:
+def _gone_before(
+    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime
+) -> tuple[MoneyBack, int]:
     """What is known to have gone back of the report's charge by other facts, and the kobo that came by it: two
-    transactions may have one reference."""
+    transactions may have one reference. The event of what a status told comes while it is repeated, or never."""
     own = _of_its_charge(report, known)
     came = payment.amount * (1 + len(_told_transactions(own)))
     others = [fact for fact in own if not shares_name(fact.details, report.details)]
-    return money_back(others, payment.amount), came
+    return money_back(others, payment.amount, now - REPEATED_FOR), came
 
 
 def _is_listed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime) -> bool:

@@ -226,7 +226,7 @@ class PaymentMachine(GatewayRules):
             refusal = "PAYMENT_ALREADY_FINAL"
         self.expect(refusal, lambda: self.system.simulate(reference, outcome))
         if refusal is None:
-            model.paid = 0 if outcome == "SUCCESS" else None
+            model.paid = None if outcome == "FAILED" else 0
             model.move(outcome, now, "SIMULATED")
 
     @rule(

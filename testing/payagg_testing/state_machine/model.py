@@ -68,7 +68,7 @@ class Model:
     handed_at: datetime | None = None
     card: str | None = None
     declined: str | None = None  # what asking the provider said of the last card
-    paid: int | None = None  # the attempt whose success was believed; 0 when it was simulated
+    paid: int | None = None  # the attempt whose success or reversal was believed; 0 when it was simulated
     confirmed: set[int] = field(default_factory=set)  # attempts that a provider said were paid
     ended_at: datetime | None = None
     asked_at: datetime | None = None  # when the provider was asked last
@@ -128,7 +128,7 @@ class Model:
         self.expire(now)
         if self.status not in FINAL:
             self.gateway = self.attempts[number - 1]
-            if outcome == "SUCCEEDED":
+            if outcome != "FAILED":
                 self.paid = number
             self.move(LANDS_ON[outcome], now, reason)
             if outcome == "REVERSED" and self.attempts[number - 1] != SIMULATOR:
@@ -140,14 +140,12 @@ class Model:
             charges = {self.paid, *(fact.number for fact in self.facts if fact.kind in PAID_LATE)} - {None}
             is_repeat = not charges.isdisjoint((number, 0))
             done = "UNCHANGED" if is_repeat else self.keep("SECOND_CHARGE" if charges else "LATE_SUCCESS", number, said)
+        elif outcome == "REVERSED":
+            return self.give_back(LATE[outcome], number, said)
         elif self.status == LANDS_ON[outcome]:
             return "UNCHANGED"
         else:
-            return (
-                self.give_back(LATE[outcome], number, said)
-                if outcome == "REVERSED"
-                else self.keep(LATE[outcome], number, said)
-            )
+            return self.keep(LATE[outcome], number, said)
         if outcome == "SUCCEEDED" and self.attempts[number - 1] != SIMULATOR:
             self.confirmed.add(number)
             if self.is_at(number):
@@ -157,7 +155,7 @@ class Model:
 
     def give_back(self, kind: str, number: int, said: Said) -> str:
         """Money of a charge that went back, whole or in part. Where one of two statements has no id they may be about
-        the same money, and no more goes back than came."""
+        the same money, and no more goes back than came. A reversal that moved the payment is one of them."""
         own = [fact for fact in self.facts if fact.kind in OF_PAID and fact.number == number]
         disputes: dict[object, Fact] = {}
         for place, fact in enumerate(own):
@@ -167,10 +165,12 @@ class Model:
                 disputes[key] = fact
         lost = [fact for fact in disputes.values() if fact.said.state in ("lost", "accepted")]
         gone = sum(fact.kobo for fact in [*lost, *(fact for fact in own if fact.kind != "DISPUTE")])
+        is_in_status = self.status == "REVERSED" and self.paid in (number, 0)
+        gone += self.amount if is_in_status else 0
         is_named, kobo = said.id is not None, said.kobo(self.amount)
         if said.id is not None and said.id.startswith("#") and gone >= self.amount:
             return "UNCHANGED"  # an event without an id, sent again
-        if not is_named or any(fact.said.id is None for fact in own):
+        if not is_named or is_in_status or any(fact.said.id is None for fact in own):
             if gone >= self.amount:
                 return "UNCHANGED"
             if not is_named and gone and kind == "LATE_REVERSAL":

@@ -29,9 +29,11 @@ def ended(trigger: Trigger, reason: str | None = None) -> Payment:
 
 
 PAID = ended(Trigger.SUCCEED, REFERENCE)
+BACK = ended(Trigger.REVERSE)
 OTHER_AMOUNT = frozenset({1})
 ASKED = an_attempt(pending(), 1, AttemptState.HANDED_OFF)
 SECOND = an_attempt(pending(), 2, AttemptState.HANDED_OFF)
+OTHER_BACK = {"paid": [SECOND.provider_reference], "attempts": [ASKED, SECOND]}
 AGAIN = a_report(SUCCEEDED, provider_reference=SECOND.provider_reference)
 OTHERS, LIVE = a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"), {"environment": Environment.LIVE}
 NAMELESS = replace(OTHERS, amounts=frozenset())
@@ -42,8 +44,10 @@ DISPUTED = a_report(Outcome.DISPUTED, details={"disputeId": "d1", "state": "lost
 ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None, dict[str, Any]]]] = {
     ReportEffect.UNCHANGED: {
         "failed again": (a_report(FAILED), ended(Trigger.FAIL, "DECLINED"), None, {}),
-        "reversed again": (a_report(REVERSED), ended(Trigger.REVERSE), None, {}),
+        "reversed again": (a_report(REVERSED), BACK, None, {}),
         "paid again by the same charge": (a_report(SUCCEEDED), PAID, None, {"paid": [REFERENCE]}),
+        "paid before a reversal that came first": (a_report(SUCCEEDED), BACK, None, {"paid": [REFERENCE]}),
+        "a part of what was reversed": (a_report(REVERSED, amounts=OTHER_AMOUNT), BACK, None, {"paid": [REFERENCE]}),
         "paid after a simulated success": (a_report(SUCCEEDED), PAID, None, {"paid": ["SIMULATED"]}),
     },
     ReportEffect.UNKNOWN_PAYMENT: {
@@ -65,8 +69,10 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "paid late": (a_report(SUCCEEDED), ended(Trigger.FAIL, "DECLINED"), AnomalyKind.LATE_SUCCESS, {}),
         "given back late": (a_report(REVERSED), PAID, AnomalyKind.LATE_REVERSAL, {}),
         "failed late": (a_report(FAILED), PAID, AnomalyKind.LATE_FAILURE, {}),
-        "paid after a reversal": (a_report(SUCCEEDED), ended(Trigger.REVERSE), AnomalyKind.LATE_SUCCESS, {}),
-        "failed after a reversal": (a_report(FAILED), ended(Trigger.REVERSE), AnomalyKind.LATE_FAILURE, {}),
+        "paid after a reversal of we know not which": (a_report(SUCCEEDED), BACK, AnomalyKind.LATE_SUCCESS, {}),
+        "failed after a reversal": (a_report(FAILED), BACK, AnomalyKind.LATE_FAILURE, {}),
+        "paid by another than was reversed": (a_report(SUCCEEDED), BACK, AnomalyKind.SECOND_CHARGE, OTHER_BACK),
+        "given back, another than was reversed": (a_report(REVERSED), BACK, AnomalyKind.LATE_REVERSAL, OTHER_BACK),
         "reversed after a failure": (a_report(REVERSED), ended(Trigger.FAIL), AnomalyKind.LATE_REVERSAL, {}),
         "an attempt that was never made": (AGAIN, pending(), AnomalyKind.WRONG_PROVIDER, {}),
         "a word that nobody knows, of a paid one": (ODD, PAID, AnomalyKind.UNKNOWN_STATUS, {}),
@@ -141,6 +147,21 @@ def test_of_two_transactions_under_one_reference_a_status_alone_hides_the_refund
     # A provider's list has each refund as a line, of which one is matched with what the status told.
     by_list = judged(other, PAID, known=[twice, by_status], actor=RECONCILIATION)
     assert by_list.details == other.evidence()
+
+
+@pytest.mark.parametrize("details", [{"refundId": "2"}, {"eventDigest": "0b"}, DISPUTED.details])
+def test_a_refund_that_comes_when_the_event_of_what_a_status_told_is_repeated_no_more_is_another(
+    details: dict[str, Any],
+) -> None:
+    twice = replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})
+    by_status = replace(GIVEN, kind=AnomalyKind.LATE_REVERSAL, details=a_report(REVERSED).evidence())
+    for payment, late, known, gone in (
+        (PAID, timedelta(microseconds=-1), [twice, by_status], 0),
+        (PAID, timedelta(), [twice, by_status], PAID.amount),
+        (BACK, -72 * HOUR, [twice], PAID.amount),  # whose refund had an event, which moved it
+    ):
+        verdict = judged(a_report(REVERSED, details=details), payment, known=known, now=NOW + 72 * HOUR + late)
+        assert amount_of(verdict.details, PAID.amount) == gone
 
 
 @pytest.mark.parametrize("report", [a_report(REVERSED), DISPUTED, a_report(REVERSED, details={"refundId": "1"})])

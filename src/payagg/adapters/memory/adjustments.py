@@ -8,7 +8,7 @@ from datetime import UTC
 from payagg.adapters.memory.state import State
 from payagg.application.ports.reports import AdjustmentFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, told_of
-from payagg.domain.anomaly import Anomaly
+from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 
@@ -34,7 +34,7 @@ class MemoryAdjustments:
                 one.at.astimezone(UTC).date(),
                 self.state.anomalies[one.id].kind,
                 one.state,
-                payment.status is Status.REVERSED,
+                payment.status is Status.REVERSED and not self._is_of_second(one),
                 1,
                 one.amount or 0,
             )
@@ -43,6 +43,13 @@ class MemoryAdjustments:
             and wanted.environment in (None, payment.environment)
             and since <= one.at < until
         )
+
+    def _is_of_second(self, adjustment: Adjustment) -> bool:
+        """Whether a charge brought it that paid beside the one that the payment's status is about."""
+        facts = [fact for fact in self.state.anomalies.values() if fact.reference == adjustment.reference]
+        own = self.state.anomalies[adjustment.id].details.get("providerReference")
+        second = [fact for fact in facts if fact.kind is AnomalyKind.SECOND_CHARGE]
+        return own is not None and any(fact.details.get("providerReference") == own for fact in second)
 
     def _published_rows(self) -> Iterator[tuple[Payment, Adjustment]]:
         facts: defaultdict[str, list[Anomaly]] = defaultdict(list)

@@ -18,7 +18,7 @@ from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, payment_reference
 from payagg.domain.checks import with_changes
-from payagg.domain.payment import Payment, Status, Transition, Trigger
+from payagg.domain.payment import Payment, Transition, Trigger
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence, was_paid
 from payagg.domain.values import Environment, instant_past
 from payagg.domain.webhook import (
@@ -198,10 +198,10 @@ class Settlement:
             await self._apply(tx, verdict, payment, await tx.anomalies.of_payment(payment.reference), actor)
 
     async def _paid_transactions(self, tx: Transaction, payment: Payment | None) -> list[str | None]:
-        if payment is None or payment.status is not Status.SUCCESS:
+        if payment is None or not payment.is_final:
             return []
         transitions = await tx.payments.transitions(payment.reference)
-        return [transition.reason for transition in transitions if transition.to_status is Status.SUCCESS]
+        return [one.reason for one in transitions if one.trigger in (Trigger.SUCCEED, Trigger.REVERSE)]
 
     async def _apply(
         self,
@@ -273,7 +273,7 @@ class Settlement:
         subscribers: Sequence[WebhookEndpoint] | None,
     ) -> Payment:
         """Emits the facts that were stored before the payment was paid, oldest first."""
-        facts = sorted(known, key=lambda fact: (fact.at, fact.id))
+        facts = sorted(known, key=lambda fact: fact.id)
         for position, fact in enumerate(facts):
             if fact.event_sequence is None:
                 payment, told = await self._tell(tx, payment, fact, facts, subscribers)

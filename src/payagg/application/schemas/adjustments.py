@@ -38,7 +38,7 @@ class AdjustmentPage(Struct, rename="camel", frozen=True):
 
 class KindTotal(Struct, rename="camel", frozen=True):
     """The adjustments of one kind: their number, the sum of the known amounts, and `effect` on the payments' total:
-    negative for refunds and lost disputes, nothing for these and late successes of a REVERSED payment."""
+    negative for refunds and lost disputes, nothing for these and late successes of the charge that was REVERSED."""
 
     kind: AdjustmentKind
     count: Annotated[int, Meta(ge=0)]

@@ -146,7 +146,8 @@ def remaining(reference: str, part: int, own: History) -> ArchivedPayment:
     """The part of a payment that stays in the database."""
     attempts = [named_columns("attempts", row) for row in own["attempts"]]
     transitions = [named_columns("transitions", row) for row in own["transitions"]]
-    paid = next((one["reason"] for one in transitions if one["to_status"] == Status.SUCCESS.value), None)
+    moved = (Status.SUCCESS.value, Status.REVERSED.value)
+    paid = next((one["reason"] for one in transitions if one["to_status"] in moved), None)
     return ArchivedPayment(
         reference, part, tuple((one["gateway"], AttemptState(one["state"])) for one in attempts), paid
     )

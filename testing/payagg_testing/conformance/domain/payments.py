@@ -117,7 +117,7 @@ class DomainPayments(DomainGateways):
             gateway=slug,
             environment=environment,
             asked=asked,
-            paid=[one.reason for one in self.log[reference] if one.to_status is Status.SUCCESS],
+            paid=[one.reason for one in self.log[reference] if one.to_status in (Status.SUCCESS, Status.REVERSED)],
             actor="provider",
             now=self.now(),
             known=self.anomalies[reference],

@@ -24,6 +24,7 @@ from payagg.domain.adjustment import told_of
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState, ChargeFacts
 from payagg.domain.payment import Status
+from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 from payagg.entrypoints.http.checkout_page import words
@@ -133,6 +134,26 @@ async def test_a_transaction_that_went_back_before_another_paid_goes_back_once()
         await world.told(outcome, facts=facts)
     told = told_of(await world.store.transaction.anomalies.of_payment(REFERENCE), 150_000)
     assert sum(one.effect for one in told) == 150_000
+
+
+@pytest.mark.parametrize("back", [{"details": {"refundId": "r1"}}, {"facts": ChargeFacts(provider_id="t2")}])
+async def test_of_a_reversed_payment_what_another_charge_brought_counts_until_it_goes_back(back: Any) -> None:
+    world = await ReportedPayment().with_payment(an_endpoint())
+    async with world.store.begin() as tx:
+        await tx.attempts.add(an_attempt(number=2))
+    other: dict[str, Any] = {"provider_reference": f"{REFERENCE}.2"}
+    whole, effects = PaymentFilter("biz_1", SANDBOX), []
+    for outcome, report in (
+        (Outcome.REVERSED, {}),
+        (Outcome.SUCCEEDED, {}),  # its event comes after that of the refund
+        (Outcome.SUCCEEDED, other),
+        (Outcome.REVERSED, other | back),
+        (Outcome.REVERSED, other | back),
+    ):
+        await world.told(outcome, **report)
+        effects.append(sum(total.effect for total in await world.store.transaction.adjustments.totals(whole)))
+    assert effects == [0, 0, 150_000, 0, 0]
+    assert (await world.events(REFERENCE))[1:] == ["payment.reversed", "payment.late_success", "payment.refunded"]
 
 
 async def test_money_for_an_unknown_reference_is_never_lost() -> None:

@@ -362,6 +362,23 @@ async def test_of_two_equal_refunds_an_event_tells_of_the_line_with_its_id(shop:
         assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * 2
 
 
+@pytest.mark.parametrize("listed", [(0, 1), (1, 0)])
+async def test_equal_refunds_whose_events_name_them_otherwise_are_each_told_once(
+    shop: ReconciledShop, listed: tuple[int, ...]
+) -> None:
+    """A fact goes with a line that is older than it, so the oldest fact that fits leaves the others their lines."""
+    reference = await shop.paid()
+    lines = []
+    for number in (7, 8):
+        report = a_said(reference, Outcome.REVERSED, 100, refundId=str(number))
+        lines.append(ProviderLine(LineKind.REFUND, str(number), 100, shop.clock.now(), report))
+        await shop.told(replace(report, details={"refundId": f"13201331836{number}"}))
+        shop.clock.move(HOUR)
+    shop.lists.tell(a_line(reference), *(lines[place] for place in listed))
+    await shop.reconcile()
+    assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * 2
+
+
 async def test_a_refunds_event_tells_of_the_line_of_its_own_charge(shop: ReconciledShop) -> None:
     reference = await shop.paid()
     charges = reference, f"{reference}.2"

@@ -45,6 +45,12 @@ _AMOUNT = """
              CASE WHEN a.kind = 'DISPUTE' THEN p.amount END)
     END
 """
+# What the status says came and went back, unless a charge brought it that paid beside the one that was reversed.
+_IS_IN_STATUS = """
+    p.status = 'REVERSED' AND NOT EXISTS (
+        SELECT FROM anomalies second WHERE second.reference = a.reference AND second.kind = 'SECOND_CHARGE'
+        AND second.details ->> 'providerReference' = a.details ->> 'providerReference')
+"""
 
 
 @cache
@@ -65,12 +71,12 @@ def _page(needs_attention: bool, is_after: bool, columns: str) -> Statement:
 
 @cache
 def _totals(has_business: bool) -> Statement:
-    """By day, kind of anomaly, state and whether the payments are REVERSED. The days bound the read by `at`: after a
-    clock that was ahead, ids go on from the days ahead. LIMIT keeps the look-up of a payment a look-up."""
+    """By day, kind of anomaly, state and whether a REVERSED status says it already. The days bound the read by `at`:
+    after a clock that was ahead, ids go on from the days ahead. LIMIT keeps the look-up of a payment a look-up."""
     return Statement(
         f"""
         SELECT CAST(timezone('UTC', a.at) AS date), a.kind, coalesce(a.details ->> 'state', ''),
-               p.status = 'REVERSED', count(*), coalesce(sum({_AMOUNT}), 0)
+               {_IS_IN_STATUS}, count(*), coalesce(sum({_AMOUNT}), 0)
         FROM anomalies a
         CROSS JOIN LATERAL (SELECT amount, status FROM payments WHERE reference = a.reference LIMIT 1) p
         WHERE {"a.business_id = :business_id" if has_business else "true"}
