@@ -152,10 +152,9 @@ def attempt_of(row: Any) -> Attempt:
 
 
 def _attempt_values(attempt: Attempt) -> dict[str, Any]:
-    own = [c.name for c in attempts.c if not c.name.startswith(("hand_off_", "held_", "environment"))]
     hand_off = attempt.hand_off
     return {
-        **{name: getattr(attempt, name) for name in own},
+        **vars(attempt),
         "held_until": None,
         "state": attempt.state.value,
         "hand_off_kind": hand_off.kind.value if hand_off else None,
