@@ -26,7 +26,7 @@ def check_text(value: Any, field: str, most: int, least: int = 0) -> None:
         raise invalid(field, "Must be a string.")
     if not least <= len(value) <= most:
         raise invalid(field, f"Must have {least} to {most} characters.")
-    if not is_storable(value):
+    if not (value.isprintable() or is_storable(value)):  # what can be printed can be stored, and most can
         raise invalid(field, "Must not hold NUL or lone surrogates.")
 
 

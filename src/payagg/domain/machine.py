@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from payagg.domain.errors import ErrorCode, Refusal
@@ -34,6 +35,7 @@ class Machine(Generic[S, T]):
         except KeyError:
             raise Refusal(self.refusals[trigger]) from None
 
+    @cached_property
     def pairs(self) -> list[tuple[str, str]]:
         """Every (from, to) the table allows, for the database's trigger; staying put is always allowed there."""
         return sorted({(a.value, b.value) for (a, _), b in self.moves.items() if a is not b})

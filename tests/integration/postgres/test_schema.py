@@ -179,7 +179,7 @@ def test_a_status_moves_only_as_its_machine_says(rows: Rows, table: str) -> None
         update = f"UPDATE {table} SET {', '.join(f'{name} = %s' for name in changes)}"
         with rows.undone():
             rows.load(table, **{column: start, **needs.get(start, {})})
-            if start == end or (start, end) in machine.pairs():
+            if start == end or (start, end) in machine.pairs:
                 rows.run(update, *changes.values())
             else:
                 with refused(f"{table}.*(cannot make that move|in a final state cannot change)"):

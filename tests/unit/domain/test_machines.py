@@ -106,7 +106,7 @@ def test_each_machine_begins_and_ends_where_the_interface_says(name: str, initia
 def test_the_pairs_for_the_database_leave_out_staying_put() -> None:
     final = ["SUCCESS", "FAILED", "REVERSED"]
     moves = [("INITIATED", end) for end in ("PENDING", *final)] + [("PENDING", end) for end in final]
-    assert PAYMENT.pairs() == sorted(moves)
+    assert PAYMENT.pairs == sorted(moves)
 
 
 @pytest.mark.rule("keys.5")

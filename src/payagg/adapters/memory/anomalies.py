@@ -36,7 +36,7 @@ class MemoryAnomalies:
     async def save(self, anomaly: Anomaly) -> None:
         before = self.state.anomalies[anomaly.id]
         is_worked_on = before.status is anomaly.status and before.status not in ANOMALY.final
-        if not is_worked_on and (before.status.value, anomaly.status.value) not in ANOMALY.pairs():
+        if not is_worked_on and (before.status.value, anomaly.status.value) not in ANOMALY.pairs:
             raise BrokenRule("an anomaly cannot make that move")
         self.state.anomalies[anomaly.id] = anomaly
 

@@ -1,6 +1,7 @@
 """Payments with their transitions in memory."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from payagg.adapters.memory.anomalies import MemoryAnomalies
 from payagg.adapters.memory.attempts import rows_of_payment
@@ -13,7 +14,7 @@ from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Transition
 from payagg.domain.values import Environment
 
-IMMUTABLE = (
+_facts_of = attrgetter(
     "reference",
     "business_id",
     "environment",
@@ -70,9 +71,9 @@ class MemoryPayments:
         stored = self.state.payments[payment.reference]
         if (stored.status, stored.sequence) != (transition.from_status, transition.sequence - 1):
             raise Conflict
-        if (transition.from_status.value, transition.to_status.value) not in PAYMENT.pairs():
+        if (transition.from_status.value, transition.to_status.value) not in PAYMENT.pairs:
             raise BrokenRule(f"{transition.from_status} does not lead to {transition.to_status}")
-        if any(getattr(stored, name) != getattr(payment, name) for name in IMMUTABLE):
+        if _facts_of(stored) != _facts_of(payment):
             raise BrokenRule(f"an immutable fact of {payment.reference} would change")
         if payment.environment is Environment.LIVE and payment.gateway == SANDBOX_SLUG:
             raise BrokenRule("the simulator never serves LIVE")

@@ -175,6 +175,8 @@ class StatementConnection:
         return results
 
     def _load_rows(self, result: PGresult) -> list[Any]:
+        if not result.ntuples:
+            return []  # else the driver looks for what loads each column
         self._types.set_pgresult(result)
         return self._types.load_rows(0, result.ntuples, tuple)
 

@@ -1,7 +1,7 @@
 """The connection pool: each connection serves one statement or one transaction, and every wait has a bound."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -35,12 +35,7 @@ class StatementPool:
 
     async def run(self, statement: Statement, **values: Any) -> list[Any]:
         """The rows of one statement, which is one transaction; raises errors as `meaning` maps them."""
-        with Waiting(ANSWER_WAIT) as until:
-            async with self._one(until) as connection:
-                try:
-                    return await connection.rows(statement, **values)
-                except psycopg.Error as error:
-                    raise meaning(error) from None
+        return await self._alone(lambda connection: connection.rows(statement, **values))
 
     async def read(self, statement: Statement, **values: Any) -> list[Any]:
         """The rows of a repeatable statement: repeated on another connection when the first is lost."""
@@ -48,15 +43,17 @@ class StatementPool:
 
     async def all(self, *queries: Query) -> list[list[Any]]:
         """As `read`, for several statements in one transaction and round trip."""
-        return await _twice(lambda: self._run_all(queries))
+        return await _twice(lambda: self._alone(lambda connection: connection.all(*queries)))
 
-    async def _run_all(self, queries: Sequence[Query]) -> list[list[Any]]:
+    async def _alone(self, work: Callable[[StatementConnection], Awaitable[R]]) -> R:
         with Waiting(ANSWER_WAIT) as until:
-            async with self._one(until) as connection:
-                try:
-                    return await connection.all(*queries)
-                except psycopg.Error as error:
-                    raise meaning(error) from None
+            connection = await self._take(until)
+            try:
+                return await work(connection)
+            except psycopg.Error as error:
+                raise meaning(error) from None
+            finally:
+                await self._give_back(connection)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[StatementConnection]:
@@ -65,9 +62,11 @@ class StatementPool:
         Raises Conflict when the server rolled back, Unavailable when COMMIT itself went without an answer.
         """
         with span("postgres transaction"), Waiting(ANSWER_WAIT) as until:
-            async with _turn(self._transactions, until), self._one(until) as connection:
-                connection.open_transaction()
+            await _turn(self._transactions, until)
+            try:
+                connection = await self._take(until)
                 try:
+                    connection.open_transaction()
                     with translate_errors(lost=Conflict):
                         yield connection
                     with translate_errors():
@@ -75,23 +74,33 @@ class StatementPool:
                 except BaseException:
                     await connection.rollback()
                     raise
+                finally:
+                    await self._give_back(connection)
+            finally:
+                self._transactions.release()
 
     async def close(self) -> None:
         while self._idle:
             await self._idle.pop().close()
 
-    @asynccontextmanager
-    async def _one(self, until: float) -> AsyncIterator[StatementConnection]:
-        async with _turn(self._free, until):
-            connection = await self._open(until)
-            try:
-                yield connection
-            finally:
-                # Otherwise the connection was lost, or the caller gave up in the middle.
-                if connection.is_idle:
-                    self._idle.append(connection)
-                else:
-                    await connection.close()
+    async def _take(self, until: float) -> StatementConnection:
+        """A connection, for one caller until it is given back. Nothing made of a generator: each use has one."""
+        await _turn(self._free, until)
+        try:
+            return await self._open(until)
+        except BaseException:
+            self._free.release()
+            raise
+
+    async def _give_back(self, connection: StatementConnection) -> None:
+        try:
+            # Otherwise the connection was lost, or the caller gave up in the middle.
+            if connection.is_idle:
+                self._idle.append(connection)
+            else:
+                await connection.close()
+        finally:
+            self._free.release()
 
     async def _open(self, until: float) -> StatementConnection:
         while self._idle:
@@ -123,22 +132,17 @@ async def _twice(work: Callable[[], Awaitable[R]]) -> R:
     raise Unavailable("the statement was interrupted twice")
 
 
-@asynccontextmanager
-async def _turn(places: asyncio.Semaphore, until: float) -> AsyncIterator[None]:
-    """One of the slots; raises Unavailable when none is free in time."""
-    if places.locked():
-        clock = asyncio.get_running_loop().time
-        begun = clock()
-        try:
-            async with asyncio.timeout_at(until):
-                await places.acquire()
-        except TimeoutError:
-            raise Unavailable("no database connection came free in time") from None
-        finally:
-            observe("database_wait_seconds", clock() - begun)
-    else:
+async def _turn(places: asyncio.Semaphore, until: float) -> None:
+    """Takes one of the slots; raises Unavailable when none is free in time."""
+    if not places.locked():
         await places.acquire()
+        return
+    clock = asyncio.get_running_loop().time
+    begun = clock()
     try:
-        yield
+        async with asyncio.timeout_at(until):
+            await places.acquire()
+    except TimeoutError:
+        raise Unavailable("no database connection came free in time") from None
     finally:
-        places.release()
+        observe("database_wait_seconds", clock() - begun)

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, LiteralString
 
-from sqlalchemy import CTE, ClauseElement, Select, func, literal_column, select, text
+import msgspec
+from sqlalchemy import CTE, ClauseElement, DateTime, Select, func, literal_column, select, text
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.sql.compiler import SQLCompiler
 
 # $1, $2 ... as the server numbers parameters, each cast to its column's type, so that every value can go as text.
 DIALECT = psycopg.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
-_REQUIRED: Any = object()
+_encode = msgspec.json.Encoder().encode
 _LOCK = b" FOR "  # FOR UPDATE and its kin
 
 
@@ -52,23 +53,28 @@ class Statement:
         return self._only_reads or (is_plain and _LOCK not in self.sql)
 
     @cached_property
-    def _parameters(self) -> tuple[tuple[str, Any, Callable[[Any], Any] | None], ...]:
-        return tuple(
-            (name, _REQUIRED if parameter.required else parameter.effective_value, _processor(parameter.type))
-            for name in self._compilation.positiontup or ()
-            for parameter in (self._compilation.binds[name],)
-        )
+    def _parameters(self) -> tuple[list[str], dict[str, Any], list[tuple[int, Callable[[Any], Any]]]]:
+        """The names in order, the constants among them, and where a value is processed."""
+        names = self._compilation.positiontup or []
+        binds = [self._compilation.binds[name] for name in names]
+        constants = {name: bind.effective_value for name, bind in zip(names, binds, strict=True) if not bind.required}
+        processors = [(place, process) for place, bind in enumerate(binds) if (process := _processor(bind.type))]
+        return names, constants, processors
 
     def order_values(self, values: Mapping[str, Any]) -> list[Any]:
         """The values in the order of $1, $2 ...; raises KeyError for one that is missing."""
-        ordered = []
-        for name, constant, process in self._parameters:
-            value = values[name] if constant is _REQUIRED else values.get(name, constant)
-            ordered.append(value if process is None else process(value))
+        names, constants, processors = self._parameters
+        given = {**constants, **values} if constants else values
+        ordered = [given[name] for name in names]
+        for place, process in processors:
+            ordered[place] = process(ordered[place])
         return ordered
 
 
 def _processor(kind: Any) -> Callable[[Any], Any] | None:
-    """What SQLAlchemy does to a value of this type before the driver gets it, for example writing JSON."""
+    """What is done to a value of this type before the driver gets it: by SQLAlchemy, for example writing JSON, and to
+    an instant here, as the driver writes one in ten times the instructions."""
+    if isinstance(kind, DateTime):
+        return lambda at: None if at is None else _encode(at)[1:-1].decode()
     process: Callable[[Any], Any] | None = kind.dialect_impl(DIALECT).bind_processor(DIALECT)
     return process

@@ -1,11 +1,11 @@
 """The store on Postgres: transactions for the use cases, and the calls that are one transaction each."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from pkgutil import resolve_name
-from typing import cast
+from typing import Any, Generic, TypeVar, cast
 
 from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.connections import connector
@@ -49,104 +49,63 @@ from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH, RateLimit
 from payagg.domain.values import CLOCK_SLACK, Environment
 
+R = TypeVar("R")
+
+
+class MadeOnce(Generic[R]):
+    """A repository over the transaction's connection, made when first used: as `cached_property`, which takes a lock
+    each time."""
+
+    def __init__(self, make: Callable[[StatementConnection], R]) -> None:
+        self._make = make
+
+    def __set_name__(self, _: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, tx: "PostgresTransaction", _: type) -> R:
+        made = tx.__dict__[self._name] = self._make(tx._connection)
+        return made
+
 
 class PostgresTransaction:
-    """The repositories over one connection, each made when first used."""
+    """The repositories over one connection. Entering begins the transaction, leaving ends it."""
 
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
+    def __init__(self, transaction: AbstractAsyncContextManager[StatementConnection]) -> None:
+        self._transaction = transaction
 
-    @cached_property
-    def businesses(self) -> PostgresBusinesses:
-        return PostgresBusinesses(self._connection)
+    async def __aenter__(self) -> "PostgresTransaction":
+        self._connection = await self._transaction.__aenter__()
+        return self
 
-    @cached_property
-    def members(self) -> PostgresMembers:
-        return PostgresMembers(self._connection)
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._transaction.__aexit__(*error)
 
-    @cached_property
-    def api_keys(self) -> PostgresApiKeys:
-        return PostgresApiKeys(self._connection)
-
-    @cached_property
-    def gateways(self) -> PostgresGateways:
-        return PostgresGateways(self._connection)
-
-    @cached_property
-    def gateway_choices(self) -> PostgresGatewayChoices:
-        return PostgresGatewayChoices(self._connection)
+    businesses = MadeOnce(PostgresBusinesses)
+    members = MadeOnce(PostgresMembers)
+    api_keys = MadeOnce(PostgresApiKeys)
+    gateways = MadeOnce(PostgresGateways)
+    gateway_choices = MadeOnce(PostgresGatewayChoices)
+    attempts = MadeOnce(PostgresAttempts)
+    provider_calls = MadeOnce(PostgresProviderCalls)
+    payment_upkeep = MadeOnce(PostgresPaymentUpkeep)
+    anomalies = MadeOnce(PostgresAnomalies)
+    adjustments = MadeOnce(PostgresAdjustments)
+    reconciliations = MadeOnce(PostgresReconciliations)
+    resolutions = MadeOnce(PostgresResolutions)
+    payment_search = MadeOnce(PostgresPaymentSearch)
+    endpoints = MadeOnce(PostgresEndpoints)
+    webhook_events = MadeOnce(PostgresWebhookEvents)
+    inbox = MadeOnce(PostgresProviderEvents)
+    health = MadeOnce(PostgresHealth)
+    future_instants = MadeOnce(PostgresFutureInstants)
+    archived = MadeOnce(PostgresArchivedPayments)
+    audit = MadeOnce(PostgresAudit)
+    revocations = MadeOnce(PostgresRevocations)
+    sealed = MadeOnce(PostgresSealed)
 
     @cached_property
     def payments(self) -> PostgresPayments:
         return PostgresPayments(self._connection, self.webhook_events)
-
-    @cached_property
-    def attempts(self) -> PostgresAttempts:
-        return PostgresAttempts(self._connection)
-
-    @cached_property
-    def provider_calls(self) -> PostgresProviderCalls:
-        return PostgresProviderCalls(self._connection)
-
-    @cached_property
-    def payment_upkeep(self) -> PostgresPaymentUpkeep:
-        return PostgresPaymentUpkeep(self._connection)
-
-    @cached_property
-    def anomalies(self) -> PostgresAnomalies:
-        return PostgresAnomalies(self._connection)
-
-    @cached_property
-    def adjustments(self) -> PostgresAdjustments:
-        return PostgresAdjustments(self._connection)
-
-    @cached_property
-    def reconciliations(self) -> PostgresReconciliations:
-        return PostgresReconciliations(self._connection)
-
-    @cached_property
-    def resolutions(self) -> PostgresResolutions:
-        return PostgresResolutions(self._connection)
-
-    @cached_property
-    def payment_search(self) -> PostgresPaymentSearch:
-        return PostgresPaymentSearch(self._connection)
-
-    @cached_property
-    def endpoints(self) -> PostgresEndpoints:
-        return PostgresEndpoints(self._connection)
-
-    @cached_property
-    def webhook_events(self) -> PostgresWebhookEvents:
-        return PostgresWebhookEvents(self._connection)
-
-    @cached_property
-    def inbox(self) -> PostgresProviderEvents:
-        return PostgresProviderEvents(self._connection)
-
-    @cached_property
-    def health(self) -> PostgresHealth:
-        return PostgresHealth(self._connection)
-
-    @cached_property
-    def future_instants(self) -> PostgresFutureInstants:
-        return PostgresFutureInstants(self._connection)
-
-    @cached_property
-    def archived(self) -> PostgresArchivedPayments:
-        return PostgresArchivedPayments(self._connection)
-
-    @cached_property
-    def audit(self) -> PostgresAudit:
-        return PostgresAudit(self._connection)
-
-    @cached_property
-    def revocations(self) -> PostgresRevocations:
-        return PostgresRevocations(self._connection)
-
-    @cached_property
-    def sealed(self) -> PostgresSealed:
-        return PostgresSealed(self._connection)
 
     def of(self, repository: Repository[Kept]) -> Kept:
         return cast(Kept, resolve_name(repository.postgres)(self._connection))
@@ -178,10 +137,8 @@ class PostgresStore:
     def queue(self) -> PostgresDeliveryQueue:
         return self._queue
 
-    @asynccontextmanager
-    async def begin(self) -> AsyncIterator[PostgresTransaction]:
-        async with self.pool.transaction() as connection:
-            yield PostgresTransaction(connection)
+    def begin(self) -> AbstractAsyncContextManager[PostgresTransaction]:
+        return PostgresTransaction(self.pool.transaction())
 
     async def close(self) -> None:
         """Waits for the statements in flight, then closes every connection."""

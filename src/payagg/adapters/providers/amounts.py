@@ -20,8 +20,8 @@ def kobo_of(raw: msgspec.Raw, unit: int) -> int | None:
         text = text[1:-1].strip()
     if not _NUMBER.fullmatch(text):
         return None
-    kobo = Decimal(text) * unit
-    if kobo < 0 or kobo > _KOBO_MAX or kobo != kobo.to_integral_value():
+    kobo = (int(text) if text.isdigit() else Decimal(text)) * unit
+    if not 0 <= kobo <= _KOBO_MAX or kobo != int(kobo):
         return None
     return int(kobo)
 

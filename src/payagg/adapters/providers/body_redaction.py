@@ -1,6 +1,8 @@
 """The part of an event that may be stored: the fields that we read. Nothing of the payer, the card or an authorisation
 code."""
 
+from functools import cache
+
 import msgspec
 
 NOTHING = b"null"
@@ -28,11 +30,18 @@ def reduce_body(body: bytes, names: frozenset[str]) -> bytes:
 def _reduce_value(raw: bytes | msgspec.Raw, names: frozenset[str]) -> bytes | msgspec.Raw:
     first = bytes(raw).lstrip()[:1]
     if first == b"{":
-        kept = {name: value for name, value in _fields_of(raw).items() if name in names}
-        for name, value in kept.items():
-            if bytes(value)[:1] in b"{[":  # else a text or a number, as most are
-                kept[name] = msgspec.Raw(_reduce_value(value, names))
-        return _encode(kept)
+        reduced = _encode(_decoder_of(names).decode(raw))
+        if b"[" not in reduced and b"{" not in reduced[1:]:
+            return reduced  # texts and numbers alone, as most are
+        kept = _fields_of(reduced)
+        return _encode({name: msgspec.Raw(_reduce_value(value, names)) for name, value in kept.items()})
     if first == b"[":
         return _encode([msgspec.Raw(_reduce_value(item, names)) for item in _items_of(raw)])
     return raw
+
+
+@cache
+def _decoder_of(names: frozenset[str]) -> msgspec.json.Decoder[msgspec.Struct]:
+    """Skips every other field of an object without making anything of it."""
+    kind = msgspec.Raw | msgspec.UnsetType
+    return msgspec.json.Decoder(msgspec.defstruct("Kept", [(name, kind, msgspec.UNSET) for name in sorted(names)]))

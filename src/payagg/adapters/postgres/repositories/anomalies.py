@@ -9,7 +9,7 @@ from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, text, true, u
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, to_column
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.payments import MAY_END, anomalies
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AnomalyFilter
@@ -111,9 +111,8 @@ class PostgresAnomalies:
         return ANOMALY.from_row(await self._connection.row(LOCK, id=anomaly_id))
 
     async def save(self, anomaly: Anomaly) -> None:
-        values = {name: to_column(getattr(anomaly, name)) for name in MOVING}
-        values["notes"] = [dict(note) for note in anomaly.notes]
-        self._connection.send(SAVE, id=anomaly.id, **values)
+        notes = [dict(note) for note in anomaly.notes]
+        self._connection.send(SAVE, **ANOMALY.values(anomaly) | {"notes": notes})
 
     async def notify(self, anomaly_id: str, sequence: int) -> None:
         self._connection.send(NOTIFY, id=anomaly_id, sequence=sequence)

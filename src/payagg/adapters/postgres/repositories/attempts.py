@@ -29,8 +29,15 @@ from payagg.domain.checks import restore
 from payagg.domain.rate_limit import EPOCH
 from payagg.domain.values import CLOCK_SLACK, Environment
 
-ATTEMPTS = Statement(select(attempts).where(attempts.c.reference == bindparam("reference")).order_by(attempts.c.number))
 _COLUMNS = tuple(column.name for column in attempts.c)
+_OWN = tuple(name for name in _COLUMNS if not name.startswith(("hand_off_", "held_", "environment")))
+_LOADED = (*_OWN, "hand_off_kind", "hand_off_url")
+_STATES, _KINDS = ({word.value: word for word in kind} for kind in (AttemptState, HandOffKind))
+ATTEMPTS = Statement(
+    select(*(attempts.c[name] for name in _LOADED))
+    .where(attempts.c.reference == bindparam("reference"))
+    .order_by(attempts.c.number)
+)
 _ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.number == bindparam("number"))
 _AT = attempts.c.last_ask_at.type
 _OWNED = select(payments.c.environment).where(payments.c.reference == bindparam("reference")).scalar_subquery()
@@ -76,7 +83,7 @@ WITH oldest AS (
     FOR NO KEY UPDATE OF a SKIP LOCKED
 ), held AS (
     UPDATE attempts a SET held_until = :until FROM locked l WHERE a.reference = l.reference AND a.number = l.number
-    RETURNING {", ".join(f"a.{name}" for name in _COLUMNS)}
+    RETURNING {", ".join(f"a.{name}" for name in _LOADED)}
 )
 SELECT * FROM held ORDER BY next_ask_at, reference
 """)  # noqa: S608 - our own words
@@ -143,19 +150,17 @@ BEGIN_CHECK = Statement(
 
 
 def attempt_of(row: Any) -> Attempt:
-    values = dict(zip(_COLUMNS, row, strict=True))
-    del values["held_until"], values["environment"]
-    kind, url = values.pop("hand_off_kind"), values.pop("hand_off_url")
-    values["state"] = AttemptState(values["state"])
-    fields = {"kind": HandOffKind(kind), "checkout_url": url} if url is not None else None
-    return restore(Attempt, {**values, "hand_off": restore(HandOff, fields) if fields else None})
+    *own, kind, url = row
+    values = dict(zip(_OWN, own, strict=True))
+    values["state"] = _STATES[values["state"]]
+    values["hand_off"] = restore(HandOff, {"kind": _KINDS[kind], "checkout_url": url}) if url is not None else None
+    return restore(Attempt, values)
 
 
 def _attempt_values(attempt: Attempt) -> dict[str, Any]:
-    own = [c.name for c in attempts.c if not c.name.startswith(("hand_off_", "held_", "environment"))]
     hand_off = attempt.hand_off
     return {
-        **{name: getattr(attempt, name) for name in own},
+        **vars(attempt),
         "held_until": None,
         "state": attempt.state.value,
         "hand_off_kind": hand_off.kind.value if hand_off else None,

@@ -7,7 +7,7 @@ from sqlalchemy import ARRAY, Select, Text, any_, bindparam, func, select, true,
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters, to_column
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.accounts import api_keys, businesses
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
@@ -98,8 +98,7 @@ class PostgresBusinesses:
         self._connection.send(ADD, updated_at=business.created_at, **BUSINESS.values(business))
 
     async def save(self, business: Business) -> None:
-        values = {name: to_column(getattr(business, name)) for name in MOVING}
-        self._connection.send(SAVE, id=business.id, **values)
+        self._connection.send(SAVE, **BUSINESS.values(business))
 
     async def count(self) -> int:
         return int(await self._connection.value(COUNT) or 0)
@@ -131,5 +130,4 @@ class PostgresApiKeys:
         self._connection.send(ADD_KEY, **API_KEY.values(key))
 
     async def save(self, key: ApiKey) -> None:
-        values = {name: to_column(getattr(key, name)) for name in KEY_MOVING}
-        self._connection.send(SAVE_KEY, id=key.id, **values)
+        self._connection.send(SAVE_KEY, **API_KEY.values(key))

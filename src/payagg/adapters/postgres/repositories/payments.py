@@ -15,7 +15,7 @@ from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
 from payagg.adapters.postgres.repositories.businesses import BUSINESS
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
 from payagg.adapters.postgres.repositories.payment_rows import ADD, NOTED, PAYMENT, encode_row
-from payagg.adapters.postgres.repositories.rows import RowMap, parameters, to_column
+from payagg.adapters.postgres.repositories.rows import RowMap, parameters
 from payagg.adapters.postgres.repositories.webhook_events import LAST_EVENT_BESIDE, PostgresWebhookEvents
 from payagg.adapters.postgres.schema.accounts import businesses
 from payagg.adapters.postgres.schema.payments import payments, transitions
@@ -46,9 +46,7 @@ _NOTED = (
     insert(transitions)
     .from_select(
         TRANSITION.columns,
-        select(*(bindparam(f"own_{c.name}", type_=c.type).label(c.name) for c in TRANSITION.columns)).select_from(
-            _MOVED
-        ),
+        select(*(bindparam(c.name, type_=c.type).label(c.name) for c in TRANSITION.columns)).select_from(_MOVED),
     )
     .returning(transitions.c.reference)
     .cte("noted")
@@ -110,11 +108,9 @@ class PostgresPayments:
         return added is not None
 
     async def save(self, payment: Payment, transition: Transition) -> None:
-        moved = {name: to_column(getattr(payment, name)) for name in MOVING}
-        own = {f"own_{name}": value for name, value in TRANSITION.values(transition).items()}
-        stood = {"from_status": transition.from_status.value, "before": transition.sequence - 1}
         stale = Conflict("the payment was moved by another transaction")
-        self._connection.send(MOVE, or_else=stale, reference=payment.reference, **moved, **own, **stood)
+        values = PAYMENT.values(payment) | TRANSITION.values(transition)
+        self._connection.send(MOVE, or_else=stale, before=transition.sequence - 1, **values)
 
     async def note(self, payment: Payment) -> None:
         self._connection.send(NOTE, **{name: getattr(payment, name) for name in ("reference", *NOTED)})

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from enum import Enum
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import BindParameter, Column, ColumnClause, Table, bindparam, literal, literal_column
@@ -23,6 +24,7 @@ class RowMap(Generic[T]):
     ) -> None:
         self._cls = cls
         self._fields = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+        self._values_of = attrgetter(*self._fields)
         self.names = tuple((renamed or {}).get(name, name) for name in self._fields)
         self.columns: tuple[Column[Any], ...] = tuple(table.c[name] for name in self.names)
         self._words = tuple(
@@ -46,11 +48,11 @@ class RowMap(Generic[T]):
 
     def values(self, item: T) -> dict[str, Any]:
         """Column values; an enumeration becomes its value."""
-        return {name: to_column(getattr(item, field)) for name, field in zip(self.names, self._fields, strict=True)}
-
-
-def to_column(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
+        own = dict(zip(self.names, self._values_of(item), strict=True))
+        for position, _ in self._words:
+            name = self.names[position]
+            own[name] = own[name] and own[name].value
+        return own
 
 
 def parameters(*names: str) -> dict[str, BindParameter[Any]]:
