@@ -81,10 +81,10 @@ def shown(row: Row) -> Row:
 def some(row: Row, names: str) -> Row:
     return {name: row[name] for name in names.split()}
 
-def parsed(raw: bytes) -> Any:
+def parsed(raw: bytes, number: Callable[[str], Any] = float) -> Any:
     """JSON, or None."""
     with suppress(ValueError, RecursionError):
-        return json.loads(raw, parse_float=Decimal)
+        return json.loads(raw, parse_float=number)
     return None
 
 # What is sent
@@ -494,7 +494,7 @@ async def call(payment: Row, method: str, path: str, body: Row | None = None) ->
     with suppress(httpx.HTTPError, httpx.InvalidURL, LookupError, TypeError):
         place, headers = credential(payment, "BaseUrl") + path, {"Authorization": proof}
         told = await outside.request(method, place, json=body, headers=headers)
-        return dict(parsed(told.content)["data"])
+        return dict(parsed(told.content, Decimal)["data"])
     return {}
 
 async def verify(ask: Any) -> Any:
@@ -536,7 +536,7 @@ def receive(ask: Any) -> Any:
     right = digest.hex().encode() if slug == "provider_a" else base64.b64encode(digest)
     sent = ask.headers.get(f"x-{slug}-signature", "").encode()
     refuse(not secret or not hmac.compare_digest(right, sent), 400, "INVALID_WEBHOOK_SIGNATURE")
-    event = parsed(ask.raw)
+    event = parsed(ask.raw, Decimal)
     reject(slug == "provider_a" and not isinstance(event, dict), "body")
     # What cannot be read or tells of other money is acknowledged, and moves nothing.
     with suppress(HTTPException, LookupError, TypeError, AttributeError):
@@ -550,7 +550,9 @@ def receive(ask: Any) -> Any:
 
 def refused(_: Request, found: Any) -> Response:
     code = found.detail if found.detail.isupper() else "NO_SUCH_ROUTE"
-    error = {"code": code, "message": f"Refused: {code.lower().replace('_', ' ')}.", **(found.headers or {})}
+    error = {"code": code, "message": f"Refused: {code.lower().replace('_', ' ')}."}
+    if "field" in (found.headers or {}):
+        error["field"] = found.headers["field"]
     return JSONResponse({"success": False, "error": error}, found.status_code)
 
 def route(method: str, path: str, guard: Any, handler: Callable[[Any], Any], body: Body | None = None) -> Route:
