@@ -30,6 +30,7 @@ from payagg.application.gateways.credential_retirement import CredentialRetireme
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.gateways import Gateways
 from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.gateways.seed import seed_gateways
 from payagg.application.payments.checkout import Checkout
 from payagg.application.payments.payments import Payments
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
@@ -281,7 +282,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             elsewhere=elsewhere,
         )
         brandings = {spec.slug: spec.branding for spec in settings.providers}
-        await services.gateways.seed(settings.builtin_slug, brandings, brandings)
+        await seed_gateways(services.gateways, settings.builtin_slug, brandings, brandings)
         yield services
     finally:
         for task in keeping:

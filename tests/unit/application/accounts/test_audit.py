@@ -10,6 +10,7 @@ from payagg_testing.clocks import SeededEntropy
 
 from payagg.adapters.providers.registry import providers_of
 from payagg.application.accounts.audit import AuditTrail, line_of, record
+from payagg.application.gateways.seed import seed_gateways
 from payagg.application.schemas.gateways import (
     CreateGateway,
     OrderedGateway,
@@ -100,7 +101,7 @@ async def test_credentials_that_do_not_open_are_replaced_and_a_refusal_leaves_no
     async with world.store.begin() as tx:
         await tx.gateways.save(closed)
     before = trail(world.store)
-    await world.gateways.seed("builtin", ["acme"])
+    await seed_gateways(world.gateways, "builtin", ["acme"])
     await refused_with(world.gateways.enable(acme, by=AN_ADMIN))
     assert trail(world.store) == before
     await world.gateways.set_credentials(acme, UpdateCredentials(credentials={"a": "1"}), by=AN_ADMIN)
