@@ -15,6 +15,7 @@ from payagg.application.schemas.api_keys import (
     GenerateApiKey,
     GeneratedApiKey,
 )
+from payagg.application.schemas.views import view_of
 from payagg.domain.api_key import (
     ACTIVE_KEYS_MAX,
     PUBLIC_BYTES,
@@ -54,15 +55,7 @@ class ApiKeys:
             await tx.api_keys.add(key)
             changes = changes_of(None, key, "name", "environment", "public_key", "status")
             await record(tx, self.entropy, now, by, Action.API_KEY_CREATE, key.id, changes, business_id=business_id)
-        return GeneratedApiKey(
-            id=key.id,
-            name=key.name,
-            public_key=key.public_key,
-            secret_key=secret,
-            environment=key.environment,
-            created_at=key.created_at,
-            secret_key_note=SECRET_KEY_NOTE,
-        )
+        return view_of(GeneratedApiKey, key, secret_key=secret, secret_key_note=SECRET_KEY_NOTE)
 
     async def groups(self, business_id: str) -> BusinessApiKeyGroups:
         """All active keys and the most recently revoked ones, per environment."""
@@ -90,13 +83,4 @@ def context_of(holder: KeyHolder) -> ApiKeyContext:
 
 
 def _record(key: ApiKey) -> ApiKeyRecord:
-    return ApiKeyRecord(
-        id=key.id,
-        name=key.name,
-        public_key=key.public_key,
-        secret_key_display=key.secret_display,
-        status=key.status,
-        last_used_at=key.last_used_at,
-        created_at=key.created_at,
-        revoked_at=key.revoked_at,
-    )
+    return view_of(ApiKeyRecord, key, secret_key_display=key.secret_display)

@@ -15,6 +15,7 @@ from payagg.application.schemas.businesses import (
     ManagedBusiness,
     ManagedBusinesses,
 )
+from payagg.application.schemas.views import view_of
 from payagg.domain.audit import Action, Actor, ActorRealm, changes_of
 from payagg.domain.business import (
     Business,
@@ -44,16 +45,14 @@ class Businesses:
             raise invalid("after", "Must be a business's id, for example the last answer's nextCursor.")
         async with self.store.begin() as tx:
             found = await tx.businesses.list_businesses(search, after, limit + 1)
-        shown = [AdminBusiness.of(business) for business in found[:limit]]
+        shown = [view_of(AdminBusiness, business) for business in found[:limit]]
         return BusinessPage(shown, shown[-1].id if shown else after, len(found) > limit)
 
     async def list_managed(self, subject: str) -> ManagedBusinesses:
         """What the user may manage, oldest first."""
         async with self.store.begin() as tx:
             found = await tx.members.managed_by(subject)
-        return ManagedBusinesses(
-            [ManagedBusiness(b.id, b.name, b.status, b.kyc_status, b.created_at, role) for b, role in found]
-        )
+        return ManagedBusinesses([view_of(ManagedBusiness, business, role=role) for business, role in found])
 
     async def detail(self, business_id: str) -> AdminBusinessDetail:
         """With its members by subject; raises NOT_FOUND, as every use case here that names a business does."""
@@ -90,7 +89,7 @@ class Businesses:
             )
             await tx.businesses.save(changed)
             await self._record(tx, by, Action.BUSINESS_UPDATE, business, changed)
-            return AdminBusiness.of(changed)
+            return view_of(AdminBusiness, changed)
 
     @retry_on_conflict
     async def set_member(self, business_id: str, subject: str, role: Role, *, by: Actor) -> BusinessMember:

@@ -41,18 +41,17 @@ class CheckoutSettings:
             if gateway is None:
                 raise Refusal(ErrorCode.NOT_FOUND)
             settings = await tx.gateway_choices.settings(business_id)
-            own = settings.get(gateway_id)
+            own = settings.get(gateway_id) or BusinessGateway(business_id, gateway_id)
             if command == UpdateBusinessGateway():
                 return GatewayWithBusinessSettings.of(gateway, own)
-            renamed = command.display_name is not UNSET
-            changed = (own or BusinessGateway(business_id, gateway_id)).with_settings(
+            changed = own.with_settings(
                 gateway,
                 now,
                 is_enabled=command.is_enabled,
                 display_order=command.display_order,
                 is_default=command.is_default,
                 display_name=None if command.display_name is UNSET else command.display_name,
-                rename=renamed,
+                rename=command.display_name is not UNSET,
             )
             await self._save(tx, by, own, changed)
             if changed.is_default:
@@ -75,14 +74,13 @@ class CheckoutSettings:
             for item in command.order:
                 gateway = active[item.gateway_id]
                 if not gateway.is_built_in:
-                    own = settings.get(gateway.id)
-                    chosen = own or BusinessGateway(business_id, gateway.id)
-                    await self._save(tx, by, own, chosen.with_settings(gateway, now, display_order=item.display_order))
+                    own = settings.get(gateway.id) or BusinessGateway(business_id, gateway.id)
+                    await self._save(tx, by, own, own.with_settings(gateway, now, display_order=item.display_order))
             return await self._list_gateways(tx, business_id)
 
-    async def _save(self, tx: Transaction, by: Actor, before: BusinessGateway | None, after: BusinessGateway) -> None:
+    async def _save(self, tx: Transaction, by: Actor, before: BusinessGateway, after: BusinessGateway) -> None:
         await tx.gateway_choices.save(after)
-        await self._record(tx, by, before or BusinessGateway(after.business_id, after.gateway_id), after)
+        await self._record(tx, by, before, after)
 
     async def _record_cleared(
         self, tx: Transaction, by: Actor, default: BusinessGateway, settings: Iterable[BusinessGateway]
@@ -102,8 +100,8 @@ class CheckoutSettings:
     async def _list_gateways(self, tx: Transaction, business_id: str) -> list[GatewayWithBusinessSettings]:
         settings = await tx.gateway_choices.settings(business_id)
         gateways = (await self._active(tx)).values()
-        pairs = sorted(((gateway, settings.get(gateway.id)) for gateway in gateways), key=checkout_order)
-        return [GatewayWithBusinessSettings.of(gateway, own) for gateway, own in pairs]
+        chosen = [(one, settings.get(one.id) or BusinessGateway(business_id, one.id)) for one in gateways]
+        return [GatewayWithBusinessSettings.of(gateway, own) for gateway, own in sorted(chosen, key=checkout_order)]
 
     async def _active(self, tx: Transaction) -> dict[str, Gateway]:
         """By id."""

@@ -32,6 +32,7 @@ from payagg.application.schemas.gateways import (
     UploadedLogo,
 )
 from payagg.application.schemas.payments import Message
+from payagg.application.schemas.views import view_of
 from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, secrets_changed
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -107,8 +108,7 @@ class Gateways:
             gateway = _or_not_found(await tx.gateways.get(gateway_id)).as_of(self.clock.now())
             summary = await _summary(tx, gateway)
             overrides = [GatewayOverride.of(merchant) for merchant in await tx.gateway_choices.overrides(gateway_id)]
-        fields = {name: getattr(summary, name) for name in summary.__struct_fields__}
-        return AdminGatewayDetail(**fields, overrides=overrides)
+        return view_of(AdminGatewayDetail, summary, overrides=overrides)
 
     async def update(self, gateway_id: str, command: UpdateGateway, *, by: Actor) -> AdminGatewaySummary:
         """Raises VALIDATION_ERROR when anything but the display order of the built-in gateway would change."""

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from payagg.application.schemas.payment_search import KoboSum
+from payagg.application.schemas.views import view_of
 from payagg.domain.reconciliation import ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 
@@ -50,21 +51,11 @@ class ReconciliationView(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, run: ReconciliationRun) -> "ReconciliationView":
-        return cls(
-            id=run.id,
-            gateway=run.gateway,
-            environment=run.environment,
-            first_day=run.first_day,
-            last_day=run.last_day,
-            source=run.source,
-            started_by=run.started_by,
-            started_at=run.started_at,
-            ended_at=run.ended_at,
-            buckets={
-                bucket: BucketView(**{name: _exact(value) for name, value in total.items()})
-                for bucket, total in sorted(run.totals.items())
-            },
-        )
+        buckets = {
+            bucket: BucketView(**{name: _exact(value) for name, value in total.items()})
+            for bucket, total in sorted(run.totals.items())
+        }
+        return view_of(cls, run, buckets=buckets)
 
 
 class ReconciliationPage(Struct, rename="camel", frozen=True):

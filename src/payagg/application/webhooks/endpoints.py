@@ -17,6 +17,7 @@ from payagg.application.ports.webhooks import Sender
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.events import TestBody
 from payagg.application.schemas.payments import Message
+from payagg.application.schemas.views import view_of
 from payagg.application.schemas.webhooks import (
     ChangeWebhook,
     CreatedWebhook,
@@ -254,6 +255,4 @@ async def lock_endpoint(tx: Transaction, business_id: str, endpoint_id: str) -> 
 
 
 def _created_view(endpoint: WebhookEndpoint, signing_secret: str) -> CreatedWebhook:
-    view = WebhookEndpointView.of(endpoint)
-    fields = {name: getattr(view, name) for name in view.__struct_fields__}
-    return CreatedWebhook(**fields, signing_secret=signing_secret)
+    return view_of(CreatedWebhook, WebhookEndpointView.of(endpoint), signing_secret=signing_secret)

@@ -14,6 +14,7 @@ from payagg.application.schemas.businesses import (
     SetMember,
 )
 from payagg.application.schemas.payments import Message
+from payagg.application.schemas.views import view_of
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by, manager_reads, merchant
@@ -179,7 +180,7 @@ async def list_own_businesses(call: Call[MerchantUser, None]) -> ManagedBusiness
     returns=AdminBusiness,
 )
 async def get_own_business(call: Call[Manager, None]) -> AdminBusiness:
-    return AdminBusiness.of(call.caller.business)
+    return view_of(AdminBusiness, call.caller.business)
 
 
 @route(
