@@ -51,7 +51,7 @@ from payagg.application.reports.search import PaymentSearch
 from payagg.application.upkeep.future_instants import FutureInstants
 from payagg.application.upkeep.partitions import Partitions
 from payagg.application.upkeep.retention import Retention
-from payagg.application.upkeep.worker import Sweep
+from payagg.application.upkeep.sweep import Sweep
 from payagg.application.webhooks.delivery_log import DeliveryLog
 from payagg.application.webhooks.dispatcher import Dispatcher
 from payagg.application.webhooks.endpoints import Webhooks

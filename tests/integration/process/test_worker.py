@@ -17,9 +17,9 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.gateways.seed import seed_gateways
 from payagg.application.ports.outside import Unavailable
 from payagg.application.schemas.gateways import UpdateCredentials
-from payagg.application.upkeep import worker
 from payagg.domain.audit import ActorRealm
 from payagg.domain.payment import Status
+from payagg.entrypoints.process import worker
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.audit_trail import entries
 from tests.support.http_world import an_api
