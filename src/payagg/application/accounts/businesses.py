@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from payagg.application.accounts.audit import record
+from payagg.application.existing import existing
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
@@ -57,7 +58,7 @@ class Businesses:
     async def detail(self, business_id: str) -> AdminBusinessDetail:
         """With its members by subject; raises NOT_FOUND, as every use case here that names a business does."""
         async with self.store.begin() as tx:
-            business = _or_not_found(await tx.businesses.get(business_id))
+            business = existing(await tx.businesses.get(business_id))
             return AdminBusinessDetail.of_members(business, await tx.members.of_business(business_id))
 
     @retry_on_conflict
@@ -81,7 +82,7 @@ class Businesses:
     ) -> AdminBusiness:
         """Moves KYC along its machine and sets the status, both or neither; raises NOT_FOUND or VALIDATION_ERROR."""
         async with self.store.begin() as tx:
-            business = _or_not_found(await tx.businesses.lock(business_id))
+            business = existing(await tx.businesses.lock(business_id))
             changed = with_changes(
                 business,
                 kyc_status=move_kyc(business.kyc_status, kyc) if kyc else business.kyc_status,
@@ -119,7 +120,7 @@ class Businesses:
 
     async def _locked_members(self, tx: Transaction, business_id: str) -> dict[str, Role]:
         """Under the lock of the business: when two owners demote each other, only one succeeds."""
-        _or_not_found(await tx.businesses.lock(business_id))
+        existing(await tx.businesses.lock(business_id))
         return await tx.members.of_business(business_id)
 
     async def _set_member(
@@ -148,12 +149,6 @@ async def lock_own(tx: Transaction, business_id: str, by: Actor) -> Business:
         raise Refusal(ErrorCode.FORBIDDEN)
     if by.realm is ActorRealm.MERCHANT:
         ensure_manager(await tx.members.role(business_id, by.subject))
-    return business
-
-
-def _or_not_found(business: Business | None) -> Business:
-    if business is None:
-        raise Refusal(ErrorCode.NOT_FOUND, "No such business.")
     return business
 
 

@@ -7,12 +7,13 @@ from msgspec import UNSET
 
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
+from payagg.application.existing import existing
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.domain.audit import Action, Actor, changes_of
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import invalid
 from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order, parse_order
 
 
@@ -37,9 +38,7 @@ class CheckoutSettings:
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
-            gateway = (await self._active(tx)).get(gateway_id)
-            if gateway is None:
-                raise Refusal(ErrorCode.NOT_FOUND)
+            gateway = existing((await self._active(tx)).get(gateway_id))
             settings = await tx.gateway_choices.settings(business_id)
             own = settings.get(gateway_id) or BusinessGateway(business_id, gateway_id)
             if command == UpdateBusinessGateway():

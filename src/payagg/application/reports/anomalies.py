@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.application.accounts.audit import record
+from payagg.application.existing import existing
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, Changes, changes_of
-from payagg.domain.errors import ErrorCode, Refusal
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ class Anomalies:
     ) -> Anomaly:
         now = self.clock.now()
         async with self.store.begin() as tx:
-            before = await tx.anomalies.lock(anomaly_id)
-            if before is None:
-                raise Refusal(ErrorCode.NOT_FOUND)
+            before = existing(await tx.anomalies.lock(anomaly_id))
             after = change(before, now)
             await tx.anomalies.save(after)
             changes = changes or changes_of(before, after, "status", "close_reason", "assignee")

@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from payagg.application.existing import existing
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
@@ -29,7 +30,7 @@ from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.reconciliations import COLUMNS, cells_of
 from payagg.domain.anomaly import RECONCILIATION
 from payagg.domain.audit import Actor, clock
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import Refusal, invalid
 from payagg.domain.reconciliation import (
     NO_FINDING,
     BucketTotal,
@@ -124,10 +125,7 @@ class ReconciliationRuns:
     async def get(self, run_id: str) -> ReconciliationRun:
         """Raises NOT_FOUND."""
         async with self.store.begin() as tx:
-            run = await tx.reconciliations.get(run_id)
-        if run is None:
-            raise Refusal(ErrorCode.NOT_FOUND)
-        return run
+            return existing(await tx.reconciliations.get(run_id))
 
     async def findings_csv(self, run_id: str, after: int | None) -> tuple[bytes, int | None]:
         """A page of a run's findings as CSV, the first (`after` None) with the header row; the number to go on after,
