@@ -28,6 +28,7 @@ from lab.linear.model import (
     Told,
 )
 from payagg.adapters.memory import MemoryStore
+from payagg.application.gateways.seed import seed_gateways
 from payagg.application.payments.status_checks import HOLD
 from payagg.entrypoints.dev.fake_providers import FakePaystack
 from tests.support.assembly import services_over
@@ -179,7 +180,7 @@ class LinearLoad:
 async def a_calm_load(seed: int) -> AsyncIterator[LinearLoad]:
     """Over HTTP on the memory store, where nothing fails."""
     async with fakes_running() as fakes, an_api(services_over(MemoryStore())) as api:
-        await api.services.gateways.seed("builtin", ("provider_a", "provider_b"))
+        await seed_gateways(api.services.gateways, "builtin", ("provider_a", "provider_b"))
         shop, other = await api.open_shop(), await api.open_shop()
         await sell_through_provider_a(api.client, shop, credentials_a(fakes), api.origin)
         fakes.paystack.book.webhook_urls = {"test": f"{api.origin}/api/v1/webhooks/provider_a/sandbox"}

@@ -13,9 +13,9 @@ from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailab
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import ClaimedDelivery, Sender
-from payagg.application.upkeep import worker
 from payagg.domain.attempt import AttemptState
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.process import worker
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.state_machine.scripted import LabelVault
 

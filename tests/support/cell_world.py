@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.gateways.seed import seed_gateways
 from payagg.domain.audit import Actor, ActorRealm
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import listen
@@ -86,7 +87,7 @@ async def three_cells(databases: Sequence[str], **changed: Any) -> AsyncIterator
             stack.push_async_callback(store.close)
             services = services_over(store, replace(shared, reference_prefix=name))
             stack.push_async_callback(services.elsewhere.close)
-            await services.gateways.seed("builtin", ("provider_a", "provider_b"))
+            await seed_gateways(services.gateways, "builtin", ("provider_a", "provider_b"))
             stop = await stack.enter_async_context(
                 served_app(create_app(services), listener, services.payments.entropy.hex)
             )

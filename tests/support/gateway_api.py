@@ -10,6 +10,7 @@ from payagg_testing.builders import a_business
 from payagg_testing.clocks import ManualClock
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.gateways.seed import seed_gateways
 from payagg.domain.business import Role
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import services_over
@@ -46,7 +47,7 @@ async def a_gateway_api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
     """With `biz_1`, whose owner is `ada`, and the seeded gateways."""
     clock = ManualClock()
     services = services_over(store, clock=clock)
-    await services.gateways.seed("builtin", ("provider_a", "provider_b"))
+    await seed_gateways(services.gateways, "builtin", ("provider_a", "provider_b"))
     async with store.begin() as tx:
         await tx.businesses.add(a_business())
         await tx.members.add("biz_1", "ada", Role.OWNER)

@@ -11,6 +11,7 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
+from payagg.application.gateways.seed import seed_gateways
 from payagg.application.ports.outside import LogoStore
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
@@ -61,7 +62,7 @@ class GatewayWorld:
     async def seeded(self, *slugs: str) -> dict[str, str]:
         """A business `biz_1`, the built-in, and an ACTIVE gateway per slug; their ids by slug."""
         await self.add(a_business())
-        await self.gateways.seed("builtin", slugs)
+        await seed_gateways(self.gateways, "builtin", slugs)
         ids = {gateway.slug: gateway.id for gateway in await self.gateways.list_gateways()}
         for slug in slugs:
             await self.gateways.enable(ids[slug], by=AN_ADMIN)

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 from payagg_testing.builders import AN_ADMIN
 
+from payagg.application.gateways.seed import seed_gateways
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.api_key import ApiKey
 from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
@@ -159,7 +160,7 @@ class Api:
     async def open_gateways(self) -> None:
         """provider_a ready for both environments; nobody is called by what these tests do."""
         gateways = self.services.gateways
-        await gateways.seed("builtin", ("provider_a", "provider_b"))
+        await seed_gateways(gateways, "builtin", ("provider_a", "provider_b"))
         seeded = {gateway.slug: gateway.id for gateway in await gateways.list_gateways()}
         credentials = {"sandboxSecretKey": "sk_test_" + "a" * 40, "liveSecretKey": "sk_live_" + "b" * 40}
         await gateways.set_credentials(seeded["provider_a"], UpdateCredentials(credentials=credentials), by=AN_ADMIN)

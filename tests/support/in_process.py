@@ -22,6 +22,7 @@ from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.gateways.seed import seed_gateways
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import DeliveryAttemptResult
@@ -108,7 +109,7 @@ class InProcess:
     async def _merchants(self) -> tuple[MerchantAccess, ...]:
         services, made = self.services, list[MerchantAccess]()
         settings = services.settings
-        await services.gateways.seed(settings.builtin_slug, [spec.slug for spec in settings.providers])
+        await seed_gateways(services.gateways, settings.builtin_slug, [spec.slug for spec in settings.providers])
         for number, (kyc, status) in enumerate(STANDINGS, 1):
             now = services.clock.now()
             id = services.payments.entropy.id("biz", now)

@@ -30,6 +30,7 @@ from payagg.application.gateways.credential_retirement import CredentialRetireme
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.gateways import Gateways
 from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.gateways.seed import seed_gateways
 from payagg.application.payments.checkout import Checkout
 from payagg.application.payments.payments import Payments
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
@@ -50,7 +51,7 @@ from payagg.application.reports.search import PaymentSearch
 from payagg.application.upkeep.future_instants import FutureInstants
 from payagg.application.upkeep.partitions import Partitions
 from payagg.application.upkeep.retention import Retention
-from payagg.application.upkeep.worker import Sweep
+from payagg.application.upkeep.sweep import Sweep
 from payagg.application.webhooks.delivery_log import DeliveryLog
 from payagg.application.webhooks.dispatcher import Dispatcher
 from payagg.application.webhooks.endpoints import Webhooks
@@ -281,7 +282,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             elsewhere=elsewhere,
         )
         brandings = {spec.slug: spec.branding for spec in settings.providers}
-        await services.gateways.seed(settings.builtin_slug, brandings, brandings)
+        await seed_gateways(services.gateways, settings.builtin_slug, brandings, brandings)
         yield services
     finally:
         for task in keeping:

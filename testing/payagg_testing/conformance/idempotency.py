@@ -8,7 +8,8 @@ from hypothesis.stateful import rule
 
 from payagg.domain.values import Environment
 from payagg_testing.conformance.expectation import among
-from payagg_testing.conformance.payments import NO_ANSWER, PaymentsByUrl, UrlPayment
+from payagg_testing.conformance.payments import NO_ANSWER
+from payagg_testing.conformance.payments_by_url import PaymentsByUrl, UrlPayment
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.statements import CLOCK, OWNER_WITH_KEY, PAYER, SANDBOX_KEY, tries
 from payagg_testing.state_machine.model import FINAL, HOUR, SIMULATOR

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, Page
 
+from payagg.application.gateways.seed import seed_gateways
 from tests.support.browser import launched, opened
 from tests.support.checkout_site import Site, served
 from tests.support.postgres_rules import superuser_url
@@ -47,5 +48,5 @@ def site(site_and_database: tuple[Site, str]) -> Site:
         connection.execute(EMPTY)
     settings = site.services.settings
     looks = {spec.slug: spec.branding for spec in settings.providers}
-    site.do(site.services.gateways.seed(settings.builtin_slug, looks, looks))
+    site.do(seed_gateways(site.services.gateways, settings.builtin_slug, looks, looks))
     return site

@@ -13,6 +13,7 @@ from payagg_testing.builders import AN_ADMIN, a_business
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.registry import providers_of
+from payagg.application.gateways.seed import seed_gateways
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.domain.errors import Refusal
 from payagg.domain.gateway import GatewayStatus
@@ -48,7 +49,7 @@ async def test_of_changes_at_once_each_leaves_one_state_that_fits(store: Postgre
     world = GatewayWorld(store, logos=ObjectLogos(tmp_path))
     await world.add(a_business())
     slugs = ["a1", "a2", "a3", "provider_a"]
-    assert await outcomes(*(world.gateways.seed("builtin", slugs) for _ in range(8))) == {"done": 8}
+    assert await outcomes(*(seed_gateways(world.gateways, "builtin", slugs) for _ in range(8))) == {"done": 8}
     listed = await world.gateways.list_gateways()
     assert [gateway.slug for gateway in listed] == ["builtin", *slugs]
     command = CreateGateway(slug="acme", name="Acme")

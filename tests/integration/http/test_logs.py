@@ -20,11 +20,11 @@ from payagg_testing.conformance.inbox import Inbox
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.upkeep.worker import run as run_worker
 from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.errors import trace_of
 from payagg.entrypoints.http.server.uvicorn_protocol import HEAD_MAX
 from payagg.entrypoints.process.tracing import tracing
+from payagg.entrypoints.process.worker import run as run_worker
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, raw
 from tests.support.processes import serving

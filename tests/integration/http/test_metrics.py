@@ -16,11 +16,11 @@ import payagg
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import counters
-from payagg.application.upkeep.worker import run as run_worker
 from payagg.domain.health import Health
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.process.worker import run as run_worker
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, bearer
 from tests.support.machine import program

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.gateways.seed import seed_gateways
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, Shop, an_api
 from tests.support.pgbouncer import a_pgbouncer
@@ -64,7 +65,7 @@ async def test_everything_works_through_pgbouncer_in_transaction_mode(bouncer: s
     async with processes(bouncer) as apis, a_receiver() as receiver:
         shop = await apis[0].open_shop()
         for api in apis:
-            await api.services.gateways.seed("builtin", ("provider_a", "provider_b"))
+            await seed_gateways(api.services.gateways, "builtin", ("provider_a", "provider_b"))
         endpoint = {"url": f"{receiver.origin}/hooks", "environment": "SANDBOX"}
         await data(apis[0].client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=endpoint), 201)
         await asyncio.gather(*(journey(api, shop) for api in apis for _ in range(JOURNEYS)))

@@ -1,5 +1,6 @@
 """The administrator's part of the story: a business, and gateways that work."""
 
+from payagg.application.gateways.seed import seed_gateways
 from payagg.entrypoints.http.server.routing import KB
 from tests.support.answers.storyteller import Storyteller
 from tests.support.http_world import admin_token, bearer
@@ -11,7 +12,7 @@ SHOWN_CREDENTIALS = {"sandboxSecretKey": "sk_test_...", "liveSecretKey": "sk_liv
 
 async def administer(told: Storyteller) -> None:
     """Afterwards there is a business, and both providers are active."""
-    await told.services.gateways.seed("builtin", ("provider_a", "provider_b"))
+    await seed_gateways(told.services.gateways, "builtin", ("provider_a", "provider_b"))
     await _businesses(told)
     await _gateways(told)
 

@@ -93,9 +93,6 @@ class MemoryAttempts:
     async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
         return next((at for at, attempt in self._asked_by(now) if attempt.gateway in gateways), None)
 
-    async def has_open(self, gateway_id: str) -> bool:
-        return await self.count_open(gateway_id, 1) > 0
-
     async def count_open(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
         own = [a for a in self.state.attempts.values() if a.gateway_id == gateway_id and a.next_ask_at is not None]
         is_open = [a for a in own if a.confirmed_at is None]

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from pkgutil import resolve_name
-from typing import cast
+from typing import Any, cast
 
 from payagg.adapters.memory.adjustments import MemoryAdjustments
 from payagg.adapters.memory.anomalies import MemoryAnomalies
@@ -82,32 +82,10 @@ class MemoryStore:
         self.queue = MemoryDeliveryQueue(self)
         self._lock = asyncio.Lock()
         self._holder: asyncio.Task[object] | None = None
-        self.transaction = MemoryTransaction(
-            businesses=MemoryBusinesses(self.state),
-            members=MemoryMembers(self.state),
-            api_keys=MemoryApiKeys(self.state),
-            gateways=MemoryGateways(self.state),
-            gateway_choices=MemoryGatewayChoices(self.state),
-            payments=MemoryPayments(self.state),
-            attempts=MemoryAttempts(self.state),
-            provider_calls=MemoryProviderCalls(self.state),
-            payment_upkeep=MemoryPaymentUpkeep(self.state),
-            anomalies=MemoryAnomalies(self.state),
-            adjustments=MemoryAdjustments(self.state),
-            reconciliations=MemoryReconciliations(self.state),
-            resolutions=MemoryResolutions(self.state),
-            payment_search=MemoryPaymentSearch(self.state),
-            endpoints=MemoryEndpoints(self.state),
-            webhook_events=MemoryWebhookEvents(self.state),
-            inbox=MemoryProviderEvents(self.state),
-            health=MemoryHealth(self.state),
-            future_instants=MemoryFutureInstants(self.state),
-            archived=MemoryArchivedPayments(self.state),
-            audit=MemoryAudit(self.state),
-            revocations=MemoryRevocations(self.state),
-            sealed=MemorySealed(self.state),
-            state=self.state,
-        )
+        repositories = {
+            one.name: cast(Any, one.type)(self.state) for one in fields(MemoryTransaction) if one.name != "state"
+        }
+        self.transaction = MemoryTransaction(**repositories, state=self.state)
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[MemoryTransaction]:

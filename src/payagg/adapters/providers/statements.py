@@ -19,9 +19,9 @@ _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 
 @dataclass(frozen=True)
 class StatementShape:
-    """`columns`: by each column's name in small letters, what it holds. `units`: of those that hold money, kobo in one
-    of its units. `ignored`: columns that are known and not read. Any other column is refused: what was renamed may mean
-    something else."""
+    """`columns`: by each column's name in small letters, a space for each `_`, what it holds. `units`: of those that
+    hold money, kobo in one of its units. `ignored`: columns that are known and not read. Any other column is refused:
+    what was renamed may mean something else."""
 
     columns: Mapping[str, str]
     required: tuple[str, ...]
@@ -34,7 +34,7 @@ def read(content: bytes, shape: StatementShape, line_of: LineOf) -> LinePage:
     VALIDATION_ERROR on `file` for one that is no statement of this shape."""
     try:
         rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
-        header = [name.strip().lower() for name in next(rows, [])]
+        header = [name.strip().lower().replace("_", " ") for name in next(rows, [])]
         _check(header, shape)
         lines: list[ProviderLine] = []
         unreadable: list[str] = []

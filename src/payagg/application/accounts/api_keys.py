@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
+from payagg.application.existing import existing
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
@@ -15,6 +16,7 @@ from payagg.application.schemas.api_keys import (
     GenerateApiKey,
     GeneratedApiKey,
 )
+from payagg.application.schemas.views import view_of
 from payagg.domain.api_key import (
     ACTIVE_KEYS_MAX,
     PUBLIC_BYTES,
@@ -54,15 +56,7 @@ class ApiKeys:
             await tx.api_keys.add(key)
             changes = changes_of(None, key, "name", "environment", "public_key", "status")
             await record(tx, self.entropy, now, by, Action.API_KEY_CREATE, key.id, changes, business_id=business_id)
-        return GeneratedApiKey(
-            id=key.id,
-            name=key.name,
-            public_key=key.public_key,
-            secret_key=secret,
-            environment=key.environment,
-            created_at=key.created_at,
-            secret_key_note=SECRET_KEY_NOTE,
-        )
+        return view_of(GeneratedApiKey, key, secret_key=secret, secret_key_note=SECRET_KEY_NOTE)
 
     async def groups(self, business_id: str) -> BusinessApiKeyGroups:
         """All active keys and the most recently revoked ones, per environment."""
@@ -75,9 +69,7 @@ class ApiKeys:
     async def revoke(self, business_id: str, key_id: str, *, by: Actor) -> None:
         """Permanent, and works whatever the business's status; raises NOT_FOUND or API_KEY_ALREADY_REVOKED."""
         async with self.store.begin() as tx:
-            key = await tx.api_keys.get(business_id, key_id)
-            if key is None:
-                raise Refusal(ErrorCode.NOT_FOUND)
+            key = existing(await tx.api_keys.get(business_id, key_id))
             now = self.clock.now()
             revoked = key.revoke(now)
             await tx.api_keys.save(revoked)
@@ -90,13 +82,4 @@ def context_of(holder: KeyHolder) -> ApiKeyContext:
 
 
 def _record(key: ApiKey) -> ApiKeyRecord:
-    return ApiKeyRecord(
-        id=key.id,
-        name=key.name,
-        public_key=key.public_key,
-        secret_key_display=key.secret_display,
-        status=key.status,
-        last_used_at=key.last_used_at,
-        created_at=key.created_at,
-        revoked_at=key.revoked_at,
-    )
+    return view_of(ApiKeyRecord, key, secret_key_display=key.secret_display)

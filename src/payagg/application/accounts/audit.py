@@ -50,17 +50,14 @@ def switched_off(cause: DeliveryResult, business_id: str) -> AuditEntry:
 class AuditTrail:
     store: Store
 
-    async def page(self, wanted: AuditFilter, after: str | None, limit: int) -> AuditPage:
-        """Newest first, strictly older than the cursor; raises VALIDATION_ERROR on `action`, `after` or `to`."""
-        return await self._page(wanted, after, limit, AuditEntryView.of)
-
-    async def page_of_business(self, wanted: AuditFilter, after: str | None, limit: int) -> AuditPage:
-        """As `page`, for the managers of `wanted.business_id`: without the address an operator acted from."""
-        return await self._page(wanted, after, limit, AuditEntryView.for_business)
-
-    async def _page(
-        self, wanted: AuditFilter, after: str | None, limit: int, view: Callable[[AuditEntry], AuditEntryView]
+    async def page(
+        self,
+        wanted: AuditFilter,
+        after: str | None,
+        limit: int,
+        view: Callable[[AuditEntry], AuditEntryView] = AuditEntryView.of,
     ) -> AuditPage:
+        """Newest first, strictly older than the cursor; raises VALIDATION_ERROR on `action`, `after` or `to`."""
         if wanted.action is not None and wanted.action not in ACTIONS:
             raise invalid("action", "Unknown action; the description of this operation lists them.")
         if wanted.since is not None and wanted.until is not None and wanted.until <= wanted.since:

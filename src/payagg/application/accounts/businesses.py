@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from payagg.application.accounts.audit import record
+from payagg.application.existing import existing
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
@@ -15,6 +16,7 @@ from payagg.application.schemas.businesses import (
     ManagedBusiness,
     ManagedBusinesses,
 )
+from payagg.application.schemas.views import view_of
 from payagg.domain.audit import Action, Actor, ActorRealm, changes_of
 from payagg.domain.business import (
     Business,
@@ -29,6 +31,7 @@ from payagg.domain.business import (
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 
+NO_BUSINESS = "No such business."
 _CURSOR = re.compile(r"biz_[0-9a-f]{32}")
 
 
@@ -44,21 +47,19 @@ class Businesses:
             raise invalid("after", "Must be a business's id, for example the last answer's nextCursor.")
         async with self.store.begin() as tx:
             found = await tx.businesses.list_businesses(search, after, limit + 1)
-        shown = [AdminBusiness.of(business) for business in found[:limit]]
+        shown = [view_of(AdminBusiness, business) for business in found[:limit]]
         return BusinessPage(shown, shown[-1].id if shown else after, len(found) > limit)
 
     async def list_managed(self, subject: str) -> ManagedBusinesses:
         """What the user may manage, oldest first."""
         async with self.store.begin() as tx:
             found = await tx.members.managed_by(subject)
-        return ManagedBusinesses(
-            [ManagedBusiness(b.id, b.name, b.status, b.kyc_status, b.created_at, role) for b, role in found]
-        )
+        return ManagedBusinesses([view_of(ManagedBusiness, business, role=role) for business, role in found])
 
     async def detail(self, business_id: str) -> AdminBusinessDetail:
         """With its members by subject; raises NOT_FOUND, as every use case here that names a business does."""
         async with self.store.begin() as tx:
-            business = _or_not_found(await tx.businesses.get(business_id))
+            business = existing(await tx.businesses.get(business_id), NO_BUSINESS)
             return AdminBusinessDetail.of_members(business, await tx.members.of_business(business_id))
 
     @retry_on_conflict
@@ -82,7 +83,7 @@ class Businesses:
     ) -> AdminBusiness:
         """Moves KYC along its machine and sets the status, both or neither; raises NOT_FOUND or VALIDATION_ERROR."""
         async with self.store.begin() as tx:
-            business = _or_not_found(await tx.businesses.lock(business_id))
+            business = existing(await tx.businesses.lock(business_id), NO_BUSINESS)
             changed = with_changes(
                 business,
                 kyc_status=move_kyc(business.kyc_status, kyc) if kyc else business.kyc_status,
@@ -90,7 +91,7 @@ class Businesses:
             )
             await tx.businesses.save(changed)
             await self._record(tx, by, Action.BUSINESS_UPDATE, business, changed)
-            return AdminBusiness.of(changed)
+            return view_of(AdminBusiness, changed)
 
     @retry_on_conflict
     async def set_member(self, business_id: str, subject: str, role: Role, *, by: Actor) -> BusinessMember:
@@ -120,7 +121,7 @@ class Businesses:
 
     async def _locked_members(self, tx: Transaction, business_id: str) -> dict[str, Role]:
         """Under the lock of the business: when two owners demote each other, only one succeeds."""
-        _or_not_found(await tx.businesses.lock(business_id))
+        existing(await tx.businesses.lock(business_id), NO_BUSINESS)
         return await tx.members.of_business(business_id)
 
     async def _set_member(
@@ -149,12 +150,6 @@ async def lock_own(tx: Transaction, business_id: str, by: Actor) -> Business:
         raise Refusal(ErrorCode.FORBIDDEN)
     if by.realm is ActorRealm.MERCHANT:
         ensure_manager(await tx.members.role(business_id, by.subject))
-    return business
-
-
-def _or_not_found(business: Business | None) -> Business:
-    if business is None:
-        raise Refusal(ErrorCode.NOT_FOUND, "No such business.")
     return business
 
 

@@ -7,12 +7,13 @@ from msgspec import UNSET
 
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
+from payagg.application.existing import existing
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.domain.audit import Action, Actor, changes_of
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import invalid
 from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order, parse_order
 
 
@@ -37,22 +38,19 @@ class CheckoutSettings:
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
-            gateway = (await self._active(tx)).get(gateway_id)
-            if gateway is None:
-                raise Refusal(ErrorCode.NOT_FOUND)
+            gateway = existing((await self._active(tx)).get(gateway_id))
             settings = await tx.gateway_choices.settings(business_id)
-            own = settings.get(gateway_id)
+            own = settings.get(gateway_id) or BusinessGateway(business_id, gateway_id)
             if command == UpdateBusinessGateway():
                 return GatewayWithBusinessSettings.of(gateway, own)
-            renamed = command.display_name is not UNSET
-            changed = (own or BusinessGateway(business_id, gateway_id)).with_settings(
+            changed = own.with_settings(
                 gateway,
                 now,
                 is_enabled=command.is_enabled,
                 display_order=command.display_order,
                 is_default=command.is_default,
                 display_name=None if command.display_name is UNSET else command.display_name,
-                rename=renamed,
+                rename=command.display_name is not UNSET,
             )
             await self._save(tx, by, own, changed)
             if changed.is_default:
@@ -75,14 +73,13 @@ class CheckoutSettings:
             for item in command.order:
                 gateway = active[item.gateway_id]
                 if not gateway.is_built_in:
-                    own = settings.get(gateway.id)
-                    chosen = own or BusinessGateway(business_id, gateway.id)
-                    await self._save(tx, by, own, chosen.with_settings(gateway, now, display_order=item.display_order))
+                    own = settings.get(gateway.id) or BusinessGateway(business_id, gateway.id)
+                    await self._save(tx, by, own, own.with_settings(gateway, now, display_order=item.display_order))
             return await self._list_gateways(tx, business_id)
 
-    async def _save(self, tx: Transaction, by: Actor, before: BusinessGateway | None, after: BusinessGateway) -> None:
+    async def _save(self, tx: Transaction, by: Actor, before: BusinessGateway, after: BusinessGateway) -> None:
         await tx.gateway_choices.save(after)
-        await self._record(tx, by, before or BusinessGateway(after.business_id, after.gateway_id), after)
+        await self._record(tx, by, before, after)
 
     async def _record_cleared(
         self, tx: Transaction, by: Actor, default: BusinessGateway, settings: Iterable[BusinessGateway]
@@ -102,8 +99,8 @@ class CheckoutSettings:
     async def _list_gateways(self, tx: Transaction, business_id: str) -> list[GatewayWithBusinessSettings]:
         settings = await tx.gateway_choices.settings(business_id)
         gateways = (await self._active(tx)).values()
-        pairs = sorted(((gateway, settings.get(gateway.id)) for gateway in gateways), key=checkout_order)
-        return [GatewayWithBusinessSettings.of(gateway, own) for gateway, own in pairs]
+        chosen = [(one, settings.get(one.id) or BusinessGateway(business_id, one.id)) for one in gateways]
+        return [GatewayWithBusinessSettings.of(gateway, own) for gateway, own in sorted(chosen, key=checkout_order)]
 
     async def _active(self, tx: Transaction) -> dict[str, Gateway]:
         """By id."""

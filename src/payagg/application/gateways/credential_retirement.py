@@ -30,7 +30,7 @@ class CredentialRetirement:
         wiped = 0
         async with self.store.begin() as tx:
             for gateway in await tx.gateways.to_wipe(now):
-                is_open = await tx.attempts.has_open(gateway.id)
+                is_open = await tx.attempts.count_open(gateway.id, 1) > 0
                 changed = gateway.without_secrets(now, is_open)
                 if gateway.has_credentials and not changed.has_credentials:
                     if now < gateway.updated_at + PROVES_FOR and not self.sealed.are_open(gateway):

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from payagg.application.accounts.audit import record
 from payagg.application.counters import count
+from payagg.application.existing import existing
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.ports.outside import Entropy
 from payagg.application.schemas.gateways import CredentialsTest
@@ -24,9 +25,7 @@ async def run_test(
     GATEWAY_ENVIRONMENT_NOT_CONFIGURED."""
     store, now = options.store, options.clock.now()
     async with store.begin() as tx:
-        gateway = await tx.gateways.get(gateway_id)
-    if gateway is None:
-        raise Refusal(ErrorCode.NOT_FOUND)
+        gateway = existing(await tx.gateways.get(gateway_id))
     provider, credentials = options.providers.get(gateway.slug), options.credentials(gateway)
     if provider is None or not provider.is_configured(credentials, environment):
         raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED)

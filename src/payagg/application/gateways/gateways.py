@@ -3,20 +3,21 @@
 Correctness never waits for a worker: every use case looks at a gateway `as_of(now)`, so a drain ends at its instant.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from types import MappingProxyType
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET
 
 from payagg.application.accounts.audit import record
+from payagg.application.existing import existing
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
 from payagg.application.ports.outside import Clock, Entropy, Images, LogoStore, Unavailable, Vault
-from payagg.application.ports.providers import Branding, Provider
+from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import (
@@ -32,10 +33,11 @@ from payagg.application.schemas.gateways import (
     UploadedLogo,
 )
 from payagg.application.schemas.payments import Message
+from payagg.application.schemas.views import view_of
 from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, secrets_changed
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
-from payagg.domain.gateway import Gateway, GatewayStatus, logo_url, parse_credentials
+from payagg.domain.gateway import Gateway, parse_credentials
 
 LOGO_READS = 3  # reads of row and file when a replacement comes between them
 # What an audit entry shows of a gateway.
@@ -98,71 +100,58 @@ class Gateways:
         async with self.store.begin() as tx:
             if command.slug in self.reserved_slugs or not await tx.gateways.add(gateway):
                 raise Refusal(ErrorCode.GATEWAY_SLUG_EXISTS, field="slug")
-            await self._record(tx, by, Action.GATEWAY_CREATE, None, gateway)
+            await self.record(tx, by, Action.GATEWAY_CREATE, None, gateway)
             return await _summary(tx, gateway)
 
     async def detail(self, gateway_id: str) -> AdminGatewayDetail:
         """Raises NOT_FOUND, as every use case here that names a gateway does."""
         async with self.store.begin() as tx:
-            gateway = _or_not_found(await tx.gateways.get(gateway_id)).as_of(self.clock.now())
+            gateway = existing(await tx.gateways.get(gateway_id)).as_of(self.clock.now())
             summary = await _summary(tx, gateway)
             overrides = [GatewayOverride.of(merchant) for merchant in await tx.gateway_choices.overrides(gateway_id)]
-        fields = {name: getattr(summary, name) for name in summary.__struct_fields__}
-        return AdminGatewayDetail(**fields, overrides=overrides)
+        return view_of(AdminGatewayDetail, summary, overrides=overrides)
 
-    @retry_on_conflict
     async def update(self, gateway_id: str, command: UpdateGateway, *, by: Actor) -> AdminGatewaySummary:
         """Raises VALIDATION_ERROR when anything but the display order of the built-in gateway would change."""
-        async with self.store.begin() as tx:
-            gateway = await self._lock(tx, gateway_id)
-            fields = {"name": command.name, "description": command.description}
-            changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not UNSET}
-            if command.display_order is not None:
-                changes["display_order"] = command.display_order
-            if gateway.is_built_in:
-                for name in ("name", "description"):
-                    if name in changes:
-                        raise invalid(name, "Only the display order of the built-in gateway may change.")
-            if changes:
-                before, gateway = gateway, replace(gateway, **changes, updated_at=self.clock.now())
-                await tx.gateways.save(gateway)
-                await self._record(tx, by, Action.GATEWAY_UPDATE, before, gateway)
-            return await _summary(tx, gateway)
+        fields = {"name": command.name, "description": command.description}
+        changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not UNSET}
+        if command.display_order is not None:
+            changes["display_order"] = command.display_order
+
+        def change(gateway: Gateway, now: datetime) -> Gateway:
+            for name in fields:
+                if gateway.is_built_in and name in changes:
+                    raise invalid(name, "Only the display order of the built-in gateway may change.")
+            return replace(gateway, **changes, updated_at=now) if changes else gateway
+
+        return (await self._change(gateway_id, by, Action.GATEWAY_UPDATE, change))[1]
 
     async def delete(self, gateway_id: str, *, by: Actor) -> Message:
         """A soft delete: the gateway leaves lists, charges and logos. Its sealed secrets settle its payments until
         CredentialRetirement wipes them. Raises GATEWAY_BUILT_IN or GATEWAY_IN_USE."""
-        logo_path = await self._delete(gateway_id, by)
-        if logo_path is not None:
-            await self._discard(logo_path)
+
+        def delete(gateway: Gateway, now: datetime) -> Gateway:
+            return with_changes(gateway.delete(now), logo_path=None)
+
+        before, _ = await self._change(gateway_id, by, Action.GATEWAY_DELETE, delete)
+        await self._discard(before.logo_path)
         return Message("The gateway is deleted.")
 
-    @retry_on_conflict
     async def enable(self, gateway_id: str, *, by: Actor) -> AdminGatewaySummary:
         """ACTIVE for every active business at once, ending a drain; opt-outs stay. Raises GATEWAY_ALREADY_ENABLED."""
-        async with self.store.begin() as tx:
-            before = await self._lock(tx, gateway_id)
-            gateway = before.enable(self.clock.now())
-            await tx.gateways.save(gateway)
-            await self._record(tx, by, Action.GATEWAY_ENABLE, before, gateway)
-            return await _summary(tx, gateway)
+        return (await self._change(gateway_id, by, Action.GATEWAY_ENABLE, Gateway.enable))[1]
 
-    @retry_on_conflict
     async def disable(self, gateway_id: str, *, by: Actor) -> AdminGatewaySummary:
         """DRAINING for the drain window; raises GATEWAY_BUILT_IN or GATEWAY_NOT_ACTIVE."""
-        async with self.store.begin() as tx:
-            before = await self._lock(tx, gateway_id)
-            gateway = before.disable(self.clock.now(), self.drain_window)
-            await tx.gateways.save(gateway)
-            await self._record(tx, by, Action.GATEWAY_DISABLE, before, gateway)
-            return await _summary(tx, gateway)
+        disable = partial(Gateway.disable, drain=self.drain_window)
+        return (await self._change(gateway_id, by, Action.GATEWAY_DISABLE, disable))[1]
 
     async def merchants(
         self, gateway_id: str, search: str | None, page: int, per_page: int
     ) -> tuple[list[AdminGatewayMerchant], int]:
         """A page of active businesses by name, configured or not, and their number."""
         async with self.store.begin() as tx:
-            gateway = _or_not_found(await tx.gateways.get(gateway_id))
+            gateway = existing(await tx.gateways.get(gateway_id))
             found, total = await tx.gateway_choices.merchants(gateway_id, search, (page - 1) * per_page, per_page)
         return [AdminGatewayMerchant.of(merchant, gateway) for merchant in found], total
 
@@ -222,23 +211,26 @@ class Gateways:
         """
         kind = await self.images.kind(content)
         async with self.store.begin() as tx:
-            _or_not_found(await tx.gateways.get(gateway_id))
+            existing(await tx.gateways.get(gateway_id))
         path = f"{gateway_id}/{self.entropy.hex(16)}.{kind}"
         await self.logos.put(path, content)
+
+        def switch(gateway: Gateway, now: datetime) -> Gateway:
+            return with_changes(gateway, logo_path=path, updated_at=now)
+
         try:
-            gateway, previous = await self._switch_logo(gateway_id, path, by)
+            before, after = await self._change(gateway_id, by, Action.GATEWAY_SET_LOGO, switch)
         except Refusal:
             await self._discard(path)
             raise
-        if previous is not None and previous != path:
-            await self._discard(previous)
-        return UploadedLogo(logo_url=logo_url(gateway) or "")
+        await self._discard(before.logo_path)
+        return UploadedLogo(logo_url=after.logo_url or "")
 
     async def logo(self, gateway_id: str) -> Logo:
         """The logo as sent; raises NOT_FOUND."""
         for _ in range(LOGO_READS):
             async with self.store.begin() as tx:
-                path = _or_not_found(await tx.gateways.get(gateway_id)).logo_path
+                path = existing(await tx.gateways.get(gateway_id)).logo_path
             if path is None:
                 break
             content = await self.logos.get(path)
@@ -257,72 +249,27 @@ class Gateways:
             return len(drained)
 
     @retry_on_conflict
-    async def seed(
-        self, builtin_slug: str, provider_slugs: Iterable[str], brandings: Mapping[str, Branding] = MappingProxyType({})
-    ) -> None:
-        """Creates the built-in gateway and the providers' once. Their ids are fixed: one that an administrator deleted
-        stays deleted, and one created again under the same slug is not changed. `brandings` is by slug."""
-        now = self.clock.now()
+    async def _change(
+        self, gateway_id: str, by: Actor, action: Action, change: Callable[[Gateway, datetime], Gateway]
+    ) -> tuple[Gateway, AdminGatewaySummary]:
+        """The gateway before, and the summary after."""
         async with self.store.begin() as tx:
-            if not any(gateway.is_built_in for gateway in await tx.gateways.all()):
-                built_in = Gateway.seed(id=f"gw_{builtin_slug}", slug=builtin_slug, name="Built-in gateway", now=now)
-                await self._seed(tx, replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
-        for order, slug in enumerate(provider_slugs, start=1):
-            id, branding = (
-                f"gw_{slug}",
-                brandings.get(slug) or Branding(slug.replace("_", " ").replace("-", " ").title()),
-            )
-            async with self.store.begin() as tx:
-                if await tx.gateways.get_any(id) is not None:
-                    continue
-            own = Gateway.seed(
-                id=id, slug=slug, name=branding.name, description=branding.description, display_order=order, now=now
-            )
-            own = with_changes(own, logo_path=await self._seeded_logo(id, branding))
-            async with self.store.begin() as tx:
-                await self._seed(tx, own)
+            before = await self._lock(tx, gateway_id)
+            after = change(before, self.clock.now())
+            if after is not before:
+                await tx.gateways.save(after)
+                await self.record(tx, by, action, before, after)
+            return before, await _summary(tx, after)
 
-    async def _seed(self, tx: Transaction, gateway: Gateway) -> None:
-        if await tx.gateways.add(gateway):
-            await self._record(tx, clock("seed"), Action.GATEWAY_CREATE, None, gateway)
-
-    async def _seeded_logo(self, gateway_id: str, branding: Branding) -> str | None:
-        """The path of the branding's logo; None without a logo or when the store is away, as a server must start then,
-        too. Processes that start together write the same file."""
-        if branding.logo is None:
-            return None
-        path = f"{gateway_id}/seeded.png"
-        with suppress(Unavailable):
-            await self.logos.put(path, branding.logo())
-            return path
-        return None
-
-    @retry_on_conflict
-    async def _delete(self, gateway_id: str, by: Actor) -> str | None:
-        async with self.store.begin() as tx:
-            gateway = await self._lock(tx, gateway_id)
-            deleted = with_changes(gateway.delete(self.clock.now()), logo_path=None)
-            await tx.gateways.save(deleted)
-            await self._record(tx, by, Action.GATEWAY_DELETE, gateway, deleted)
-            return gateway.logo_path
-
-    @retry_on_conflict
-    async def _switch_logo(self, gateway_id: str, path: str, by: Actor) -> tuple[Gateway, str | None]:
-        async with self.store.begin() as tx:
-            gateway = await self._lock(tx, gateway_id)
-            switched = with_changes(gateway, logo_path=path, updated_at=self.clock.now())
-            await tx.gateways.save(switched)
-            await self._record(tx, by, Action.GATEWAY_SET_LOGO, gateway, switched)
-            return switched, gateway.logo_path
-
-    async def _discard(self, path: str) -> None:
+    async def _discard(self, path: str | None) -> None:
         # The row no longer names the file: one that cannot be removed now is only unused.
         with suppress(Unavailable):
-            await self.logos.delete(path)
+            if path is not None:
+                await self.logos.delete(path)
 
     async def _lock(self, tx: Transaction, gateway_id: str) -> Gateway:
         """The locked gateway. An ended drain is stored first, as the database checks each transition by itself."""
-        stored = _or_not_found(await tx.gateways.lock(gateway_id))
+        stored = existing(await tx.gateways.lock(gateway_id))
         gateway = stored.as_of(self.clock.now())
         if gateway is not stored:
             await self._end_drain(tx, stored, gateway)
@@ -330,17 +277,11 @@ class Gateways:
 
     async def _end_drain(self, tx: Transaction, draining: Gateway, drained: Gateway) -> None:
         await tx.gateways.save(drained)
-        await self._record(tx, clock("drains"), Action.GATEWAY_END_DRAIN, draining, drained)
+        await self.record(tx, clock("drains"), Action.GATEWAY_END_DRAIN, draining, drained)
 
-    async def _record(self, tx: Transaction, by: Actor, action: Action, before: Gateway | None, after: Gateway) -> None:
+    async def record(self, tx: Transaction, by: Actor, action: Action, before: Gateway | None, after: Gateway) -> None:
         changes = changes_of(before, after, *_AUDITED)
         await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes)
-
-
-def _or_not_found(gateway: Gateway | None) -> Gateway:
-    if gateway is None:
-        raise Refusal(ErrorCode.NOT_FOUND)
-    return gateway
 
 
 async def _summary(tx: Transaction, gateway: Gateway) -> AdminGatewaySummary:

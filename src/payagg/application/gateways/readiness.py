@@ -5,11 +5,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from payagg.application.existing import existing
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.ports.outside import Clock, Vault
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
-from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.values import Environment
 
@@ -53,11 +53,9 @@ async def gateway_readiness(
 ) -> GatewayReadiness:
     """Raises NOT_FOUND."""
     async with store.begin() as tx:
-        gateway = await tx.gateways.get(gateway_id)
+        gateway = existing(await tx.gateways.get(gateway_id))
         open_attempts = await tx.attempts.count_open(gateway_id, OPEN_ATTEMPTS_MAX)
         health = await tx.health.all()
-    if gateway is None:
-        raise Refusal(ErrorCode.NOT_FOUND)
     sealed = GatewayCredentials(vault, providers)
     reasons, names = sealed.reasons(gateway, health, clock.now()), sorted(sealed.current(gateway))
     return GatewayReadiness(

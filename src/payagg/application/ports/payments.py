@@ -98,12 +98,9 @@ class AttemptRepository(Protocol):
     async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
         """The earliest `next_ask_at` at these gateways that is past `now`."""
 
-    async def has_open(self, gateway_id: str) -> bool:
-        """Whether any attempt of the gateway is open: its `next_ask_at` is set, and it is not confirmed."""
-
     async def count_open(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
-        """The number of open attempts, counted up to `most`. With `other_than`: only those made with another known
-        account."""
+        """The gateway's open attempts, counted up to `most`: `next_ask_at` is set, and none is confirmed. With
+        `other_than`: only those made with another known account."""
 
 
 class ProviderCallRepository(Protocol):

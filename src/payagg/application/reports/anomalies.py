@@ -1,16 +1,17 @@
 """Anomalies for operators: list, acknowledge, assign, note, close."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.application.accounts.audit import record
+from payagg.application.existing import existing
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import AnomalyFilter
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.anomaly import Anomaly
-from payagg.domain.audit import Action, Actor, changes_of
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.audit import Action, Actor, Changes, changes_of
 
 
 @dataclass(frozen=True)
@@ -24,54 +25,46 @@ class Anomalies:
         async with self.store.begin() as tx:
             return await tx.anomalies.page(wanted, limit)
 
-    @retry_on_conflict
     async def acknowledge(self, anomaly_id: str, *, by: Actor) -> Anomaly:
         """Raises NOT_FOUND or ANOMALY_NOT_OPEN."""
-        async with self.store.begin() as tx:
-            anomaly = _or_not_found(await tx.anomalies.lock(anomaly_id))
-            acknowledged = anomaly.acknowledge(by.name, self.clock.now())
-            await self._save(tx, by, Action.ANOMALY_ACKNOWLEDGE, anomaly, acknowledged)
-            return acknowledged
+        return await self._change(
+            anomaly_id, by, Action.ANOMALY_ACKNOWLEDGE, lambda anomaly, now: anomaly.acknowledge(by.name, now)
+        )
 
-    @retry_on_conflict
     async def close(self, anomaly_id: str, reason: str, *, by: Actor) -> Anomaly:
         """`reason`: what was done. Raises VALIDATION_ERROR, NOT_FOUND or ANOMALY_ALREADY_CLOSED."""
-        async with self.store.begin() as tx:
-            anomaly = _or_not_found(await tx.anomalies.lock(anomaly_id))
-            closed = anomaly.close(by.name, reason, self.clock.now())
-            await self._save(tx, by, Action.ANOMALY_CLOSE, anomaly, closed)
-            return closed
+        return await self._change(
+            anomaly_id, by, Action.ANOMALY_CLOSE, lambda anomaly, now: anomaly.close(by.name, reason, now)
+        )
 
-    @retry_on_conflict
     async def assign(self, anomaly_id: str, assignee: str | None, *, by: Actor) -> Anomaly:
         """Raises VALIDATION_ERROR, NOT_FOUND or ANOMALY_ALREADY_CLOSED."""
-        async with self.store.begin() as tx:
-            anomaly = _or_not_found(await tx.anomalies.lock(anomaly_id))
-            assigned = anomaly.assign(assignee)
-            await self._save(tx, by, Action.ANOMALY_ASSIGN, anomaly, assigned)
-            return assigned
+        return await self._change(anomaly_id, by, Action.ANOMALY_ASSIGN, lambda anomaly, _: anomaly.assign(assignee))
 
-    @retry_on_conflict
     async def note(self, anomaly_id: str, text: str, *, by: Actor) -> Anomaly:
         """Raises VALIDATION_ERROR, NOT_FOUND, ANOMALY_ALREADY_CLOSED or NOTE_LIMIT_REACHED."""
+        changes = {"note": {"before": None, "after": text}}
+        return await self._change(
+            anomaly_id, by, Action.ANOMALY_NOTE, lambda anomaly, now: anomaly.note(text, by.name, now), changes
+        )
+
+    @retry_on_conflict
+    async def _change(
+        self,
+        anomaly_id: str,
+        by: Actor,
+        action: Action,
+        change: Callable[[Anomaly, datetime], Anomaly],
+        changes: Changes | None = None,
+    ) -> Anomaly:
+        now = self.clock.now()
         async with self.store.begin() as tx:
-            anomaly, now = _or_not_found(await tx.anomalies.lock(anomaly_id)), self.clock.now()
-            noted = anomaly.note(text, by.name, now)
-            await tx.anomalies.save(noted)
-            changes = {"note": {"before": None, "after": text}}
-            await record(tx, self.entropy, now, by, Action.ANOMALY_NOTE, anomaly_id, changes)
-            return noted
-
-    async def _save(self, tx: Transaction, by: Actor, action: Action, before: Anomaly, after: Anomaly) -> None:
-        await tx.anomalies.save(after)
-        changes = changes_of(before, after, "status", "close_reason", "assignee")
-        await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes)
-
-
-def _or_not_found(anomaly: Anomaly | None) -> Anomaly:
-    if anomaly is None:
-        raise Refusal(ErrorCode.NOT_FOUND)
-    return anomaly
+            before = existing(await tx.anomalies.lock(anomaly_id))
+            after = change(before, now)
+            await tx.anomalies.save(after)
+            changes = changes or changes_of(before, after, "status", "close_reason", "assignee")
+            await record(tx, self.entropy, now, by, action, anomaly_id, changes)
+            return after
 
 
 def line_of(anomaly: Anomaly, now: datetime) -> str:

@@ -1,14 +1,15 @@
 """Reconciliation with a provider's own lists or statement: each difference goes through the domain's `judge` and is
 stored."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from hashlib import sha256
 from typing import Any
 
 import structlog
 
+from payagg.application.existing import existing
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
@@ -16,11 +17,20 @@ from payagg.application.ports.outside import Clock, Entropy, Unavailable
 from payagg.application.ports.providers import ProviderLists
 from payagg.application.ports.store import Store
 from payagg.application.reports.export import lines as csv_lines
+from payagg.application.reports.provider_lines import (
+    Progress,
+    ReadLines,
+    days_of,
+    is_within,
+    key_of,
+    read_lists,
+    silent,
+)
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.reconciliations import COLUMNS, cells_of
 from payagg.domain.anomaly import RECONCILIATION
 from payagg.domain.audit import Actor, clock
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import Refusal, invalid
 from payagg.domain.reconciliation import (
     NO_FINDING,
     BucketTotal,
@@ -28,7 +38,6 @@ from payagg.domain.reconciliation import (
     Match,
     MatchBucket,
     OurPayment,
-    ProviderLine,
     ReconciliationFinding,
     ReconciliationRun,
     check_unit,
@@ -42,30 +51,11 @@ from payagg.domain.values import Environment
 
 DAYS_MAX = 31
 PAGE = 2_000  # payments, or references, of one transaction
-# A provider dates a charge by its own clock, shortly before or after our hand-off: lines this long before and after the
-# days are read too, and count when their payment belongs to the days.
-MARGIN = timedelta(hours=1)
-# Refunds and disputes change after the day that lists them, so they are read again this far back. These are no part of
-# a run's sums, and a finding only when they are new.
-LOOK_BACK = {LineKind.REFUND: timedelta(days=30), LineKind.DISPUTE: timedelta(days=90)}
 BEGIN = time(2)  # UTC; when the worker reconciles yesterday, after the day's last checkouts
 STALE = timedelta(hours=1)  # after which an unfinished run of the worker starts again
-Progress = Callable[[str, int, int | None], None]  # which list, lines so far, of how many
-_LineKey = tuple[LineKind, str]
+_Ended = tuple[ReconciliationRun, list[ReconciliationFinding]]
 _Known = dict[str, list[dict[str, Any]]]  # evidence by the provider's reference
 _log = structlog.get_logger("payagg.reconciliation")
-
-
-def _silent(_list: str, _done: int, _total: int | None) -> None:
-    """The default progress: none."""
-
-
-@dataclass(frozen=True)
-class _Read:
-    lines: Sequence[ProviderLine]
-    unreadable: Sequence[str]
-    has_charges: bool
-    earlier: Collection[_LineKey] = ()  # of `lines`, those from before the days
 
 
 @dataclass(frozen=True)
@@ -87,8 +77,8 @@ class ReconciliationRuns:
         *,
         by: Actor,
         statement: bytes | None = None,
-        progress: Progress = _silent,
-    ) -> tuple[ReconciliationRun, list[ReconciliationFinding]]:
+        progress: Progress = silent,
+    ) -> _Ended:
         """The days, both included, by the provider's lists or by `statement`, a CSV file. Safe to repeat. Raises
         VALIDATION_ERROR, ProviderFault, or Unavailable; the run then stays without an end."""
         now = self.clock.now()
@@ -100,22 +90,14 @@ class ReconciliationRuns:
         if last_day - first_day >= timedelta(days=DAYS_MAX):
             raise invalid("to", f"Must be at most {DAYS_MAX} days in all.")
         page = None if statement is None else lists.read_statement(statement, environment)
-        run = ReconciliationRun(
-            id=self.entropy.id("rec", now),
-            gateway=gateway,
-            environment=environment,
-            first_day=first_day,
-            last_day=last_day,
-            source="list" if statement is None else f"file {sha256(statement).hexdigest()}",
-            started_by=by.name,
-            started_at=now,
-        )
-        given = None if page is None else _Read(page.lines, page.unreadable, has_charges=True)
+        source = "list" if statement is None else f"file {sha256(statement).hexdigest()}"
+        run = self._new(gateway, environment, first_day, last_day, source, by, now)
+        given = None if page is None else ReadLines(page.lines, page.unreadable, has_charges=True)
         credentials = await self._credentials(gateway, environment) if given is None else {}
         if credentials is None:
             raise invalid("gateway", f"Has no credentials for {environment.value}.")
         await self._add(run)
-        return await self._work(run, given or await self._read_lists(run, lists, credentials, progress))
+        return await self._work(run, given or await read_lists(run, lists, credentials, progress))
 
     async def run_due(self) -> int:
         """Yesterday's LIVE payments of each provider that has lists and credentials, once over all workers; how many
@@ -129,7 +111,7 @@ class ReconciliationRuns:
             if run is None or credentials is None:
                 continue
             try:
-                await self._work(run, await self._read_lists(run, lists, credentials, _silent))
+                await self._work(run, await read_lists(run, lists, credentials))
                 done += 1
             except ProviderFault as fault:
                 _log.warning("reconciliation postponed", gateway=gateway, reason=fault.kind.value)
@@ -143,10 +125,7 @@ class ReconciliationRuns:
     async def get(self, run_id: str) -> ReconciliationRun:
         """Raises NOT_FOUND."""
         async with self.store.begin() as tx:
-            run = await tx.reconciliations.get(run_id)
-        if run is None:
-            raise Refusal(ErrorCode.NOT_FOUND)
-        return run
+            return existing(await tx.reconciliations.get(run_id))
 
     async def findings_csv(self, run_id: str, after: int | None) -> tuple[bytes, int | None]:
         """A page of a run's findings as CSV, the first (`after` None) with the header row; the number to go on after,
@@ -157,6 +136,11 @@ class ReconciliationRuns:
         rows = [cells_of(one) for one in found]
         header = [] if after is not None else [COLUMNS]
         return csv_lines([*header, *rows]), found[-1].number if len(found) == PAGE else None
+
+    def _new(
+        self, gateway: str, environment: Environment, first: date, last: date, source: str, by: Actor, now: datetime
+    ) -> ReconciliationRun:
+        return ReconciliationRun(self.entropy.id("rec", now), gateway, environment, first, last, source, by.name, now)
 
     @retry_on_conflict
     async def _credentials(self, gateway: str, environment: Environment) -> Mapping[str, str] | None:
@@ -174,46 +158,14 @@ class ReconciliationRuns:
     @retry_on_conflict
     async def _claim(self, gateway: str, now: datetime) -> ReconciliationRun | None:
         yesterday = now.date() - timedelta(days=1)
-        claim = f"{gateway} {Environment.LIVE.value} {yesterday}"
-        run = ReconciliationRun(
-            id=self.entropy.id("rec", now),
-            gateway=gateway,
-            environment=Environment.LIVE,
-            first_day=yesterday,
-            last_day=yesterday,
-            source="list",
-            started_by=clock(RECONCILIATION).name,
-            started_at=now,
-            claim=claim,
-        )
+        run = self._new(gateway, Environment.LIVE, yesterday, yesterday, "list", clock(RECONCILIATION), now)
+        run = replace(run, claim=f"{gateway} {run.environment.value} {yesterday}")
         async with self.store.begin() as tx:
             run_id = await tx.reconciliations.claim(run, now - STALE)
         return replace(run, id=run_id) if run_id is not None else None
 
-    async def _read_lists(
-        self, run: ReconciliationRun, lists: ProviderLists, credentials: Mapping[str, str], progress: Progress
-    ) -> _Read:
-        since, until = _days(run)
-        # A list that grows while it is read returns a line twice.
-        lines: dict[_LineKey, ProviderLine] = {}
-        earlier: dict[_LineKey, ProviderLine] = {}
-        unreadable: list[str] = []
-        margins = {kind: MARGIN if kind is LineKind.CHARGE else timedelta(0) for kind in lists.kinds}
-        spans = [(kind, since - margin, until + margin) for kind, margin in margins.items()]
-        # Not every line has an instant, so the requested range decides which are earlier ones.
-        spans += [(kind, since - LOOK_BACK[kind], since) for kind in lists.kinds if kind in LOOK_BACK]
-        for kind, begin, end in spans:
-            is_earlier, read = end == since, 0
-            async for page in lists.lines(kind, begin, end, credentials, run.environment):
-                (earlier if is_earlier else lines).update((_key(line), line) for line in page.lines)
-                unreadable += [] if is_earlier else page.unreadable  # which was a finding on its own day
-                read += len(page.lines) + len(page.unreadable)
-                progress(f"earlier {kind.value}" if is_earlier else kind.value, read, page.total)
-        has_charges = LineKind.CHARGE in lists.kinds
-        return _Read(list((earlier | lines).values()), unreadable, has_charges, earlier.keys() - lines.keys())
-
-    async def _work(self, run: ReconciliationRun, read: _Read) -> tuple[ReconciliationRun, list[ReconciliationFinding]]:
-        since, until = _days(run)
+    async def _work(self, run: ReconciliationRun, read: ReadLines) -> _Ended:
+        since, until = days_of(run)
         # Without a list of charges, absence cannot be judged.
         payments = await self._handed_off(run, since, until) if read.has_charges else {}
         within = set(payments)
@@ -222,7 +174,7 @@ class ReconciliationRuns:
         lines = [
             line
             for line in read.lines
-            if run.source != "list" or line.reference in within or _is_within(line, since, until)
+            if run.source != "list" or line.reference in within or is_within(line, since, until)
         ]
         kept = {line.reference for line in lines}
         payments |= {one.reference: replace(one, is_within=False) for one in others if one.reference in kept}
@@ -235,11 +187,11 @@ class ReconciliationRuns:
         findings: list[ReconciliationFinding] = []
         for place in read.unreadable:
             findings.append(unreadable_finding(run.id, len(findings) + 1, place))
-        own = within | {line.reference for line in lines if _key(line) not in read.earlier}
+        own = within | {line.reference for line in lines if key_of(line) not in read.earlier}
         counted: list[Match] = []
         for match in matches:
             payment = match.payment
-            is_counted = payment.reference in own if payment else _key(match.lines[0]) not in read.earlier
+            is_counted = payment.reference in own if payment else key_of(match.lines[0]) not in read.earlier
             counted += [match] if is_counted else []
             if match.bucket not in NO_FINDING:
                 effect = await self._report(run, match, known, told, listed)
@@ -330,17 +282,3 @@ class ReconciliationRuns:
             if stored is None or stored.ended_at is not None:
                 raise Unavailable("another worker ended this reconciliation")
             await tx.reconciliations.end(run, findings)
-
-
-def _days(run: ReconciliationRun) -> tuple[datetime, datetime]:
-    """Their first instant, and the first after them."""
-    since, last = (datetime.combine(day, time(), UTC) for day in (run.first_day, run.last_day))
-    return since, last + timedelta(days=1)
-
-
-def _is_within(line: ProviderLine, since: datetime, until: datetime) -> bool:
-    return line.kind is not LineKind.CHARGE or line.at is None or since <= line.at < until
-
-
-def _key(line: ProviderLine) -> _LineKey:
-    return line.kind, line.id

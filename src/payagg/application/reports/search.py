@@ -10,8 +10,6 @@ from math import ceil
 from operator import itemgetter
 from typing import Any, cast
 
-import msgspec
-
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
 from payagg.application.reports.export import COLUMNS, TOTAL_COLUMNS, cells, lines, total_cells
@@ -24,6 +22,7 @@ from payagg.application.schemas.payment_search import (
     PaymentPage,
     PaymentSummary,
     StatusTotal,
+    exact,
 )
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.adjustment import AdjustmentTotal
@@ -262,17 +261,12 @@ def _total(total: PaymentTotal) -> StatusTotal:
     return StatusTotal(
         status=total.status,
         count=total.count,
-        amount=_sum(total.amount),
-        fee=None if total.fee is None else _sum(total.fee),
-        net_amount=None if total.net_amount is None else _sum(total.net_amount),
+        amount=exact(total.amount),
+        fee=None if total.fee is None else exact(total.fee),
+        net_amount=None if total.net_amount is None else exact(total.net_amount),
         with_fee=total.with_fee,
     )
 
 
 def _adjustment_total(total: AdjustmentTotal) -> KindTotal:
-    return KindTotal(total.kind, total.count, _sum(total.amount), _sum(total.effect))
-
-
-def _sum(kobo: int) -> int:
-    # A sum may have more digits than the encoder's 64 bits; JSON has no limit.
-    return cast(int, msgspec.Raw(str(kobo).encode()))
+    return KindTotal(total.kind, total.count, exact(total.amount), exact(total.effect))

@@ -17,6 +17,7 @@ from payagg.application.schemas.payment_timeline import (
 )
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.application.schemas.resolutions import ResolutionView
+from payagg.application.schemas.views import view_of
 from payagg.domain.attempt import Attempt
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
@@ -63,7 +64,7 @@ async def _load(
         api_key_id=payment.api_key_id,
         transitions=[PaymentTransition.of(transition) for transition in history.transitions],
         attempts=[PaymentAttempt.of(attempt) for attempt in history.attempts],
-        events=[PaymentEvent.of(event) for event in history.events],
+        events=[view_of(PaymentEvent, event) for event in history.events],
         deliveries=[PaymentDelivery.of(delivery) for delivery in history.deliveries],
         archived_at=history.archived[1].started_at if history.archived is not None else None,
     )

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from payagg.application.schemas.anomalies import AnomalyId
 from payagg.application.schemas.payments import PaymentAdjustment, Reference
+from payagg.application.schemas.views import view_of
 from payagg.domain.adjustment import Adjustment, AdjustmentKind
 from payagg.domain.payment_search import SUMMARY_PAYMENTS
 
@@ -25,7 +26,7 @@ class AdjustmentView(PaymentAdjustment, rename="camel", frozen=True, omit_defaul
 
     @classmethod
     def of(cls, adjustment: Adjustment) -> "AdjustmentView":
-        return cls(**{name: getattr(adjustment, name) for name in cls.__struct_fields__})
+        return view_of(cls, adjustment)
 
 
 class AdjustmentPage(Struct, rename="camel", frozen=True):

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert
 
+from payagg.application.schemas.views import view_of
 from payagg.domain.anomaly import (
     ASSIGNEE_MAX,
     CLOSE_REASON_MAX,
@@ -82,24 +83,14 @@ class AnomalyView(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, anomaly: Anomaly, now: datetime) -> "AnomalyView":
-        return cls(
-            id=anomaly.id,
-            reference=anomaly.reference,
-            kind=anomaly.kind,
-            severity=anomaly.severity,
-            status=anomaly.status,
-            source=anomaly.source,
+        return view_of(
+            cls,
+            anomaly,
             details=dict(anomaly.details),
             due_at=anomaly.details.get("dueAt") or None,
             created_at=anomaly.at,
             age_seconds=int(anomaly.age(now).total_seconds()),
-            assignee=anomaly.assignee,
             notes=convert(anomaly.notes, list[AnomalyNote]),
-            acknowledged_by=anomaly.acknowledged_by,
-            acknowledged_at=anomaly.acknowledged_at,
-            closed_by=anomaly.closed_by,
-            closed_at=anomaly.closed_at,
-            close_reason=anomaly.close_reason,
         )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from payagg.application.schemas.views import view_of
 from payagg.domain.audit import ActorRealm, AuditEntry
 from payagg.domain.business import SUBJECT_MAX
 
@@ -43,19 +44,7 @@ class AuditEntryView(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, entry: AuditEntry) -> "AuditEntryView":
-        return cls(
-            id=entry.id,
-            at=entry.at,
-            realm=entry.realm,
-            subject=entry.subject,
-            address=entry.address,
-            request_id=entry.request_id,
-            action=entry.action,
-            object_kind=entry.object_kind,
-            object_id=entry.object_id,
-            business_id=entry.business_id,
-            changes={name: AuditChange(**change) for name, change in entry.changes.items()},
-        )
+        return view_of(cls, entry, changes={name: AuditChange(**change) for name, change in entry.changes.items()})
 
     @classmethod
     def for_business(cls, entry: AuditEntry) -> "AuditEntryView":

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from payagg.application.schemas.views import view_of
 from payagg.domain.business import BUSINESS_NAME_MAX, SUBJECT_MAX, Business, BusinessStatus, KycStatus, Role
 
 SEARCH_MAX = 100
@@ -51,10 +52,6 @@ class AdminBusiness(Struct, rename="camel", frozen=True):
     kyc_status: KycStatus
     created_at: datetime
 
-    @classmethod
-    def of(cls, business: Business) -> "AdminBusiness":
-        return cls(business.id, business.name, business.status, business.kyc_status, business.created_at)
-
 
 class AdminBusinessDetail(AdminBusiness, frozen=True):
     members: list[BusinessMember]
@@ -62,7 +59,7 @@ class AdminBusinessDetail(AdminBusiness, frozen=True):
     @classmethod
     def of_members(cls, business: Business, members: Mapping[str, Role]) -> "AdminBusinessDetail":
         listed = [BusinessMember(subject, role) for subject, role in members.items()]
-        return cls(business.id, business.name, business.status, business.kyc_status, business.created_at, listed)
+        return view_of(cls, business, members=listed)
 
 
 class ManagedBusiness(AdminBusiness, frozen=True):

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from payagg.application.ports.gateways import GatewayMerchant
 from payagg.application.schemas.payments import Slug
+from payagg.application.schemas.views import view_of
 from payagg.domain.gateway import (
     CREDENTIAL_VALUE_MAX,
     CREDENTIALS_MAX,
@@ -117,24 +118,8 @@ class AdminGatewaySummary(Struct, rename="camel", kw_only=True, frozen=True):
 
     @classmethod
     def of(cls, gateway: Gateway, business_count: int) -> "AdminGatewaySummary":
-        return cls(
-            id=gateway.id,
-            slug=gateway.slug,
-            name=gateway.name,
-            description=gateway.description,
-            logo_path=gateway.logo_path,
-            logo_url=logo_url(gateway),
-            is_active=gateway.is_active,
-            status=cast(ShownStatus, gateway.status.value),
-            display_order=gateway.display_order,
-            is_built_in=gateway.is_built_in,
-            drain_started_at=gateway.drain_started_at,
-            drain_ends_at=gateway.drain_ends_at,
-            business_count=business_count,
-            has_credentials=gateway.has_credentials,
-            created_at=gateway.created_at,
-            updated_at=gateway.updated_at,
-        )
+        status = cast(ShownStatus, gateway.status.value)
+        return view_of(cls, gateway, status=status, logo_url=logo_url(gateway), business_count=business_count)
 
 
 class GatewayOverride(Struct, rename="camel", kw_only=True, frozen=True):
@@ -203,20 +188,15 @@ class GatewayWithBusinessSettings(Struct, rename="camel", kw_only=True, frozen=T
     is_default: bool
 
     @classmethod
-    def of(cls, gateway: Gateway, settings: BusinessGateway | None) -> "GatewayWithBusinessSettings":
-        return cls(
-            id=gateway.id,
-            slug=gateway.slug,
-            name=gateway.name,
-            description=gateway.description,
-            logo_path=gateway.logo_path,
+    def of(cls, gateway: Gateway, own: BusinessGateway) -> "GatewayWithBusinessSettings":
+        return view_of(
+            cls,
+            gateway,
             logo_url=logo_url(gateway),
-            display_order=gateway.display_order,
-            is_built_in=gateway.is_built_in,
-            is_enabled=settings.is_enabled if settings else True,
-            business_display_order=settings.display_order if settings else None,
-            display_name=settings.display_name if settings else None,
-            is_default=settings.is_default if settings else False,
+            is_enabled=own.is_enabled,
+            business_display_order=own.display_order,
+            display_name=own.display_name,
+            is_default=own.is_default,
         )
 
 

@@ -1,9 +1,9 @@
 """Answers of lists and summaries of payments."""
 
 from datetime import date, datetime
-from typing import Annotated
+from typing import Annotated, cast
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
 from payagg.application.schemas.adjustments import SUM_MAX, AdjustmentDay
 from payagg.application.schemas.payments import PaymentDetail
@@ -78,3 +78,8 @@ class PaymentSummary(Struct, rename="camel", frozen=True):
     currency: str
     days: list[PaymentDay]
     adjustments: list[AdjustmentDay]
+
+
+def exact(value: int) -> int:
+    # A sum may have more digits than the encoder's 64 bits; JSON has no limit.
+    return cast(int, Raw(str(value).encode()))

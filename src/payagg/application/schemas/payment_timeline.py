@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.application.schemas.resolutions import ResolutionView
+from payagg.application.schemas.views import view_of
 from payagg.application.schemas.webhooks import DeliveryView, EventId
 from payagg.domain.attempt import Attempt, AttemptState, HandOffKind
 from payagg.domain.payment import Status, Transition
-from payagg.domain.webhook import Event
 
 
 class PaymentTransition(Struct, rename="camel", frozen=True):
@@ -26,15 +26,7 @@ class PaymentTransition(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, transition: Transition) -> "PaymentTransition":
-        return cls(
-            sequence=transition.sequence,
-            from_status=transition.from_status,
-            to_status=transition.to_status,
-            trigger=transition.trigger.value,
-            actor=transition.actor,
-            reason=transition.reason,
-            at=transition.at,
-        )
+        return view_of(cls, transition, trigger=transition.trigger.value)
 
 
 class PaymentAttempt(Struct, rename="camel", frozen=True):
@@ -50,15 +42,7 @@ class PaymentAttempt(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, attempt: Attempt) -> "PaymentAttempt":
-        return cls(
-            number=attempt.number,
-            gateway=attempt.gateway,
-            state=attempt.state,
-            handoff=attempt.hand_off.kind if attempt.hand_off else None,
-            created_at=attempt.created_at,
-            handed_off_at=attempt.handed_off_at,
-            last_decline=attempt.last_decline,
-        )
+        return view_of(cls, attempt, handoff=attempt.hand_off.kind if attempt.hand_off else None)
 
 
 class AdminPaymentAttempt(PaymentAttempt, frozen=True):
@@ -75,13 +59,9 @@ class AdminPaymentAttempt(PaymentAttempt, frozen=True):
     def with_charge(cls, attempt: Attempt, account: str | None) -> "AdminPaymentAttempt":
         """`account` is the fingerprint of the account on file."""
         is_known = attempt.account is not None and account is not None
-        return cls(
-            **structs.asdict(PaymentAttempt.of(attempt)),
-            provider_id=attempt.provider_id,
-            channel=attempt.channel,
-            fee=attempt.fee,
-            paid_at=attempt.paid_at,
-            is_other_account=attempt.is_of_other_account(account) if is_known else None,
+        is_other = attempt.is_of_other_account(account) if is_known else None
+        return view_of(
+            cls, attempt, handoff=attempt.hand_off.kind if attempt.hand_off else None, is_other_account=is_other
         )
 
 
@@ -92,10 +72,6 @@ class PaymentEvent(Struct, rename="camel", frozen=True):
     type: str
     sequence: int
     created_at: datetime
-
-    @classmethod
-    def of(cls, event: Event) -> "PaymentEvent":
-        return cls(event.id, event.type, event.sequence, event.created_at)
 
 
 class PaymentDelivery(DeliveryView, frozen=True):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from payagg.application.schemas.views import view_of
 from payagg.domain.adjustment import Adjustment, AdjustmentKind, told_of
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.payment import (
@@ -156,7 +157,7 @@ class PaymentAdjustment(Struct, rename="camel", frozen=True, omit_defaults=True)
 
     @classmethod
     def of(cls, adjustment: Adjustment) -> "PaymentAdjustment":
-        return cls(**{name: getattr(adjustment, name) for name in PaymentAdjustment.__struct_fields__})
+        return view_of(PaymentAdjustment, adjustment)
 
 
 class PaymentDetail(Struct, rename="camel", frozen=True):

@@ -1,12 +1,12 @@
 """Answers of reconciliations, for administrators."""
 
 from datetime import date, datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 
-from payagg.application.schemas.payment_search import KoboSum
+from payagg.application.schemas.payment_search import KoboSum, exact
+from payagg.application.schemas.views import view_of
 from payagg.domain.reconciliation import ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 
@@ -50,21 +50,11 @@ class ReconciliationView(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, run: ReconciliationRun) -> "ReconciliationView":
-        return cls(
-            id=run.id,
-            gateway=run.gateway,
-            environment=run.environment,
-            first_day=run.first_day,
-            last_day=run.last_day,
-            source=run.source,
-            started_by=run.started_by,
-            started_at=run.started_at,
-            ended_at=run.ended_at,
-            buckets={
-                bucket: BucketView(**{name: _exact(value) for name, value in total.items()})
-                for bucket, total in sorted(run.totals.items())
-            },
-        )
+        buckets = {
+            bucket: BucketView(**{name: exact(value) for name, value in total.items()})
+            for bucket, total in sorted(run.totals.items())
+        }
+        return view_of(cls, run, buckets=buckets)
 
 
 class ReconciliationPage(Struct, rename="camel", frozen=True):
@@ -80,8 +70,3 @@ def cells_of(one: ReconciliationFinding) -> list[Any]:
     kind = one.line_kind.value if one.line_kind is not None else None
     told = (one.bucket.value, one.reference, one.provider_reference, kind, one.line_id)
     return [*told, one.ours, one.theirs, one.effect]
-
-
-def _exact(value: int) -> int:
-    # A sum may have more digits than the encoder's 64 bits; JSON has no limit.
-    return cast(int, msgspec.Raw(str(value).encode()))

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from payagg.application.schemas.anomalies import NOT_BLANK
 from payagg.application.schemas.payments import Reference
+from payagg.application.schemas.views import view_of
 from payagg.domain.payment import Status
 from payagg.domain.resolution import EVIDENCE_MAX, OUTCOME, RESOLUTION_REASON_MAX, Resolution
 
@@ -52,15 +53,4 @@ class ResolutionView(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, resolution: Resolution) -> "ResolutionView":
-        return cls(
-            id=resolution.id,
-            reference=resolution.reference,
-            outcome=OUTCOME,
-            reason=resolution.reason,
-            evidence=resolution.evidence,
-            requested_by=resolution.requested_by,
-            requested_at=resolution.requested_at,
-            confirm_until=resolution.confirm_until,
-            confirmed_by=resolution.confirmed_by,
-            confirmed_at=resolution.confirmed_at,
-        )
+        return view_of(cls, resolution, outcome=OUTCOME)

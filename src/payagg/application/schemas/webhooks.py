@@ -6,6 +6,7 @@ from typing import Annotated, Self
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from payagg.application.schemas.events import EventBody
+from payagg.application.schemas.views import view_of
 from payagg.domain.values import URL_MAX, Environment
 from payagg.domain.webhook import (
     DESCRIPTION_MAX,
@@ -73,17 +74,8 @@ class WebhookEndpointView(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, endpoint: WebhookEndpoint) -> "WebhookEndpointView":
-        return cls(
-            id=endpoint.id,
-            url=endpoint.url,
-            description=endpoint.description,
-            environment=endpoint.environment,
-            secret_last4=endpoint.secret_last4,
-            is_active=endpoint.is_active,
-            events=list(endpoint.events),
-            created_at=endpoint.created_at,
-            delivery_summary=DeliverySummary(endpoint.successful, endpoint.failed),
-        )
+        summary = DeliverySummary(endpoint.successful, endpoint.failed)
+        return view_of(cls, endpoint, events=list(endpoint.events), delivery_summary=summary)
 
 
 class CreatedWebhook(WebhookEndpointView, rename="camel", frozen=True, kw_only=True):
@@ -121,7 +113,7 @@ class DeliveryView(Struct, rename="camel", frozen=True):
 
     @classmethod
     def of(cls, delivery: Delivery) -> Self:
-        return cls(**{name: getattr(delivery, name) for name in cls.__struct_fields__})
+        return view_of(cls, delivery)
 
 
 class EventPage(Struct, rename="camel", frozen=True):

@@ -10,8 +10,11 @@ from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
+from payagg.application.schemas.views import view_of
 from payagg.application.upkeep.retention import payments_of_payer
 from payagg.domain.audit import Action, Actor
+from payagg.domain.payment import Status
+from payagg.domain.values import Environment
 
 
 class Recipient(msgspec.Struct, rename="camel"):
@@ -26,10 +29,10 @@ class DisclosedPayment(msgspec.Struct, rename="camel"):
 
     reference: str
     merchant: str
-    environment: str
+    environment: Environment
     amount: int
     currency: str
-    status: str
+    status: Status
     created_at: datetime
     customer_email: str | None
     customer_name: str | None
@@ -76,17 +79,5 @@ class Disclosures:
             ]
             now, business_id = self.clock.now(), payment.business_id
             await record(tx, self.entropy, now, by, Action.PAYMENT_DISCLOSE, reference, business_id=business_id)
-            return DisclosedPayment(
-                reference=reference,
-                merchant=names.get(business_id, business_id),
-                environment=payment.environment.value,
-                amount=payment.amount,
-                currency=payment.currency,
-                status=payment.status.value,
-                created_at=payment.created_at,
-                customer_email=payment.customer_email,
-                customer_name=payment.customer_name,
-                customer_phone=payment.customer_phone,
-                metadata=payment.metadata,
-                recipients=sorted(told, key=lambda one: one.at),
-            )
+            merchant, told = names.get(business_id, business_id), sorted(told, key=lambda one: one.at)
+            return view_of(DisclosedPayment, payment, merchant=merchant, recipients=told)

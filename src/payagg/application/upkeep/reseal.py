@@ -45,7 +45,9 @@ class Reseal:
         for kind in SealedKind:
             after: str | None = ""
             while after is not None:
-                after = await self._batch(kind, after, done, by)
+                moved, closed, after = await self._reseal(kind, after, by)
+                done.moved[kind] += moved
+                done.closed[kind] += closed
         return done
 
     @retry_on_conflict
@@ -54,15 +56,9 @@ class Reseal:
             page = await tx.sealed.page(kind, after, BATCH)
         return [self.vault.key_id(one.blob) for one in page], page[-1].owner_id if page else None
 
-    async def _batch(self, kind: SealedKind, after: str, done: Resealed, by: Actor) -> str | None:
-        """The start of the next batch, None after the last."""
-        moved, closed, last = await self._reseal(kind, after, by)
-        done.moved[kind] += moved
-        done.closed[kind] += closed
-        return last
-
     @retry_on_conflict
     async def _reseal(self, kind: SealedKind, after: str, by: Actor) -> tuple[int, int, str | None]:
+        """How many of a batch were moved, how many do not open, and where the next begins: None after the last."""
         first = self.vault.sealing_key
         moved = closed = 0
         async with self.store.begin() as tx:

@@ -10,13 +10,13 @@ from typing import cast
 import msgspec
 
 from payagg.application.accounts.audit import record
+from payagg.application.existing import existing
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.events import EventBody
 from payagg.application.schemas.webhooks import DeliveryView, EventPage
-from payagg.application.webhooks.endpoints import lock_endpoint
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import Payment
@@ -40,8 +40,7 @@ class DeliveryLog:
         if after is not None and not re.fullmatch(r"dlv_[0-9a-f]{32}", after):
             raise invalid("after", "Must be a delivery's id, for example of the last one shown.")
         async with self.store.begin() as tx:
-            if await tx.endpoints.get(business_id, endpoint_id) is None:
-                raise Refusal(ErrorCode.NOT_FOUND)
+            existing(await tx.endpoints.get(business_id, endpoint_id))
             rows, total = await tx.webhook_events.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
         return [DeliveryView.of(row) for row in rows], total
 
@@ -62,9 +61,9 @@ class DeliveryLog:
         the schedule it gets one attempt, not another 75 hours of them. Raises NOT_FOUND, or VALIDATION_ERROR of an
         endpoint that is not active."""
         async with self.store.begin() as tx:
-            endpoint = await lock_endpoint(tx, business_id, endpoint_id)
+            endpoint = existing(await tx.endpoints.lock(business_id, endpoint_id))
             find = partial(tx.webhook_events.delivery, endpoint_id, delivery_id)
-            delivery = await _found(find)
+            delivery = existing(await find())
             if not endpoint.is_active:
                 raise invalid("endpointId", "Activate the endpoint first.")
             return await self._make_due(tx, business_id, delivery, find, by)
@@ -78,7 +77,7 @@ class DeliveryLog:
         async with self.store.begin() as tx:
             payment = await _payment(tx, business_id, reference)
             find = partial(tx.webhook_events.own_delivery, reference, delivery_id)
-            delivery = await _found(find)
+            delivery = existing(await find())
             if not await tx.endpoints.subscribers(business_id, payment.environment):
                 raise invalid("reference", f"Activate a {payment.environment.value} endpoint first: its secret signs.")
             return await self._make_due(tx, business_id, delivery, find, by)
@@ -88,7 +87,7 @@ class DeliveryLog:
     ) -> DeliveryView:
         now = self.clock.now()
         await tx.webhook_events.redeliver(before, now)
-        after = await _found(find)
+        after = existing(await find())
         changes = changes_of(before, after, "status", "next_attempt_at")
         await record(tx, self.entropy, now, by, Action.DELIVERY_REDELIVER, before.id, changes, business_id=business_id)
         return DeliveryView.of(after)
@@ -110,13 +109,6 @@ class DeliveryLog:
             next_cursor=shown[-1].id if shown else after,
             has_more=len(found) > len(shown),
         )
-
-
-async def _found(find: _Find) -> Delivery:
-    delivery = await find()
-    if delivery is None:
-        raise Refusal(ErrorCode.NOT_FOUND)
-    return delivery
 
 
 async def _payment(tx: Transaction, business_id: str, reference: str) -> Payment:

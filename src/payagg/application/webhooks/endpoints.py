@@ -11,12 +11,14 @@ import msgspec
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.counters import count
+from payagg.application.existing import existing
 from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import Sender
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.events import TestBody
 from payagg.application.schemas.payments import Message
+from payagg.application.schemas.views import view_of
 from payagg.application.schemas.webhooks import (
     ChangeWebhook,
     CreatedWebhook,
@@ -105,7 +107,7 @@ class Webhooks:
             parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one must also be HTTPS, below
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
-            before = endpoint = await lock_endpoint(tx, business_id, endpoint_id)
+            before = endpoint = existing(await tx.endpoints.lock(business_id, endpoint_id))
             if command.url is not None:
                 endpoint = replace(endpoint, url=command.url)
             if events is not None:
@@ -132,7 +134,7 @@ class Webhooks:
         own: as a second DELETE, a client's retry would remove what it meant to deactivate."""
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
-            before = await lock_endpoint(tx, business_id, endpoint_id)
+            before = existing(await tx.endpoints.lock(business_id, endpoint_id))
             now = self.clock.now()
             await self._remove(tx, by, before, now)
             return WebhookEndpointView.of(replace(before, is_active=False, updated_at=now))
@@ -144,7 +146,7 @@ class Webhooks:
         shown = secret_text(key)
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
-            endpoint = await lock_endpoint(tx, business_id, endpoint_id)
+            endpoint = existing(await tx.endpoints.lock(business_id, endpoint_id))
             sealed, now = self.vault.seal(key, secret_context(endpoint_id)), self.clock.now()
             endpoint = endpoint.rotate(sealed, shown[-4:], now, self._previous(endpoint, now))
             await tx.endpoints.save(endpoint)
@@ -212,7 +214,7 @@ class Webhooks:
     @retry_on_conflict
     async def _begin_test(self, business_id: str, endpoint_id: str, by: Actor) -> WebhookEndpoint:
         async with self.store.begin() as tx:
-            endpoint = await lock_endpoint(tx, business_id, endpoint_id)
+            endpoint = existing(await tx.endpoints.lock(business_id, endpoint_id))
             now = self.clock.now()
             last = endpoint.last_test_at  # dated ahead, where the clock has been set back
             if last is not None and last <= now < last + TEST_EVERY:
@@ -246,14 +248,5 @@ def _rate_limit_refusal(wait: timedelta) -> Refusal:
     return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-wait // timedelta(seconds=1))))
 
 
-async def lock_endpoint(tx: Transaction, business_id: str, endpoint_id: str) -> WebhookEndpoint:
-    endpoint = await tx.endpoints.lock(business_id, endpoint_id)
-    if endpoint is None:
-        raise Refusal(ErrorCode.NOT_FOUND)
-    return endpoint
-
-
 def _created_view(endpoint: WebhookEndpoint, signing_secret: str) -> CreatedWebhook:
-    view = WebhookEndpointView.of(endpoint)
-    fields = {name: getattr(view, name) for name in view.__struct_fields__}
-    return CreatedWebhook(**fields, signing_secret=signing_secret)
+    return view_of(CreatedWebhook, WebhookEndpointView.of(endpoint), signing_secret=signing_secret)

@@ -2,9 +2,9 @@
 
 import argparse
 from collections import Counter
-from typing import Any
+from functools import partial
 
-from payagg.entrypoints.cli.operators import operator, say, with_store
+from payagg.entrypoints.cli.operators import operator, say, with_use_case
 from payagg.entrypoints.settings import Settings, SettingsError
 
 
@@ -12,7 +12,6 @@ def reseal(options: argparse.Namespace, settings: Settings) -> int:
     """Exit status 1 when a blob is still under another key: it does not open, or a server with another first key just
     wrote it."""
     from payagg.adapters.security import AesVault
-    from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.ports.upkeep import SealedKind
     from payagg.application.upkeep.reseal import Reseal, Resealed
 
@@ -29,14 +28,11 @@ def reseal(options: argparse.Namespace, settings: Settings) -> int:
         SealedKind.ENDPOINT_PREVIOUS: "previous webhook secrets",
     }
 
-    async def act(store: Any) -> tuple[Resealed, dict[SealedKind, Counter[str]]]:
-        clock = DatabaseClock(store.now)
-        await clock.synchronise()
-        use = Reseal(store, clock, SystemEntropy(settings.reference_prefix), vault)
+    async def act(use: Reseal) -> tuple[Resealed, dict[SealedKind, Counter[str]]]:
         done = Resealed() if options.dry_run else await use.run(by=operator())
         return done, await use.count_by_key()
 
-    done, counted = with_store(settings, act)
+    done, counted = with_use_case(settings, partial(Reseal, vault=vault), act)
     for kind, name in words.items():
         keys = [
             f"{count} under {key}" + ("" if key in known else ", which is not in PAYAGG_ENCRYPTION_KEYS")

@@ -17,6 +17,7 @@ from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.settings import Settings
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 def operator(name: str | None = None) -> Actor:
@@ -54,15 +55,11 @@ def migrate(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def business(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.accounts.businesses import Businesses
     from payagg.domain.business import BusinessStatus, KycStatus, Role
 
-    async def act(store: Any) -> dict[str, str]:
-        clock = DatabaseClock(store.now)
-        await clock.synchronise()
+    async def act(businesses: Businesses) -> dict[str, str]:
         by = operator()
-        businesses = Businesses(store, clock, SystemEntropy(settings.reference_prefix))
         if options.action == "create":
             made = await businesses.create(
                 options.name,
@@ -83,7 +80,7 @@ def business(options: argparse.Namespace, settings: Settings) -> int:
         changed = await businesses.change(options.id, kyc, status, by=by)
         return {"id": changed.id, "kyc": changed.kyc_status.value, "status": changed.status.value}
 
-    say(json.dumps(with_store(settings, act)))
+    say(json.dumps(with_use_case(settings, Businesses, act)))
     return 0
 
 
@@ -130,22 +127,18 @@ def explain(options: argparse.Namespace, settings: Settings) -> int:
 def retention(options: argparse.Namespace, settings: Settings) -> int:
     from datetime import timedelta
 
-    from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.upkeep.retention import Retention
     from payagg.domain.webhook import RETENTION
 
     age = settings.payer_retention if options.older_than is None else timedelta(days=options.older_than)
 
-    async def act(store: Any) -> tuple[int, int]:
-        clock = DatabaseClock(store.now)
-        await clock.synchronise()
-        ends = Retention(store, clock, SystemEntropy(settings.reference_prefix))
+    async def act(ends: Retention) -> tuple[int, int]:
         cleared, emptied = await ends.clear_payers(age, by=operator()), 0
         while done := await ends.empty_inbox():
             emptied += done
         return cleared, emptied
 
-    cleared, emptied = with_store(settings, act)
+    cleared, emptied = with_use_case(settings, Retention, act)
     say(f"{cleared} payments that ended more than {age.days} days ago: who paid is cleared.")
     say(f"{emptied} provider events older than {RETENTION.days} days: their bodies are emptied.")
     return 0
@@ -154,31 +147,17 @@ def retention(options: argparse.Namespace, settings: Settings) -> int:
 def disclose(options: argparse.Namespace, settings: Settings) -> int:
     import msgspec
 
-    from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.upkeep.disclosure import Disclosure, Disclosures
+    from payagg.application.upkeep.disclosure import Disclosures
 
-    async def act(store: Any) -> Disclosure:
-        clock = DatabaseClock(store.now)
-        await clock.synchronise()
-        disclosures = Disclosures(store, clock, SystemEntropy(settings.reference_prefix))
-        return await disclosures.make(options.email, by=operator())
-
-    disclosed = msgspec.json.encode(with_store(settings, act))
-    say(msgspec.json.format(disclosed, indent=2).decode())
+    made = with_use_case(settings, Disclosures, lambda use: use.make(options.email, by=operator()))
+    say(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
     return 0
 
 
 def erase(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.system import DatabaseClock, SystemEntropy
-    from payagg.application.upkeep.retention import Erasure, Retention
+    from payagg.application.upkeep.retention import Retention
 
-    async def act(store: Any) -> Erasure:
-        clock = DatabaseClock(store.now)
-        await clock.synchronise()
-        ends = Retention(store, clock, SystemEntropy(settings.reference_prefix))
-        return await ends.erase(options.email, by=operator())
-
-    done = with_store(settings, act)
+    done = with_use_case(settings, Retention, lambda use: use.erase(options.email, by=operator()))
     say(f"{done.cleared} payments: who paid is cleared.")
     if done.waiting:
         say(f"{done.waiting} payments can still be paid: erase again when their hour is over.")
@@ -186,17 +165,13 @@ def erase(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def anomalies(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.ports.reports import AnomalyFilter
     from payagg.application.reports.anomalies import Anomalies, line_of
     from payagg.domain.anomaly import AnomalyKind, AnomalyStatus, Severity
 
-    async def act(store: Any) -> list[str]:
-        clock = DatabaseClock(store.now)
-        await clock.synchronise()
-        use = Anomalies(store, clock, SystemEntropy(settings.reference_prefix))
+    async def act(use: Anomalies) -> list[str]:
         if options.action == "list":
-            return [line_of(one, clock.now()) for one in await use.list_anomalies(anomaly_filter(), options.limit)]
+            return [line_of(one, use.clock.now()) for one in await use.list_anomalies(anomaly_filter(), options.limit)]
         by = operator(options.by)
         if options.action == "acknowledge":
             done = await use.acknowledge(options.id, by=by)
@@ -206,7 +181,7 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
             done = await use.note(options.id, options.text, by=by)
         else:
             done = await use.close(options.id, options.reason, by=by)
-        return [line_of(done, clock.now())]
+        return [line_of(done, use.clock.now())]
 
     def anomaly_filter() -> AnomalyFilter:
         return AnomalyFilter(
@@ -218,7 +193,7 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
             assignee=options.assignee,
         )
 
-    for line in with_store(settings, act):
+    for line in with_use_case(settings, Anomalies, act):
         say(line)
     return 0
 
@@ -246,6 +221,18 @@ def with_store(settings: Settings, work: Callable[[Any], Awaitable[T]]) -> T:
 
     with database(settings) as url:
         return asyncio.run(run(url))
+
+
+def with_use_case(settings: Settings, make: Callable[[Any, Any, Any], U], work: Callable[[U], Awaitable[T]]) -> T:
+    """`work` with the use case over the store, the database's clock and our randomness."""
+    from payagg.adapters.system import DatabaseClock, SystemEntropy
+
+    async def act(store: Any) -> T:
+        clock = DatabaseClock(store.now)
+        await clock.synchronise()
+        return await work(make(store, clock, SystemEntropy(settings.reference_prefix)))
+
+    return with_store(settings, act)
 
 
 def say(line: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from payagg.entrypoints.cli.operators import operator, say, with_store
+from payagg.entrypoints.cli.operators import operator, say, with_use_case
 from payagg.entrypoints.settings import Settings, SettingsError
 
 
@@ -96,9 +96,8 @@ async def _record(settings: Settings, database_url: str, claims: Mapping[str, An
 
 
 def _revoke(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.application.accounts.token_revocations import TokenRevocations
-    from payagg.domain.revocation import Revocation, RevokedClaim
+    from payagg.domain.revocation import RevokedClaim
     from payagg.domain.values import parse_instant
 
     if options.id is not None and options.issued_before is not None:
@@ -106,13 +105,7 @@ def _revoke(options: argparse.Namespace, settings: Settings) -> int:
     issued_before = parse_instant(options.issued_before, "issued-before") if options.issued_before else None
     claim, value = (RevokedClaim.SUBJECT, options.sub) if options.id is None else (RevokedClaim.TOKEN, options.id)
 
-    async def act(store: Any) -> Revocation:
-        clock = DatabaseClock(store.now)
-        await clock.synchronise()
-        use = TokenRevocations(store, clock, SystemEntropy(settings.reference_prefix))
-        return await use.revoke(claim, value, issued_before, by=operator())
-
-    done = with_store(settings, act)
+    done = with_use_case(settings, TokenRevocations, lambda use: use.revoke(claim, value, issued_before, by=operator()))
     if claim is RevokedClaim.TOKEN:
         say(f"The token {value} is refused from now on.")
     else:

@@ -17,13 +17,13 @@ from litestar.types import ControllerRouterHandler
 
 from payagg.application.counters import observe, observe_bytes
 from payagg.application.gateways.readiness import live_slugs
-from payagg.application.upkeep.worker import run as run_worker
 from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import connections_max, http_server
 from payagg.entrypoints.process.log_writer import FLUSH_SECONDS
 from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.process.waiting import schema_awaited
+from payagg.entrypoints.process.worker import run as run_worker
 from payagg.entrypoints.settings import Settings
 
 CHARGE_SECONDS = 25  # for charges whose payer may have gone: a provider takes 15 at most, recording its answer 8

@@ -1,16 +1,18 @@
 """The administrators' businesses: search, KYC, status, members."""
 
+from typing import Any
 from urllib.parse import urlencode
 
 from litestar import Response
 
 from payagg.domain.business import KYC, BusinessStatus, KycStatus, Role
 from payagg.extensions.console.api import part
-from payagg.extensions.console.page_request import PageRequest, form, page
+from payagg.extensions.console.page_request import PageRequest, action, form, page
 
 BASE = "/console/admin/businesses"
 ONE = BASE + "/{business_id:str}"
 API = "/admin/businesses"
+PAGE, API_ONE = BASE + "/{business_id}", API + "/{business_id}"
 SECTION = "/businesses"
 
 
@@ -23,7 +25,7 @@ async def _list_page(request: PageRequest) -> Response[bytes]:
 
 
 async def _detail_page(request: PageRequest) -> Response[bytes]:
-    business = await request.api.get(_path(request))
+    business = await request.api.get(f"{API}/{part(request.path['business_id'])}")
     kyc = KycStatus(business["kycStatus"])
     facts = {
         "business": business,
@@ -44,34 +46,24 @@ async def create(request: PageRequest) -> Response[bytes]:
     return request.see_other(f"{BASE}/{part(made['id'])}", "business-created")
 
 
-@form(ONE, "admin", back=_detail_page)
-async def change(request: PageRequest) -> Response[bytes]:
-    await request.api.patch(
-        _path(request),
-        {"kycStatus": request.form_value("kyc_status"), "status": request.form_value("status")},
-    )
-    return _back_to_business(request, "business-changed")
+def _changed(request: PageRequest) -> Any:
+    return {"kycStatus": request.form_value("kyc_status"), "status": request.form_value("status")}
 
 
-@form(ONE + "/members", "admin", back=_detail_page)
-async def set_member(request: PageRequest) -> Response[bytes]:
-    body = {"subject": request.form.get("subject", "").strip(), "role": request.form.get("role", "")}
-    await request.api.post(f"{_path(request)}/members", body)
-    return _back_to_business(request, "member-set")
+def _member(request: PageRequest) -> Any:
+    return {"subject": request.form.get("subject", "").strip(), "role": request.form.get("role", "")}
 
 
-@form(ONE + "/members/remove", "admin", back=_detail_page)
-async def remove_member(request: PageRequest) -> Response[bytes]:
-    await request.api.post(f"{_path(request)}/members/remove", {"subject": request.form.get("subject", "")})
-    return _back_to_business(request, "member-removed")
+def _removed(request: PageRequest) -> Any:
+    return {"subject": request.form.get("subject", "")}
 
 
-def _path(request: PageRequest) -> str:
-    return f"{API}/{part(request.path['business_id'])}"
-
-
-def _back_to_business(request: PageRequest, done: str) -> Response[bytes]:
-    return request.see_other(f"{BASE}/{part(request.path['business_id'])}", done)
+change = action(ONE, f"PATCH {API_ONE}", PAGE, "business-changed", back=_detail_page, body=_changed)
+members = f"POST {API_ONE}/members"
+set_member = action(ONE + "/members", members, PAGE, "member-set", back=_detail_page, body=_member)
+remove_member = action(
+    ONE + "/members/remove", f"{members}/remove", PAGE, "member-removed", back=_detail_page, body=_removed
+)
 
 
 routes = [listed, shown, create, change, set_member, remove_member]

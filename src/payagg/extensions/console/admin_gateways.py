@@ -7,11 +7,12 @@ from litestar import Response
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
 from payagg.entrypoints.http.api.gateways import LOGO_BODY_MAX
 from payagg.extensions.console.api import part
-from payagg.extensions.console.page_request import PageRequest, form, page
+from payagg.extensions.console.page_request import PageRequest, action, form, page
 
 BASE = "/console/admin/gateways"
 ONE = BASE + "/{gateway_id:str}"
 API = "/admin/gateways"
+PAGE, API_ONE = BASE + "/{gateway_id}", API + "/{gateway_id}"
 SECTION = "/gateways"
 OTHERS = 2  # rows of a gateway without a processor, which has no names of its own
 PER_PAGE = 20
@@ -72,22 +73,12 @@ async def change(request: PageRequest) -> Response[bytes]:
     return _led_back(request, "gateway-changed")
 
 
-@form(ONE + "/enable", "admin", back=_detail_page)
-async def enable(request: PageRequest) -> Response[bytes]:
-    await request.api.post(f"{_path(request)}/enable")
-    return _led_back(request, "gateway-enabled")
-
-
-@form(ONE + "/disable", "admin", back=_detail_page)
-async def disable(request: PageRequest) -> Response[bytes]:
-    await request.api.post(f"{_path(request)}/disable")
-    return _led_back(request, "gateway-draining")
-
-
-@form(ONE + "/delete", "admin", back=_detail_page)
-async def delete(request: PageRequest) -> Response[bytes]:
-    await request.api.delete(_path(request))
-    return request.see_other(BASE, "gateway-deleted")
+enable = action(ONE + "/enable", f"POST {API_ONE}/enable", PAGE, "gateway-enabled", back=_detail_page)
+disable = action(ONE + "/disable", f"POST {API_ONE}/disable", PAGE, "gateway-draining", back=_detail_page)
+delete = action(ONE + "/delete", f"DELETE {API_ONE}", BASE, "gateway-deleted", back=_detail_page)
+end_overlap = action(
+    ONE + "/end-overlap", f"POST {API_ONE}/credentials/end-overlap", PAGE, "overlap-ended", back=_detail_page
+)
 
 
 @form(ONE + "/credentials", "admin", back=_detail_page)
@@ -111,12 +102,6 @@ async def credentials(request: PageRequest) -> Response[bytes]:
 async def test(request: PageRequest) -> Response[bytes]:
     body = {"environment": request.form.get("environment", "")}
     return await _detail_page(request.at(), await request.api.post(f"{_path(request)}/credentials/test", body))
-
-
-@form(ONE + "/end-overlap", "admin", back=_detail_page)
-async def end_overlap(request: PageRequest) -> Response[bytes]:
-    await request.api.post(f"{_path(request)}/credentials/end-overlap")
-    return _led_back(request, "overlap-ended")
 
 
 @form(ONE + "/logo", "admin", back=_detail_page, body_max=LOGO_BODY_MAX)

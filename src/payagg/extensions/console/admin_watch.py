@@ -1,16 +1,18 @@
 """The administrators' pages: payments of all businesses, anomalies, reconciliations, audit, health."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from litestar import Response
+from litestar.handlers import HTTPRouteHandler
 
 from payagg.domain.anomaly import ASSIGNEE_MAX, CLOSE_REASON_MAX, NOTE_MAX, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.reconciliation import NO_FINDING
 from payagg.domain.resolution import EVIDENCE_MAX, OUTCOME, RESOLUTION_REASON_MAX
 from payagg.extensions.console.api import part
 from payagg.extensions.console.names import names_of
-from payagg.extensions.console.page_request import PageRequest, form, page
+from payagg.extensions.console.page_request import PageRequest, action, page
 from payagg.extensions.console.pages import see_other
 from payagg.extensions.console.payment_list import (
     EXPORTED,
@@ -77,21 +79,14 @@ async def _payment(request: PageRequest) -> Response[bytes]:
 payment = page(HOME + "/payments/{reference:str}", "admin")(_payment)
 
 
-@form(HOME + "/payments/{reference:str}/resolve", "admin", back=_payment)
-async def resolve(request: PageRequest) -> Response[bytes]:
-    body = {name: _text(request, name) for name in ("reason", "evidence")}
-    return await _resolve(request, "", {"outcome": OUTCOME.value, **body}, "resolution-asked")
+def _resolution(request: PageRequest) -> Any:
+    return {"outcome": OUTCOME.value, **{name: _text(request, name) for name in ("reason", "evidence")}}
 
 
-@form(HOME + "/payments/{reference:str}/resolve/confirm", "admin", back=_payment)
-async def confirm_resolution(request: PageRequest) -> Response[bytes]:
-    return await _resolve(request, "/confirm", None, "resolution-confirmed")
-
-
-async def _resolve(request: PageRequest, step: str, body: Any, done: str) -> Response[bytes]:
-    reference = part(request.path["reference"])
-    await request.api.post(f"/admin/payments/{reference}/resolve{step}", body)
-    return request.see_other(f"{HOME}/payments/{reference}", done)
+ONE, CALL = HOME + "/payments/{reference:str}/resolve", "POST /admin/payments/{reference}/resolve"
+SHOWN = HOME + "/payments/{reference}"
+resolve = action(ONE, CALL, SHOWN, "resolution-asked", back=_payment, body=_resolution)
+confirm_resolution = action(ONE + "/confirm", CALL + "/confirm", SHOWN, "resolution-confirmed", back=_payment)
 
 
 async def _anomalies(request: PageRequest) -> Response[bytes]:
@@ -112,32 +107,16 @@ async def _anomalies(request: PageRequest) -> Response[bytes]:
 anomalies = page(HOME + "/anomalies", "admin")(_anomalies)
 
 
-@form(HOME + "/anomalies/{anomaly_id:str}/acknowledge", "admin", back=_anomalies)
-async def acknowledge(request: PageRequest) -> Response[bytes]:
-    await request.api.post(f"/admin/anomalies/{part(request.path['anomaly_id'])}/acknowledge")
-    return request.see_other(f"{HOME}/anomalies", "anomaly-changed")
+def _on_anomaly(step: str, call: str, body: Callable[[PageRequest], Any] = lambda _: None) -> HTTPRouteHandler:
+    path = HOME + "/anomalies/{anomaly_id:str}/" + step
+    return action(path, call, HOME + "/anomalies", "anomaly-changed", back=_anomalies, body=body)
 
 
-@form(HOME + "/anomalies/{anomaly_id:str}/close", "admin", back=_anomalies)
-async def close(request: PageRequest) -> Response[bytes]:
-    body = {"reason": request.form.get("reason", "").strip()}
-    await request.api.post(f"/admin/anomalies/{part(request.path['anomaly_id'])}/close", body)
-    return request.see_other(f"{HOME}/anomalies", "anomaly-changed")
-
-
-@form(HOME + "/anomalies/{anomaly_id:str}/assign", "admin", back=_anomalies)
-async def assign(request: PageRequest) -> Response[bytes]:
-    body = {"assignee": request.form_value("assignee")}
-    await request.api.patch(f"/admin/anomalies/{part(request.path['anomaly_id'])}", body)
-    return request.see_other(f"{HOME}/anomalies", "anomaly-changed")
-
-
-@form(HOME + "/anomalies/{anomaly_id:str}/notes", "admin", back=_anomalies)
-async def add_note(request: PageRequest) -> Response[bytes]:
-    await request.api.post(
-        f"/admin/anomalies/{part(request.path['anomaly_id'])}/notes", {"text": _text(request, "text")}
-    )
-    return request.see_other(f"{HOME}/anomalies", "anomaly-changed")
+ANOMALY = "/admin/anomalies/{anomaly_id}"
+acknowledge = _on_anomaly("acknowledge", f"POST {ANOMALY}/acknowledge")
+close = _on_anomaly("close", f"POST {ANOMALY}/close", lambda sent: {"reason": sent.form.get("reason", "").strip()})
+assign = _on_anomaly("assign", f"PATCH {ANOMALY}", lambda sent: {"assignee": sent.form_value("assignee")})
+add_note = _on_anomaly("notes", f"POST {ANOMALY}/notes", lambda sent: {"text": _text(sent, "text")})
 
 
 @page(HOME + "/reconciliation", "admin")

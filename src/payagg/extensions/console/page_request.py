@@ -18,7 +18,7 @@ from payagg.entrypoints.http.server import errors
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import whole_body
 from payagg.extensions.console import session as sessions
-from payagg.extensions.console.api import ApiRefused, OwnApi
+from payagg.extensions.console.api import ApiRefused, OwnApi, part
 from payagg.extensions.console.pages import of, render_page, see_other
 from payagg.extensions.console.session import HOME, Realm, Session
 
@@ -127,6 +127,21 @@ def form(path: str, realm: Realm, back: Show | None = None, **opt: Any) -> Decla
     """Declares a form's action. When the API refuses it as bad input or by state, `back` shows the form's page again,
     with the refusal and what was sent."""
     return _declare("POST", path, realm, back, **opt)
+
+
+def action(
+    path: str, call: str, to: str, done: str, *, back: Show, body: Callable[[PageRequest], Any] = lambda _: None
+) -> HTTPRouteHandler:
+    """Declares an administrator's form that is one `call` of the API, as "POST /admin/gateways/{gateway_id}/enable",
+    and leads back `to` a page: both with the parts of the form's own `path`."""
+    method, _, target = call.partition(" ")
+
+    async def act(request: PageRequest) -> Response[bytes]:
+        names = {name: part(value) for name, value in request.path.items()}
+        await request.api.call(method, target.format(**names), body(request))
+        return request.see_other(to.format(**names), done)
+
+    return form(path, "admin", back=back)(act)
 
 
 def _declare(method: Any, path: str, realm: Realm, back: Show | None, **opt: Any) -> Declare:

@@ -19,9 +19,9 @@ import pytest
 from payagg_testing.builders import a_payment
 
 from payagg.adapters.postgres.doctor import examine
-from payagg.application.upkeep import worker
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.process import worker
 from payagg.extensions.cells.ports import DEPARTURES
 from tests.support.cell_world import NAMES, SECRET, CellWorld, three_cells
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer

@@ -29,9 +29,10 @@ def test_a_file_of_provider_a_is_read_with_its_mark_line_ends_and_quotes() -> No
 
 
 def test_a_file_of_provider_b_proves_the_amount_with_and_without_the_fee() -> None:
-    (line,) = read(f"{B}\n{REFERENCE},P-C-1,1528.00,28,NGN,Completed\n", "provider_b").lines
-    assert (line.id, line.amount, line.report.amounts) == ("P-C-1", 152_800, frozenset({152_800, 150_000}))
-    assert line.report.outcome is Outcome.SUCCEEDED
+    for columns in (B, B.lower().replace(" ", "_")):
+        (line,) = read(f"{columns}\n{REFERENCE},P-C-1,1528.00,28,NGN,Completed\n", "provider_b").lines
+        assert (line.id, line.amount, line.report.amounts) == ("P-C-1", 152_800, frozenset({152_800, 150_000}))
+        assert line.report.outcome is Outcome.SUCCEEDED
 
 
 def test_columns_are_found_by_name_and_say_whether_they_are_naira_or_kobo() -> None:

@@ -1,23 +1,17 @@
 """What administrators do with gateways, on the memory store."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from payagg_testing.builders import AN_ADMIN, NOW, a_business
 
-from payagg.adapters.images import PillowImages
-from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.providers import PROVIDERS
-from payagg.adapters.providers.registry import providers_of
 from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
-from payagg.entrypoints.settings import Settings
 from tests.support.audit_trail import trail
 from tests.support.gateway_world import DRAIN, TICK, GatewayWorld
-from tests.support.images import an_image
 from tests.support.refusals import refused_with
 
 LOOKS = {spec.slug: spec.branding for spec in PROVIDERS}
@@ -49,30 +43,6 @@ async def test_a_new_gateway_is_disabled_and_holds_its_slug_until_it_is_deleted(
     ):
         assert (await refused_with(call))[0] is ErrorCode.NOT_FOUND
     assert (await world.gateways.create(acme(), by=AN_ADMIN)).id != created.id
-
-
-@pytest.mark.rule("gateways.14", "gateways.15")
-async def test_a_providers_slug_is_in_use_until_its_gateway_is_deleted_and_then_free() -> None:
-    slugs = ["provider_a", "pay-b"]
-    specs = Settings().having(provider_b_slug="pay-b").providers
-    world = GatewayWorld(providers=providers_of(specs, allow_loopback=False))
-    await world.gateways.seed("builtin", slugs)
-    statuses = {gateway.slug: (gateway.status, gateway.is_built_in) for gateway in await world.gateways.list_gateways()}
-    off = ("DISABLED", False)
-    assert statuses == {"builtin": ("ACTIVE", True), "provider_a": off, "pay-b": off}
-    for slug in slugs:
-        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == IN_USE
-        await world.gateways.delete(f"gw_{slug}", by=AN_ADMIN)
-    await world.gateways.seed("builtin", slugs)
-    assert [gateway.slug for gateway in await world.gateways.list_gateways()] == ["builtin"], "seeding brings none back"
-    for slug in slugs:
-        again = await world.gateways.create(acme(slug=slug), by=AN_ADMIN)
-        assert (again.slug, again.status, again.id != f"gw_{slug}") == (slug, "DISABLED", True)
-        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == IN_USE
-        await world.gateways.enable(again.id, by=AN_ADMIN)
-    before = await world.gateways.list_gateways()
-    await world.gateways.seed("builtin", slugs)
-    assert await world.gateways.list_gateways() == before
 
 
 @pytest.mark.rule("gateways.4")
@@ -156,23 +126,3 @@ async def test_every_active_business_is_a_merchant_configured_or_not(world: Gate
     assert (bare.id, bare.business_id, bare.business_name, bare.created_at) == ("biz_2", "biz_2", "Bola", NOW + TICK)
     assert (bare.is_enabled, bare.display_name, bare.display_order, bare.is_default) == (True, None, 1, False)
     assert [await world.gateways.merchants(gateway, search, 1, 1) for search in ("BOL", "%")] == [([bare], 1), ([], 0)]
-
-
-async def test_a_seeded_gateway_has_name_words_and_logo_until_they_are_changed(world: GatewayWorld) -> None:
-    await world.gateways.seed("builtin", list(LOOKS), LOOKS)
-    for slug, look in LOOKS.items():
-        gateway = await world.gateways.detail(f"gw_{slug}")
-        assert (gateway.name, gateway.description) == (look.name, look.description)
-        drawn = (await world.gateways.logo(gateway.id)).content
-        assert (await PillowImages().kind(drawn), len(drawn) < 1_024) == ("png", True)
-    await world.gateways.upload_logo("gw_provider_a", an_image(), by=AN_ADMIN)
-    await world.gateways.seed("builtin", list(LOOKS), LOOKS)
-    assert (await world.gateways.logo("gw_provider_a")).content == an_image()
-
-
-async def test_a_logo_store_that_is_away_costs_a_seeded_gateway_its_logo_alone(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    world = GatewayWorld(logos=ObjectLogos(tmp_path / "file" / "logos"))
-    await world.gateways.seed("builtin", ["provider_a"], LOOKS)
-    gateway = await world.gateways.detail("gw_provider_a")
-    assert (gateway.name, gateway.logo_url) == ("Paystack", None)

@@ -13,6 +13,7 @@ from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application.accounts.audit import AuditTrail
+from payagg.application.gateways.seed import seed_gateways
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials, UpdateGateway
 from payagg.domain.audit import Actor, ActorRealm, AuditFilter
 from payagg.domain.gateway import OVERLAP, Gateway, GatewayStatus
@@ -90,7 +91,7 @@ async def world() -> TwoCells:
     at_home = copies_of(home, None)
     wire = Wire(home, at_home)
     for services in (home, other):
-        await services.gateways.seed("builtin", ("provider_a", "provider_b"))
+        await seed_gateways(services.gateways, "builtin", ("provider_a", "provider_b"))
     return TwoCells(clock, home, other, at_home, copies_of(other, wire), wire)
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import in_text, parameters
+from payagg.adapters.postgres.repositories.rows import parameters
 from payagg.adapters.postgres.schema.payments import IS_UNSETTLED, attempts, payments
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
@@ -130,7 +130,6 @@ _OPEN_ATTEMPTS = (
 )
 _ACCOUNTS = bindparam("accounts", type_=ARRAY(Text))
 _IS_OTHER = or_(func.cardinality(_ACCOUNTS) == 0, attempts.c.account != all_(_ACCOUNTS))
-OPEN_ATTEMPT = Statement(_OPEN_ATTEMPTS.limit(in_text(1)))
 COUNT_OPEN_ATTEMPTS = Statement(
     select(func.count()).select_from(_OPEN_ATTEMPTS.where(_IS_OTHER).limit(bindparam("most", type_=Integer)).subquery())
 )
@@ -207,9 +206,6 @@ class PostgresAttempts:
 
     async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
         return await self._connection.value(OLDEST_CHECK, gateways=list(gateways), now=now)
-
-    async def has_open(self, gateway_id: str) -> bool:
-        return await self._connection.row(OPEN_ATTEMPT, gateway_id=gateway_id) is not None
 
     async def count_open(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
         values = {"gateway_id": gateway_id, "most": most, "accounts": list(other_than)}

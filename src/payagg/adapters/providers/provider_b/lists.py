@@ -37,30 +37,22 @@ REFUNDED = frozenset({"completed", "successful", "success", "processed", "refund
 STATEMENT = statements.StatementShape(
     columns={
         "merchant reference": "reference",
-        "merchant_reference": "reference",
         "merchant transaction reference": "reference",
-        "merchant_transaction_reference": "reference",
         "transaction reference": "id",
-        "transaction_reference": "id",
         "amount received": "amount",
-        "amount_received": "amount",
         "transaction fee": "fee",
-        "transaction_fee": "fee",
         "currency": "currency",
         "currency code": "currency",
-        "currency_code": "currency",
         "transaction status": "status",
-        "transaction_status": "status",
         "status": "status",
     },
     required=("reference", "amount", "currency", "status"),
-    units=dict.fromkeys(("amount received", "amount_received", "transaction fee", "transaction_fee"), UNIT),
+    units={"amount received": UNIT, "transaction fee": UNIT},
     ignored=frozenset(
         [
-            *("transaction type", "transaction_type", "channel", "session id", "session_id", "narration", "branch"),
-            *("initiated date", "initiated_date", "current status date", "current_status_date", "status reason"),
-            *("status_reason", "customer name", "customer email", "customer phone", "sender name", "sender_name"),
-            *("request amount", "request_amount", "amount validation", "amount_validation", "virtual account number"),
+            *("transaction type", "channel", "session id", "narration", "branch", "initiated date", "status reason"),
+            *("current status date", "customer name", "customer email", "customer phone", "sender name"),
+            *("request amount", "amount validation", "virtual account number"),
         ]
     ),
 )

@@ -24,7 +24,6 @@ _YES_OR_NO = {"true": True, "false": False, None: False}
     "List a business's adjustments",
     "Payment search",
     guard=manager_reads,
-    returns=AdjustmentPage,
     query={
         "environment": {"type": "string", "enum": [environment.value for environment in Environment]},
         "needsAttention": {"type": "string", "enum": ["true", "false"], "default": "false"},

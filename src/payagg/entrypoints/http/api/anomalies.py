@@ -53,7 +53,6 @@ W = TypeVar("W", bound=Enum)
     "List facts about money that moved no payment",
     TAG,
     guard=admin_reads,
-    returns=AnomalyPage,
     query=FILTERS,
     errors=(ErrorCode.INVALID_REFERENCE, ErrorCode.VALIDATION_ERROR),
     description="Newest first; pass `nextCursor` as `after`.",
@@ -72,9 +71,7 @@ async def list_anomalies(call: Call[Administrator, None]) -> AnomalyPage:
     "Say who works on an anomaly",
     TAG,
     guard=admin_changes,
-    body=AssignAnomaly,
     body_max=8 * KB,
-    returns=AnomalyView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
 )
 async def assign_anomaly(call: Call[Administrator, AssignAnomaly]) -> AnomalyView:
@@ -89,10 +86,8 @@ async def assign_anomaly(call: Call[Administrator, AssignAnomaly]) -> AnomalyVie
     "Write down what was found out about an anomaly",
     TAG,
     guard=admin_changes,
-    body=AddNote,
     body_max=16 * KB,
     status=201,
-    returns=AnomalyView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED, ErrorCode.NOTE_LIMIT_REACHED),
 )
 async def add_anomaly_note(call: Call[Administrator, AddNote]) -> AnomalyView:
@@ -107,7 +102,6 @@ async def add_anomaly_note(call: Call[Administrator, AddNote]) -> AnomalyView:
     "Say that somebody looks at an anomaly",
     TAG,
     guard=admin_changes,
-    returns=AnomalyView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_NOT_OPEN),
 )
 async def acknowledge_anomaly(call: Call[Administrator, None]) -> AnomalyView:
@@ -122,9 +116,7 @@ async def acknowledge_anomaly(call: Call[Administrator, None]) -> AnomalyView:
     "Close an anomaly with what was done about it",
     TAG,
     guard=admin_changes,
-    body=CloseAnomaly,
     body_max=8 * KB,
-    returns=AnomalyView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
 )
 async def close_anomaly(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:

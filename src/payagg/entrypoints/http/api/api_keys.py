@@ -11,15 +11,8 @@ TAG = "API keys"
 BASE = "/merchant/businesses/{business_id:str}/api-keys"
 
 
-@route(
-    "GET",
-    BASE,
-    "listApiKeys",
-    "List the keys",
-    TAG,
-    guard=manager_changes,  # the interface refuses this list, unlike others, to a business that is not active
-    returns=BusinessApiKeyGroups,
-)
+# The interface refuses this list, unlike others, to a business that is not active.
+@route("GET", BASE, "listApiKeys", "List the keys", TAG, guard=manager_changes)
 async def list_api_keys(call: Call[Manager, None]) -> BusinessApiKeyGroups:
     return await call.services.api_keys.groups(call.caller.business.id)
 
@@ -31,9 +24,7 @@ async def list_api_keys(call: Call[Manager, None]) -> BusinessApiKeyGroups:
     "Generate a key",
     TAG,
     guard=manager_changes,
-    body=GenerateApiKey,
     body_max=2 * KB,
-    returns=GeneratedApiKey,
     status=201,
     errors=(ErrorCode.KYC_REQUIRED, ErrorCode.KEY_LIMIT_REACHED),
     description="The secret is shown in this answer and never again.",
@@ -49,7 +40,6 @@ async def generate_api_key(call: Call[Manager, GenerateApiKey]) -> GeneratedApiK
     "Revoke a key",
     TAG,
     guard=manager_reads,  # whatever the business's status
-    returns=Message,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.API_KEY_ALREADY_REVOKED),
     description="Permanent: the next request with the key fails.",
 )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from payagg.application.accounts.access import Administrator, Manager
-from payagg.application.schemas.audit import PAGE_DEFAULT, PAGE_MAX, AuditPage
+from payagg.application.schemas.audit import PAGE_DEFAULT, PAGE_MAX, AuditEntryView, AuditPage
 from payagg.domain.audit import Action, AuditFilter
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode
@@ -44,7 +44,6 @@ FILTERS: Mapping[str, Any] = {
     "Show who changed what",
     TAG,
     guard=admin_reads,
-    returns=AuditPage,
     query={"businessId": {"type": "string", "maxLength": ID_MAX}, **FILTERS},
     errors=(ErrorCode.VALIDATION_ERROR,),
     description=DESCRIPTION,
@@ -61,14 +60,13 @@ async def list_audit(call: Call[Administrator, None]) -> AuditPage:
     "Show who changed what in a business",
     TAG,
     guard=manager_reads,
-    returns=AuditPage,
     query=FILTERS,
     errors=(ErrorCode.VALIDATION_ERROR,),
     description=f"{DESCRIPTION} From where an operator of the service acted is not shown.",
 )
 async def list_business_audit(call: Call[Manager, None]) -> AuditPage:
     wanted = _filter(call.request, call.caller.business.id)
-    return await call.services.audit.page_of_business(wanted, *_cursor(call.request))
+    return await call.services.audit.page(wanted, *_cursor(call.request), AuditEntryView.for_business)
 
 
 def _filter(request: AnyRequest, business_id: str | None) -> AuditFilter:

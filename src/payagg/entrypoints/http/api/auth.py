@@ -1,9 +1,10 @@
 """The guards: the credential each requires and its refusals. The rules are in `Access`."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
-from payagg.application.accounts.access import Administrator, Credential, Manager, MerchantUser, SignedIn
+from payagg.application.accounts.access import Access, Administrator, Credential, Manager, MerchantUser, SignedIn
 from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.api_key import PresentedKey, parse_secret
 from payagg.domain.audit import Actor
@@ -89,16 +90,6 @@ async def _anyone(_: AnyRequest, __: Services, proceed: Callable[[None], Awaitab
     return await proceed(None)
 
 
-async def _admin_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]) -> T:
-    return await _as_administrator(request, use_cases, proceed, changes=False)
-
-
-async def _admin_changes(
-    request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]]
-) -> T:
-    return await _as_administrator(request, use_cases, proceed, changes=True)
-
-
 async def _as_administrator(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]], *, changes: bool
 ) -> T:
@@ -122,14 +113,6 @@ async def _merchant(request: AnyRequest, use_cases: Services, proceed: Callable[
     return await proceed(await use_cases.access.merchant(credential(request)))
 
 
-async def _manager_reads(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
-    return await _as_manager(request, use_cases, proceed, changes=False)
-
-
-async def _manager_changes(request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]]) -> T:
-    return await _as_manager(request, use_cases, proceed, changes=True)
-
-
 async def _as_manager(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]], *, changes: bool
 ) -> T:
@@ -142,10 +125,16 @@ async def _as_manager(
         raise
 
 
-async def _secret_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
+async def _fresh_key(
+    request: AnyRequest,
+    use_cases: Services,
+    proceed: Callable[[KeyHolder], Awaitable[T]],
+    *,
+    find: Callable[[Access, PresentedKey], Awaitable[KeyHolder]],
+) -> T:
     presented, _ = secret(request, use_cases)
     try:
-        return await proceed(await use_cases.access.secret_key(presented))
+        return await proceed(await find(use_cases.access, presented))
     except Refusal as refusal:
         await _look_for_key(use_cases, presented, refusal)
         raise
@@ -155,15 +144,6 @@ async def _cached_key(request: AnyRequest, use_cases: Services, proceed: Callabl
     presented, cached = secret(request, use_cases)
     try:
         return await use_cases.access.with_key(presented, cached, proceed)
-    except Refusal as refusal:
-        await _look_for_key(use_cases, presented, refusal)
-        raise
-
-
-async def _sandbox_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
-    presented, _ = secret(request, use_cases)
-    try:
-        return await proceed(await use_cases.access.sandbox_key(presented))
     except Refusal as refusal:
         await _look_for_key(use_cases, presented, refusal)
         raise
@@ -228,27 +208,24 @@ def _refused_body(request: AnyRequest, use_cases: Services, refusal: Refusal) ->
         limits(request).bodies.hit(request, client_of(request), use_cases.clock.now())
 
 
+_ADMIN = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN)
 _MERCHANT = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN, ErrorCode.EMAIL_NOT_VERIFIED)
-_KEY = (
-    ErrorCode.UNAUTHORIZED,
-    ErrorCode.INVALID_API_KEY,
-    ErrorCode.BUSINESS_RESTRICTED,
-    ErrorCode.RATE_LIMITED,
-)
+_KEY = (ErrorCode.UNAUTHORIZED, ErrorCode.INVALID_API_KEY, ErrorCode.BUSINESS_RESTRICTED, ErrorCode.RATE_LIMITED)
 _REFERENCE = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
 
 anyone = Guard[None](_anyone)
-admin_reads = Guard(_admin_reads, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
-admin_changes = Guard(_admin_changes, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
+admin_reads = Guard(partial(_as_administrator, changes=False), "adminBearer", _ADMIN)
+admin_changes = Guard(partial(_as_administrator, changes=True), "adminBearer", _ADMIN)
 # For gateways, which the home cell alone may change where there are cells.
-gateway_changes = Guard(_gateway_changes, "adminBearer", (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN))
+gateway_changes = Guard(_gateway_changes, "adminBearer", _ADMIN)
 merchant = Guard(_merchant, "merchantBearer", _MERCHANT)
-manager_reads = Guard(_manager_reads, "merchantBearer", _MERCHANT)
-manager_changes = Guard(_manager_changes, "merchantBearer", (*_MERCHANT, ErrorCode.BUSINESS_RESTRICTED))
-secret_key = Guard(_secret_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
+manager_reads = Guard(partial(_as_manager, changes=False), "merchantBearer", _MERCHANT)
+_CHANGE = (*_MERCHANT, ErrorCode.BUSINESS_RESTRICTED)
+manager_changes = Guard(partial(_as_manager, changes=True), "merchantBearer", _CHANGE)
+secret_key = Guard(partial(_fresh_key, find=Access.secret_key), "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
 # Only for calls whose statements all check the key: otherwise a key revoked a minute ago would still work.
 cached_key = Guard(_cached_key, "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
-sandbox_key = Guard(_sandbox_key, "secretKey", (*_KEY, ErrorCode.SANDBOX_ONLY))
+sandbox_key = Guard(partial(_fresh_key, find=Access.sandbox_key), "secretKey", (*_KEY, ErrorCode.SANDBOX_ONLY))
 public_reference = Guard(_public_reference, None, _REFERENCE)
 # For calls that start a charge or call a provider: also limited by reference and by address.
 charging_reference = Guard(_charging_reference, None, _REFERENCE)

@@ -14,6 +14,7 @@ from payagg.application.schemas.businesses import (
     SetMember,
 )
 from payagg.application.schemas.payments import Message
+from payagg.application.schemas.views import view_of
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by, manager_reads, merchant
@@ -35,7 +36,6 @@ PAGE_MAX = 100
     "List the businesses",
     TAG,
     guard=admin_reads,
-    returns=BusinessPage,
     query={
         "search": {"type": "string", "maxLength": SEARCH_MAX},
         "after": {"type": "string", "pattern": "^biz_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
@@ -63,9 +63,7 @@ async def list_businesses(call: Call[Administrator, None]) -> BusinessPage:
     "Create a business with its first OWNER",
     TAG,
     guard=admin_changes,
-    body=CreateBusiness,
     body_max=8 * KB,
-    returns=AdminBusinessDetail,
     status=201,
     description="ACTIVE and NOT_SUBMITTED unless told otherwise: a KYC decided elsewhere may be brought in as decided.",
 )
@@ -75,14 +73,7 @@ async def create_business(call: Call[Administrator, CreateBusiness]) -> AdminBus
 
 
 @route(
-    "GET",
-    ONE,
-    "getBusiness",
-    "Read a business with its members",
-    TAG,
-    guard=admin_reads,
-    returns=AdminBusinessDetail,
-    errors=(ErrorCode.NOT_FOUND,),
+    "GET", ONE, "getBusiness", "Read a business with its members", TAG, guard=admin_reads, errors=(ErrorCode.NOT_FOUND,)
 )
 async def get_business(call: Call[Administrator, None]) -> AdminBusinessDetail:
     return await call.services.businesses.detail(call.path["business_id"])
@@ -95,9 +86,7 @@ async def get_business(call: Call[Administrator, None]) -> AdminBusinessDetail:
     "Move the KYC or set the status",
     TAG,
     guard=admin_changes,
-    body=ChangeBusiness,
     body_max=KB,
-    returns=AdminBusiness,
     errors=(ErrorCode.NOT_FOUND,),
     description="Both or neither. A KYC move that the machine lacks is refused on `kycStatus`.",
 )
@@ -113,7 +102,6 @@ async def update_business(call: Call[Administrator, ChangeBusiness]) -> AdminBus
     "List the members of a business",
     TAG,
     guard=admin_reads,
-    returns=list[BusinessMember],
     errors=(ErrorCode.NOT_FOUND,),
 )
 async def list_business_members(call: Call[Administrator, None]) -> list[BusinessMember]:
@@ -127,9 +115,7 @@ async def list_business_members(call: Call[Administrator, None]) -> list[Busines
     "Add a member or change the role",
     TAG,
     guard=admin_changes,
-    body=SetMember,
     body_max=4 * KB,
-    returns=BusinessMember,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
 )
 async def set_business_member(call: Call[Administrator, SetMember]) -> BusinessMember:
@@ -144,9 +130,7 @@ async def set_business_member(call: Call[Administrator, SetMember]) -> BusinessM
     "Remove a member",
     TAG,
     guard=admin_changes,
-    body=RemoveMember,
     body_max=4 * KB,
-    returns=Message,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
     description="The subject stands in the body, because it may hold what a path cannot.",
 )
@@ -162,7 +146,6 @@ async def remove_business_member(call: Call[Administrator, RemoveMember]) -> Mes
     "List the businesses that one manages",
     "Businesses",
     guard=merchant,
-    returns=ManagedBusinesses,
     description="Those in which the token's user is OWNER or ADMIN, oldest first, at most 1,000.",
 )
 async def list_own_businesses(call: Call[MerchantUser, None]) -> ManagedBusinesses:
@@ -176,10 +159,9 @@ async def list_own_businesses(call: Call[MerchantUser, None]) -> ManagedBusiness
     "Read a business that one manages",
     "Businesses",
     guard=manager_reads,
-    returns=AdminBusiness,
 )
 async def get_own_business(call: Call[Manager, None]) -> AdminBusiness:
-    return AdminBusiness.of(call.caller.business)
+    return view_of(AdminBusiness, call.caller.business)
 
 
 @route(
@@ -189,7 +171,6 @@ async def get_own_business(call: Call[Manager, None]) -> AdminBusiness:
     "List the members of a business that one manages",
     "Businesses",
     guard=manager_reads,
-    returns=list[BusinessMember],
 )
 async def list_own_business_members(call: Call[Manager, None]) -> list[BusinessMember]:
     return (await call.services.businesses.detail(call.path["business_id"])).members

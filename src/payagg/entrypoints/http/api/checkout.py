@@ -15,28 +15,12 @@ TAG = "Hosted checkout"
 ONE = "/public/payments/{reference:str}"
 
 
-@route(
-    "GET",
-    ONE,
-    "getPublicPayment",
-    "Show a payment to its payer",
-    TAG,
-    guard=public_reference,
-    returns=PublicPaymentDetail,
-)
+@route("GET", ONE, "getPublicPayment", "Show a payment to its payer", TAG, guard=public_reference)
 async def get_public_payment(call: Call[None, None]) -> PublicPaymentDetail:
     return await call.services.checkout.detail(call.path["reference"])
 
 
-@route(
-    "GET",
-    ONE + "/gateways",
-    "listPaymentOptions",
-    "List the payment's options",
-    TAG,
-    guard=public_reference,
-    returns=CheckoutGateways,
-)
+@route("GET", ONE + "/gateways", "listPaymentOptions", "List the payment's options", TAG, guard=public_reference)
 async def list_payment_options(call: Call[None, None]) -> CheckoutGateways:
     return await call.services.checkout.options(call.path["reference"])
 
@@ -48,9 +32,7 @@ async def list_payment_options(call: Call[None, None]) -> CheckoutGateways:
     "Choose a gateway and start the charge",
     TAG,
     guard=charging_reference,
-    body=ProcessPayment,
     body_max=KB,
-    returns=ProcessedPayment,
     errors=(
         ErrorCode.GATEWAY_NOT_AVAILABLE,
         ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED,
@@ -70,7 +52,6 @@ async def process_payment(call: Call[None, ProcessPayment]) -> ProcessedPayment:
     "Ask the provider and show the status",
     TAG,
     guard=charging_reference,
-    returns=VerifiedPayment,
     errors=(ErrorCode.GATEWAY_NOT_AVAILABLE, ErrorCode.PAYMENT_AMOUNT_MISMATCH),
 )
 async def verify_payment(call: Call[None, None]) -> VerifiedPayment:

@@ -10,15 +10,7 @@ TAG = "Merchant gateways"
 BASE = "/merchant/businesses/{business_id:str}/gateways"
 
 
-@route(
-    "GET",
-    BASE,
-    "listBusinessGateways",
-    "List the gateways of a business",
-    TAG,
-    guard=manager_reads,
-    returns=list[GatewayWithBusinessSettings],
-)
+@route("GET", BASE, "listBusinessGateways", "List the gateways of a business", TAG, guard=manager_reads)
 async def list_business_gateways(call: Call[Manager, None]) -> list[GatewayWithBusinessSettings]:
     return await call.services.checkout_settings.list_gateways(call.caller.business.id)
 
@@ -30,9 +22,7 @@ async def list_business_gateways(call: Call[Manager, None]) -> list[GatewayWithB
     "Change a gateway for a business",
     TAG,
     guard=manager_changes,
-    body=UpdateBusinessGateway,
     body_max=2 * KB,
-    returns=GatewayWithBusinessSettings,
     errors=(ErrorCode.NOT_FOUND,),
     description="The built-in gateway can be neither disabled nor reordered. Disabling clears the default flag.",
 )
@@ -48,9 +38,7 @@ async def update_business_gateway(call: Call[Manager, UpdateBusinessGateway]) ->
     "Reorder the gateways of a business",
     TAG,
     guard=manager_changes,
-    body=ReorderGateways,
     body_max=32 * KB,
-    returns=list[GatewayWithBusinessSettings],
     description="Every gateway must be active; the built-in one is ignored and stays first.",
 )
 async def reorder_business_gateways(call: Call[Manager, ReorderGateways]) -> list[GatewayWithBusinessSettings]:

@@ -43,7 +43,7 @@ LOGO_HEADERS = {
 }
 
 
-@route("GET", BASE, "listGateways", "List the gateways", TAG, guard=admin_reads, returns=list[AdminGatewaySummary])
+@route("GET", BASE, "listGateways", "List the gateways", TAG, guard=admin_reads)
 async def list_gateways(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
     return await call.services.gateways.list_gateways()
 
@@ -55,9 +55,7 @@ async def list_gateways(call: Call[Administrator, None]) -> list[AdminGatewaySum
     "Create a gateway",
     TAG,
     guard=gateway_changes,
-    body=CreateGateway,
     body_max=16 * KB,
-    returns=AdminGatewaySummary,
     status=201,
     errors=(ErrorCode.GATEWAY_SLUG_EXISTS,),
     description="The new gateway is DISABLED.",
@@ -66,16 +64,7 @@ async def create_gateway(call: Call[Administrator, CreateGateway]) -> AdminGatew
     return await call.services.gateways.create(call.body, by=by(call))
 
 
-@route(
-    "GET",
-    ONE,
-    "getGateway",
-    "Read a gateway",
-    TAG,
-    guard=admin_reads,
-    returns=AdminGatewayDetail,
-    errors=(ErrorCode.NOT_FOUND,),
-)
+@route("GET", ONE, "getGateway", "Read a gateway", TAG, guard=admin_reads, errors=(ErrorCode.NOT_FOUND,))
 async def get_gateway(call: Call[Administrator, None]) -> AdminGatewayDetail:
     return await call.services.gateways.detail(call.path["gateway_id"])
 
@@ -87,9 +76,7 @@ async def get_gateway(call: Call[Administrator, None]) -> AdminGatewayDetail:
     "Change a gateway",
     TAG,
     guard=gateway_changes,
-    body=UpdateGateway,
     body_max=16 * KB,
-    returns=AdminGatewaySummary,
     errors=(ErrorCode.NOT_FOUND,),
     description="For the built-in gateway only `displayOrder` may change.",
 )
@@ -104,7 +91,6 @@ async def update_gateway(call: Call[Administrator, UpdateGateway]) -> AdminGatew
     "Delete a gateway",
     TAG,
     guard=gateway_changes,
-    returns=Message,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_IN_USE),
     description="Only a DISABLED gateway goes; its slug is free again. Payments that were handed to it still "
     "settle, for at most 72 hours; then its credentials are wiped.",
@@ -120,7 +106,6 @@ async def delete_gateway(call: Call[Administrator, None]) -> Message:
     "Enable a gateway",
     TAG,
     guard=gateway_changes,
-    returns=AdminGatewaySummary,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ALREADY_ENABLED),
     description="For every active business at once; opt-outs stay. A drain that is under way ends.",
 )
@@ -135,7 +120,6 @@ async def enable_gateway(call: Call[Administrator, None]) -> AdminGatewaySummary
     "Disable a gateway",
     TAG,
     guard=gateway_changes,
-    returns=AdminGatewaySummary,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_NOT_ACTIVE),
     description="New checkouts stop at once; payments under way have the drain window to settle.",
 )
@@ -170,7 +154,6 @@ async def list_gateway_merchants(call: Call[Administrator, None]) -> Response[by
     "Replace a gateway's credentials",
     TAG,
     guard=gateway_changes,
-    body=UpdateCredentials,
     body_max=CREDENTIALS_BODY_MAX,
     errors=(ErrorCode.NOT_FOUND,),
     headers=("Credentials-Removed", "Open-Attempts"),
@@ -194,9 +177,7 @@ async def update_gateway_credentials(call: Call[Administrator, UpdateCredentials
     "Ask the provider whether it takes the credentials on file",
     TAG,
     guard=gateway_changes,
-    body=TestCredentials,
     body_max=KB,
-    returns=CredentialsTest,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, ErrorCode.RATE_LIMITED),
     description="Asks about a reference that was never paid: nobody is charged. At most 10 a minute of one gateway and "
     "environment.",
@@ -214,7 +195,6 @@ async def test_gateway_credentials(call: Call[Administrator, TestCredentials]) -
     "End the overlap of replaced signing secrets",
     TAG,
     guard=gateway_changes,
-    returns=EndedOverlap,
     errors=(ErrorCode.NOT_FOUND,),
     description="From now on the signing secrets on file alone prove a provider's events. Safe to repeat.",
 )
@@ -230,7 +210,6 @@ async def end_credentials_overlap(call: Call[Administrator, None]) -> EndedOverl
     TAG,
     guard=gateway_changes,
     body_max=LOGO_BODY_MAX,
-    returns=UploadedLogo,
     status=201,
     errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND, ErrorCode.PAYLOAD_TOO_LARGE),
     upload="file",
@@ -248,7 +227,6 @@ async def upload_gateway_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
     "Show what stands between a gateway and a payment",
     TAG,
     guard=admin_reads,
-    returns=GatewayReadiness,
     errors=(ErrorCode.NOT_FOUND,),
     description="Whether it has a processor, its set-up and health by environment, and how many attempts are open.",
 )

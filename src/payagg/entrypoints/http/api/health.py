@@ -14,7 +14,6 @@ from payagg.entrypoints.http.server.routing import Call, route
     "Show how late the queues are and what waits for a person",
     "Health",
     guard=admin_reads,
-    returns=ServiceHealth,
 )
 async def get_service_health(call: Call[Administrator, None]) -> ServiceHealth:
     use_cases = call.services

@@ -13,12 +13,12 @@ from payagg.application.counters import BYTES, MICRO, SECONDS, bounds
 from payagg.application.payments.provider_events import EventResult
 from payagg.application.ports.provider_events import SignatureFault
 from payagg.application.upkeep.retention import ENDING
-from payagg.application.upkeep.worker import sweeps
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import PAYMENT
 from payagg.domain.report import FaultKind, Outcome, ReportEffect
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.process.worker import sweeps
 
 Labels = Iterable[tuple[str, ...]]
 Totals = dict[tuple[str, ...], int]

@@ -39,7 +39,6 @@ async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     "Send a delivery to a payment's own webhookUrl again",
     TAG,
     guard=manager_changes,
-    returns=DeliveryView,
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
     description="Under the same ids and with the same bytes. An endpoint of the payment's environment must be active: "
     "its secret signs.",

@@ -130,7 +130,6 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         f"Add up {audience.whose} by day and status",
         TAG,
         guard=guard,
-        returns=PaymentSummary,
         query={**own, **_TIMES},
         query_required=(*required, "from", "to"),
         errors=busy,

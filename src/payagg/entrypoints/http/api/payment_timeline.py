@@ -20,7 +20,6 @@ WORD_MAX = 10
     "Show what happened to a business's payment",
     TAG,
     guard=manager_reads,
-    returns=PaymentStory,
     query={"environment": {"type": "string", "enum": [environment.value for environment in Environment]}},
     query_required=("environment",),
     errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.PAYMENT_NOT_FOUND),
@@ -41,7 +40,6 @@ async def get_business_payment_story(call: Call[Manager, None]) -> PaymentStory:
     "Show what happened to a payment",
     TAG,
     guard=admin_reads,
-    returns=AdminPaymentStory,
     errors=(ErrorCode.PAYMENT_NOT_FOUND,),
     description="With what operators need to find each charge at its provider.",
 )

@@ -20,15 +20,7 @@ ONE = "/payments/{reference:str}"
 _log = structlog.get_logger("payagg.http")
 
 
-@route(
-    "GET",
-    "/payments/context",
-    "getPaymentContext",
-    "Show what the presented key stands for",
-    TAG,
-    guard=secret_key,
-    returns=ApiKeyContext,
-)
+@route("GET", "/payments/context", "getPaymentContext", "Show what the presented key stands for", TAG, guard=secret_key)
 async def get_payment_context(call: Call[KeyHolder, None]) -> ApiKeyContext:
     return context_of(call.caller)
 
@@ -40,7 +32,6 @@ async def get_payment_context(call: Call[KeyHolder, None]) -> ApiKeyContext:
     "Initiate a payment",
     TAG,
     guard=cached_key,
-    body=InitiatePayment,
     body_max=64 * KB,
     returns=InitiatedPayment,
     status=201,
@@ -59,16 +50,7 @@ async def initiate_payment(call: Call[KeyHolder, InitiatePayment]) -> Response[b
     return initiate_response(call.request, done)
 
 
-@route(
-    "GET",
-    ONE,
-    "getPayment",
-    "Read a payment",
-    TAG,
-    guard=cached_key,
-    returns=PaymentDetail,
-    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
-)
+@route("GET", ONE, "getPayment", "Read a payment", TAG, guard=cached_key, errors=(ErrorCode.PAYMENT_NOT_FOUND,))
 async def get_payment(call: Call[KeyHolder, None]) -> PaymentDetail:
     holder, reference = call.caller, call.path["reference"]
     return await call.services.payments.read(reference, holder.business.id, holder.key.environment, holder)
@@ -81,9 +63,7 @@ async def get_payment(call: Call[KeyHolder, None]) -> PaymentDetail:
     "Simulate the outcome of a sandbox payment",
     TAG,
     guard=sandbox_key,
-    body=SimulatePayment,
     body_max=KB,
-    returns=PaymentDetail,
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
 )
 async def simulate_payment(call: Call[KeyHolder, SimulatePayment]) -> PaymentDetail:

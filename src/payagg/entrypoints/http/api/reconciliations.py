@@ -36,7 +36,6 @@ FILTERS: Mapping[str, Any] = {
     "List reconciliations with providers' lists",
     TAG,
     guard=admin_reads,
-    returns=ReconciliationPage,
     query=FILTERS,
     errors=(ErrorCode.VALIDATION_ERROR,),
     description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is under way, or was killed.",
@@ -58,7 +57,6 @@ async def list_reconciliations(call: Call[Administrator, None]) -> Reconciliatio
     "Show a reconciliation with its counts and sums",
     TAG,
     guard=admin_reads,
-    returns=ReconciliationView,
     errors=(ErrorCode.NOT_FOUND,),
 )
 async def get_reconciliation(call: Call[Administrator, None]) -> ReconciliationView:

@@ -22,10 +22,8 @@ REFUSED = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL, ErrorCo
     "Ask to end a payment that no provider will end",
     TAG,
     guard=admin_changes,
-    body=ResolvePayment,
     body_max=16 * KB,
     status=201,
-    returns=ResolutionView,
     errors=(*REFUSED, ErrorCode.RESOLUTION_ALREADY_REQUESTED),
     description="After `expiresAt`, for a payment that is not final and has an anomaly that is not closed. Nothing "
     "changes until another administrator confirms, within 24 hours.",
@@ -42,7 +40,6 @@ async def request_resolution(call: Call[Administrator, ResolvePayment]) -> Resol
     "Confirm what another administrator asked: the payment is FAILED",
     TAG,
     guard=admin_changes,
-    returns=ResolutionView,
     errors=(*REFUSED, ErrorCode.RESOLUTION_NOT_REQUESTED, ErrorCode.SECOND_ADMINISTRATOR_REQUIRED),
     description="The failure reason is `RESOLVED`. Money that comes later is an anomaly, LATE_SUCCESS, as ever.",
 )

@@ -22,7 +22,6 @@ ONE = BASE + "/{reference:str}"
     "Create a sandbox payment",
     TAG,
     guard=manager_changes,
-    body=TestPayment,
     body_max=64 * KB,
     returns=InitiatedPayment,
     status=201,
@@ -35,14 +34,7 @@ async def create_test_payment(call: Call[Manager, TestPayment]) -> Response[byte
 
 
 @route(
-    "GET",
-    ONE,
-    "getTestPayment",
-    "Read a test payment",
-    TAG,
-    guard=manager_reads,
-    returns=PaymentDetail,
-    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
+    "GET", ONE, "getTestPayment", "Read a test payment", TAG, guard=manager_reads, errors=(ErrorCode.PAYMENT_NOT_FOUND,)
 )
 async def get_test_payment(call: Call[Manager, None]) -> PaymentDetail:
     return await call.services.payments.read(call.path["reference"], call.caller.business.id, Environment.SANDBOX)
@@ -55,9 +47,7 @@ async def get_test_payment(call: Call[Manager, None]) -> PaymentDetail:
     "Simulate the outcome of a test payment",
     TAG,
     guard=manager_changes,
-    body=SimulatePayment,
     body_max=KB,
-    returns=PaymentDetail,
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
 )
 async def simulate_test_payment(call: Call[Manager, SimulatePayment]) -> PaymentDetail:

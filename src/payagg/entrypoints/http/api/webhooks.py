@@ -36,7 +36,6 @@ CURSOR_MAX = 100
     "List webhook endpoints",
     TAG,
     guard=manager_reads,
-    returns=list[WebhookEndpointView],
     description="Of both environments, oldest first. Readable while the business is restricted.",
 )
 async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
@@ -50,9 +49,7 @@ async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
     "Create a webhook endpoint",
     TAG,
     guard=manager_changes,
-    body=CreateWebhook,
     body_max=64 * KB,
-    returns=CreatedWebhook,
     status=201,
     errors=(ErrorCode.WEBHOOK_LIMIT_REACHED,),
     description="The signing secret is shown once. LIVE needs an https address. At most five are active. Of an "
@@ -69,9 +66,7 @@ async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
     "Change a webhook endpoint",
     TAG,
     guard=manager_changes,
-    body=ChangeWebhook,
     body_max=64 * KB,
-    returns=WebhookEndpointView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.WEBHOOK_LIMIT_REACHED),
 )
 async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointView:
@@ -87,7 +82,6 @@ async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
     "Deactivate a webhook endpoint",
     TAG,
     guard=manager_changes,
-    returns=WebhookEndpointView,
     query={"permanently": {"type": "string", "enum": ["true", "false"], "default": "false"}},
     errors=(ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
     description="It stays in the list, and can be activated again, until newer ones crowd it out. With "
@@ -110,7 +104,6 @@ async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     "Send a test event now",
     TAG,
     guard=manager_changes,
-    returns=TestDelivery,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.RATE_LIMITED),
     description="Waits for the answer, at most 15 seconds. Once in 5 seconds for each endpoint, and for each business "
     f"{TESTS_A_MINUTE} times in any minute and {TESTS_AT_ONCE} at once.",
@@ -126,7 +119,6 @@ async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
     "Rotate the signing secret",
     TAG,
     guard=manager_changes,
-    returns=CreatedWebhook,
     errors=(ErrorCode.NOT_FOUND,),
     description="The new secret is shown once. The old one also signs for 24 hours.",
 )
@@ -167,7 +159,6 @@ async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     "Send a delivery again",
     TAG,
     guard=manager_changes,
-    returns=DeliveryView,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
     description="Under the same ids and with the same bytes. The endpoint must be active.",
 )
@@ -193,7 +184,6 @@ _EVENTS = (
     "Page through past events",
     TAG,
     guard=manager_reads,
-    returns=EventPage,
     query={"environment": {"type": "string", "enum": ["SANDBOX", "LIVE"]}, **_EVENT_PAGES},
     query_required=("environment",),
     errors=(ErrorCode.VALIDATION_ERROR,),
@@ -211,7 +201,6 @@ async def list_events(call: Call[Manager, None]) -> EventPage:
     "Page through past events with a secret key",
     TAG,
     guard=secret_key,
-    returns=EventPage,
     query=_EVENT_PAGES,
     errors=(ErrorCode.VALIDATION_ERROR,),
     description=_EVENTS + " The key decides the environment.",

@@ -6,7 +6,8 @@ description is made from these declarations; operation ids are frozen, as they n
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from types import NoneType
+from typing import Any, Generic, Protocol, TypeVar, get_args, get_origin
 
 import msgspec
 from litestar import Litestar, Request, Response
@@ -166,18 +167,23 @@ def route(
     tag: str,
     *,
     guard: Guard[Caller],
-    body: type[Body] | None = None,
     **more: Any,
 ) -> Callable[[Handler[Caller, Body]], HTTPRouteHandler]:
     """Declares the decorated function, which only calls the use case: its result is the `data` of the envelope, unless
-    it is a Response already. The other arguments are those of Operation."""
-    operation = Operation(id, summary, tag, guard, body=body, **more)
+    it is a Response already. Its annotations say what it takes and returns; the other arguments are Operation's."""
     admit = guard.admit
     has_reference = "{reference:str}" in path
-    has_body = body is not None or operation.upload is not None
-    takes_any_query, known = operation.takes_any_query, operation.query_names
 
     def declare(handler: Handler[Caller, Body]) -> HTTPRouteHandler:
+        taken, returned = handler.__annotations__.values()
+        body = None if "upload" in more else get_args(taken)[1]
+        made: Any = get_origin(returned)
+        if made is not Response:
+            more.setdefault("returns", returned)
+        operation = Operation(id, summary, tag, guard, body=None if body is NoneType else body, **more)
+        has_body = operation.body is not None or operation.upload is not None
+        takes_any_query, known = operation.takes_any_query, operation.query_names
+
         async def endpoint(request: AnyRequest) -> Response[bytes]:
             use_cases = services(request)
             parameters: Mapping[str, str] = request.scope["path_params"]

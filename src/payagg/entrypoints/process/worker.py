@@ -2,27 +2,15 @@
 partitions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import structlog
 
 from payagg.application.counters import count
-from payagg.application.gateways.credential_retirement import CredentialRetirement
-from payagg.application.gateways.gateways import Gateways
-from payagg.application.payments.provider_events import ProviderEvents
-from payagg.application.payments.refused_events import RefusedEvents
-from payagg.application.payments.settlement import Settlement
-from payagg.application.payments.status_checks import Reconciler
-from payagg.application.ports.outside import Clock, Conflict, Unavailable
-from payagg.application.reports.reconciliation import ReconciliationRuns
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.spans import span
-from payagg.application.upkeep.future_instants import FutureInstants
-from payagg.application.upkeep.partitions import Partitions
-from payagg.application.upkeep.retention import Retention
-from payagg.application.webhooks.dispatcher import Dispatcher
+from payagg.application.upkeep.sweep import Sweep
+from payagg.entrypoints.bootstrap import Services
 
 STOP_SECONDS = 9.0  # for a running sweep; the dispatcher has its own, shorter, grace
 BACK_OFF_SECONDS = 1.0
@@ -31,47 +19,7 @@ JITTER = 0.2
 _log = structlog.get_logger("payagg.worker")
 
 
-class WorkerServices(Protocol):
-    """The use cases that run in the background."""
-
-    @property
-    def clock(self) -> Clock: ...
-    @property
-    def dispatcher(self) -> Dispatcher: ...
-    @property
-    def settlement(self) -> Settlement: ...
-    @property
-    def gateways(self) -> Gateways: ...
-    @property
-    def gateway_settling(self) -> CredentialRetirement: ...
-    @property
-    def refused_events(self) -> RefusedEvents: ...
-    @property
-    def provider_events(self) -> ProviderEvents: ...
-    @property
-    def reconciler(self) -> Reconciler: ...
-    @property
-    def reconciliation_runs(self) -> ReconciliationRuns: ...
-    @property
-    def retention(self) -> Retention: ...
-    @property
-    def partitions(self) -> Partitions: ...
-    @property
-    def future_instants(self) -> FutureInstants: ...
-    def sweeps_of_extensions(self) -> "Sequence[Sweep]": ...
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """Work that runs every `seconds`; with `until_dry` again at once while it finds work."""
-
-    name: str
-    seconds: float
-    work: Callable[[], Awaitable[int]]
-    until_dry: bool = True
-
-
-def sweeps(services: WorkerServices) -> list[Sweep]:
+def sweeps(services: Services) -> list[Sweep]:
     started = services.clock.now()
     # The reconciler's rate is per run, so it does not run until dry.
     asking = [
@@ -104,7 +52,7 @@ def sweeps(services: WorkerServices) -> list[Sweep]:
     ]
 
 
-async def run(services: WorkerServices, stop: asyncio.Event, pace: float = 1.0) -> None:
+async def run(services: Services, stop: asyncio.Event, pace: float = 1.0) -> None:
     """Runs until `stop`, then ends within ten seconds: running work is finished, the rest released.
 
     `pace` multiplies the time between sweeps, for a simulation that lives through days.
@@ -126,7 +74,7 @@ async def run(services: WorkerServices, stop: asyncio.Event, pace: float = 1.0) 
             raise error
 
 
-async def _sweep(services: WorkerServices, sweep: Sweep, stop: asyncio.Event, pace: float) -> None:
+async def _sweep(services: Services, sweep: Sweep, stop: asyncio.Event, pace: float) -> None:
     back_off = BACK_OFF_SECONDS
     while not stop.is_set():
         wait = sweep.seconds * pace

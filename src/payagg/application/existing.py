@@ -1,0 +1,14 @@
+"""What a request names must exist."""
+
+from typing import TypeVar
+
+from payagg.domain.errors import ErrorCode, Refusal
+
+T = TypeVar("T")
+
+
+def existing(one: T | None, message: str | None = None) -> T:
+    """Raises NOT_FOUND for None."""
+    if one is None:
+        raise Refusal(ErrorCode.NOT_FOUND, message)
+    return one

@@ -1,0 +1,59 @@
+"""The gateways that an installation has from its start: the built-in one and its providers'."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from types import MappingProxyType
+
+from payagg.application.gateways.gateways import Gateways
+from payagg.application.ports.outside import LogoStore, Unavailable
+from payagg.application.ports.providers import Branding
+from payagg.application.retry import retry_on_conflict
+from payagg.domain.audit import Action, clock
+from payagg.domain.checks import with_changes
+from payagg.domain.gateway import Gateway, GatewayStatus
+
+
+@retry_on_conflict
+async def seed_gateways(
+    gateways: Gateways,
+    builtin_slug: str,
+    provider_slugs: Iterable[str],
+    brandings: Mapping[str, Branding] = MappingProxyType({}),
+) -> None:
+    """Creates the built-in gateway and the providers' once. Their ids are fixed: one that an administrator deleted
+    stays deleted, and one created again under the same slug is not changed. `brandings` is by slug."""
+    now = gateways.clock.now()
+    async with gateways.store.begin() as tx:
+        has_built_in = any(gateway.is_built_in for gateway in await tx.gateways.all())
+    if not has_built_in:
+        built_in = Gateway.seed(id=f"gw_{builtin_slug}", slug=builtin_slug, name="Built-in gateway", now=now)
+        await _add(gateways, replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
+    for order, slug in enumerate(provider_slugs, start=1):
+        id = f"gw_{slug}"
+        branding = brandings.get(slug) or Branding(slug.replace("_", " ").replace("-", " ").title())
+        async with gateways.store.begin() as tx:
+            if await tx.gateways.get_any(id) is not None:
+                continue
+        own = Gateway.seed(
+            id=id, slug=slug, name=branding.name, description=branding.description, display_order=order, now=now
+        )
+        await _add(gateways, with_changes(own, logo_path=await _logo(gateways.logos, id, branding)))
+
+
+async def _add(gateways: Gateways, gateway: Gateway) -> None:
+    async with gateways.store.begin() as tx:
+        if await tx.gateways.add(gateway):
+            await gateways.record(tx, clock("seed"), Action.GATEWAY_CREATE, None, gateway)
+
+
+async def _logo(logos: LogoStore, gateway_id: str, branding: Branding) -> str | None:
+    """The path of the branding's logo; None without a logo or when the store is away, as a server must start then,
+    too. Processes that start together write the same file."""
+    if branding.logo is None:
+        return None
+    path = f"{gateway_id}/seeded.png"
+    with suppress(Unavailable):
+        await logos.put(path, branding.logo())
+        return path
+    return None
