@@ -57,9 +57,8 @@ class Anomalies:
         change: Callable[[Anomaly, datetime], Anomaly],
         changes: Changes | None = None,
     ) -> Anomaly:
-        now = self.clock.now()
         async with self.store.begin() as tx:
-            before = existing(await tx.anomalies.lock(anomaly_id))
+            before, now = existing(await tx.anomalies.lock(anomaly_id)), self.clock.now()
             after = change(before, now)
             await tx.anomalies.save(after)
             changes = changes or changes_of(before, after, "status", "close_reason", "assignee")
