@@ -28,7 +28,7 @@ class ArchivePart:
 @dataclass(frozen=True)
 class ArchivedPayment:
     """A payment whose history is in part number `part` alone. `attempts` are the gateway and the state of each, by
-    number; `paid` is the reason of its transition to SUCCESS, which names the charge."""
+    number; `paid` is the reason of its transition to SUCCESS or REVERSED, which names the charge."""
 
     reference: str
     part: int

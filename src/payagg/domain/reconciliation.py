@@ -223,8 +223,7 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly], listed: Collection[str
     the ids of all refunds' lines.
 
     A provider's event may name a refund otherwise than its list does, or not at all. It comes after the refund was
-    made, so the first of the same amount that came since is it, unless a list brought it under an id of its own; the
-    later ones are left to later lines.
+    made, so the first of the same amount that came since is it, unless a list brought it under an id of its own.
     """
     if line.kind is not LineKind.REFUND:
         return None  # a dispute has one id everywhere

@@ -384,7 +384,11 @@ def _gone_back(
     """Money that went back. A refund or dispute has an id; a status alone has none, and may be about the same money: it
     counts only for money not known to have gone back."""
     if "disputeId" in report.details:
-        return _judge_dispute(report, payment, known, now)
+        verdict = _judge_dispute(report, payment, known, now)
+        is_new = not any(shares_name(fact.details, report.details) for fact in known)
+        # The end of a dispute that nobody was told of repeats the status.
+        is_repeat = payment.status is Status.REVERSED and is_new and verdict.details.get("amount") == 0
+        return _UNCHANGED if is_repeat else verdict
     before, came = _gone_before(report, payment, known, now)
     if not is_named(report.details):
         transactions = _gone_transactions(report, known)

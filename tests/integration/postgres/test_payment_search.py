@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
+from payagg_testing.builders import DAY
 
 from payagg.adapters.postgres.repositories.payment_search import LOOKED_AT
 from payagg.adapters.postgres.store import PostgresStore
@@ -77,6 +78,28 @@ async def test_a_payment_that_waited_to_be_stored_is_dated_when_it_is(dating: Po
     assert late.expires_at - late.created_at == timedelta(hours=1)
     assert await dating.find_payment(late.reference) == late
     assert await references(dating) == [late.reference, quick.reference]
+
+
+@pytest.mark.rule("reports.1")
+@pytest.mark.parametrize("limit", [1, 2, 3, 9])
+async def test_what_a_clock_that_was_ahead_dated_is_listed_at_once(
+    dating: PostgresStore, store: PostgresStore, database_url: str, limit: int
+) -> None:
+    old, _ = await dating.add_payment(drawn(1))
+    ahead = [numbered(number, now=datetime.now(UTC) + number * DAY) for number in (2, 3)]
+    for payment in ahead:
+        await store.add_payment(payment)
+    expected = [ahead[1].reference, ahead[0].reference, old.reference]
+    async with await psycopg.AsyncConnection.connect(database_url) as slow:
+        await slow.execute(BY_HAND, ("PAY-20250131-SLOW00",))
+        await dating.add_payment(drawn(4))
+        met: list[str] = []
+        after: PaymentCursor | None = None
+        while not met or after is not None:
+            async with dating.begin() as tx:
+                found, after = await tx.payment_search.page(OWN, datetime.now(UTC), after, limit)
+            met += [payment.reference for payment in found]
+    assert met == expected
 
 
 @pytest.mark.rule("reports.1")

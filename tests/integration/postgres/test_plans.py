@@ -166,9 +166,10 @@ STORY = {"events_pkey", "deliveries_pkey", "event_metadata_pkey"}
 KEYED = {"idempotency_keys_pkey", "payments_pkey"}
 OF_PAYMENT = {"anomalies_of_payment"}
 ADJUSTMENTS = {"anomalies_of_business", "anomalies_of_payment", "payments_pkey"}
-OF_BUSINESS = {"payments_by_business", "payments_pkey"}
+# Each list asks whether a clock that was ahead dated any payment.
 OF_ALL = {"payments_by_creation", "payments_pkey"}
-OF_EMAIL = {"payments_by_payer", "payments_pkey"}
+OF_BUSINESS = {"payments_by_business", *OF_ALL}
+OF_EMAIL = {"payments_by_payer", *OF_ALL}
 MIDDLE = PaymentCursor(NOW - 12 * HOUR, nth(0))
 BEFORE_ALL = NOW - 100 * HOUR
 # Lists and summaries by what they are filtered by: none of them reads what it does not show.

@@ -40,6 +40,8 @@ NAMELESS = replace(OTHERS, amounts=frozenset())
 ODD = a_report(Outcome.PENDING, is_known_status=False)
 GIVEN = Anomaly("anm_1", REFERENCE, AnomalyKind.PARTIAL_REFUND, "verify", {"amounts": [50_000]}, NOW)
 DISPUTED = a_report(Outcome.DISPUTED, details={"disputeId": "d1", "state": "lost"})
+LOST_ALL = a_report(REVERSED, details=DISPUTED.details)
+OPENED = replace(GIVEN, kind=AnomalyKind.DISPUTE, details={"disputeId": "d1", "state": "opened"})
 # Name: report, payment, anomaly, what else differs from the plain case; by effect.
 ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None, dict[str, Any]]]] = {
     ReportEffect.UNCHANGED: {
@@ -48,6 +50,7 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "paid again by the same charge": (a_report(SUCCEEDED), PAID, None, {"paid": [REFERENCE]}),
         "paid before a reversal that came first": (a_report(SUCCEEDED), BACK, None, {"paid": [REFERENCE]}),
         "a part of what was reversed": (a_report(REVERSED, amounts=OTHER_AMOUNT), BACK, None, {"paid": [REFERENCE]}),
+        "the end of a dispute that reversed it": (LOST_ALL, BACK, None, {"paid": [REFERENCE]}),
         "paid after a simulated success": (a_report(SUCCEEDED), PAID, None, {"paid": ["SIMULATED"]}),
     },
     ReportEffect.UNKNOWN_PAYMENT: {
@@ -78,6 +81,8 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "a word that nobody knows, of a paid one": (ODD, PAID, AnomalyKind.UNKNOWN_STATUS, {}),
         "a word that nobody knows, of one that failed": (ODD, ended(Trigger.FAIL), AnomalyKind.UNKNOWN_STATUS, {}),
         "the rest given back": (a_report(REVERSED), PAID, AnomalyKind.LATE_REVERSAL, {"known": [GIVEN]}),
+        "the end of a dispute of what was reversed": (LOST_ALL, BACK, AnomalyKind.DISPUTE, {"known": [OPENED]}),
+        "a dispute of another than was reversed, lost": (LOST_ALL, BACK, AnomalyKind.DISPUTE, OTHER_BACK),
         "a dispute lost after a part went back": (DISPUTED, PAID, AnomalyKind.DISPUTE, {"known": [GIVEN]}),
     },
 }

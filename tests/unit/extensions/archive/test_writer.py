@@ -271,8 +271,9 @@ async def test_a_late_report_about_an_archived_payment_is_judged_as_before(
 
 
 @pytest.mark.rule("personal-data.4")
-async def test_a_second_charge_of_an_archived_payment_is_told(world: ArchiveWorld) -> None:
-    payment = await _paid(world)
+@pytest.mark.parametrize("first", [Outcome.SUCCEEDED, Outcome.REVERSED])
+async def test_a_second_charge_of_an_archived_payment_is_told(world: ArchiveWorld, first: Outcome) -> None:
+    payment = await _paid(world, first)
     await world.archive()
     own = world.store.state.archived[payment.reference]
     world.store.state.archived[payment.reference] = replace(own, attempts=own.attempts * 2)
@@ -294,10 +295,10 @@ def test_the_archive_lies_beside_the_logos_where_nothing_else_is_set(settings: d
     assert archive_place(read_settings({"PAYAGG_STATE_DIR": "/state"} | settings)) == place
 
 
-async def _paid(world: ArchiveWorld) -> Payment:
-    """A payment that a provider's report made SUCCESS."""
+async def _paid(world: ArchiveWorld, outcome: Outcome = Outcome.SUCCEEDED) -> Payment:
+    """A payment that a provider's report ended."""
     payment = await with_history(world.store, named("000001"), Trigger.PROCESS)
-    await _told(world, payment, Outcome.SUCCEEDED)
+    await _told(world, payment, outcome)
     world.store.state.events.clear()  # their thirty days
     for key, attempt in world.store.state.attempts.items():
         world.store.state.attempts[key] = replace(attempt, next_ask_at=None)  # the half year of checks is over
