@@ -354,8 +354,10 @@ class InboxContract:
         async with db.begin() as tx:
             asked = (event, replace(event, id="inb_2"), *others)
             assert [await tx.inbox.add(one) for one in asked] == [True, False, True, True, True]
+        alone = an_inbound_event("inb_6", b"f" * 32)
+        assert [await db.keep_event(one) for one in (replace(event, id="inb_7"), alone, alone)] == [False, True, False]
         kept = {event.id: event for event in await db.inbox.lock_due(NOW, 10)}
-        assert kept == {one.id: one for one in (event, *others)}
+        assert kept == {one.id: one for one in (event, *others, alone)}
 
     async def test_an_inbound_event_is_due_until_it_is_handled(self, db: Database) -> None:
         event = an_inbound_event()

@@ -34,7 +34,7 @@ from payagg.adapters.memory.webhook_events import MemoryWebhookEvents
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.outside import KeyStateChanged
-from payagg.application.ports.provider_events import RefusedEvent
+from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
 from payagg.application.ports.store import Kept, Repository
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
@@ -175,6 +175,10 @@ class MemoryStore:
                 return False
             self.state.attempts[reference, number] = replace(attempt, last_ask_at=now)
             return True
+
+    async def keep_event(self, event: ProviderEvent) -> bool:
+        async with self.begin() as tx:
+            return await tx.inbox.add(event)
 
     async def is_current(self) -> bool:
         return True  # the rows are this code's dataclasses

@@ -32,6 +32,8 @@ from payagg.adapters.postgres.repositories.payment_search import PostgresPayment
 from payagg.adapters.postgres.repositories.payment_upkeep import PostgresPaymentUpkeep
 from payagg.adapters.postgres.repositories.payments import PostgresPayments
 from payagg.adapters.postgres.repositories.provider_calls import PostgresProviderCalls
+from payagg.adapters.postgres.repositories.provider_events import ADD as ADD_PROVIDER_EVENT
+from payagg.adapters.postgres.repositories.provider_events import EVENT as PROVIDER_EVENT
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents, keep_refused
 from payagg.adapters.postgres.repositories.reconciliations import PostgresReconciliations
 from payagg.adapters.postgres.repositories.resolutions import PostgresResolutions
@@ -41,7 +43,7 @@ from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhook
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.gateways import GatewayChoices
-from payagg.application.ports.provider_events import RefusedEvent
+from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
 from payagg.application.ports.store import Kept, Repository
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
@@ -190,6 +192,9 @@ class PostgresStore:
                 BEGIN_CHECK, reference=reference, number=number, now=now, before=now - every, last=now + CLOCK_SLACK
             )
         )
+
+    async def keep_event(self, event: ProviderEvent) -> bool:
+        return bool(await self.pool.read(ADD_PROVIDER_EVENT, **PROVIDER_EVENT.values(event)))
 
     async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
         return await self._fast_path.add_payment(payment, cached)

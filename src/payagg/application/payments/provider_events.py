@@ -121,7 +121,6 @@ class ProviderEvents:
                 return SignatureFault.OTHER_ENVIRONMENT
         return SignatureFault.WRONG_SECRET
 
-    @retry_on_conflict
     async def _keep(self, route: ProviderEventRoute, digest: bytes, body: bytes) -> ProviderEvent | None:
         """The stored event; None when an equal body is stored already."""
         now = self.clock.now()
@@ -135,8 +134,7 @@ class ProviderEvents:
             attempts=1,
             next_attempt_at=now + FIRST_RETRY,
         )
-        async with self.store.begin() as tx:
-            return event if await tx.inbox.add(event) else None
+        return event if await self.store.keep_event(event) else None
 
     @retry_on_conflict
     async def _take_due(self) -> list[ProviderEvent]:

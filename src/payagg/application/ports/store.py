@@ -28,7 +28,7 @@ from payagg.application.ports.payments import (
     ProviderCallRepository,
     ResolutionRepository,
 )
-from payagg.application.ports.provider_events import ProviderEventRepository, RefusedEvent
+from payagg.application.ports.provider_events import ProviderEvent, ProviderEventRepository, RefusedEvent
 from payagg.application.ports.reports import (
     AdjustmentRepository,
     AnomalyRepository,
@@ -187,6 +187,9 @@ class Store(Protocol):
 
     async def begin_check(self, reference: str, number: int, now: datetime, every: timedelta) -> bool:
         """Whether the caller may check the attempt at its provider now: one conditional update of `last_ask_at`."""
+
+    async def keep_event(self, event: ProviderEvent) -> bool:
+        """Whether it is new; durable when it returns. As `ProviderEventRepository.add`, outside a transaction."""
 
     async def is_current(self) -> bool:
         """Whether this code may work on the schema; raises Unavailable when the database is away."""

@@ -50,6 +50,9 @@ class ConflictingStore(MemoryStore):
     async def begin_check(self, *arguments: Any) -> Any:
         return await self._alone(MemoryStore.begin_check(self, *arguments))
 
+    async def keep_event(self, *arguments: Any) -> Any:
+        return await self._alone(MemoryStore.keep_event(self, *arguments))
+
     async def _alone(self, work: Any) -> Any:
         self._is_own = True
         try:

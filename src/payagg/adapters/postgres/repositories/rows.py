@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from enum import Enum
-from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import BindParameter, Column, ColumnClause, Table, bindparam, literal, literal_column
@@ -24,8 +23,8 @@ class RowMap(Generic[T]):
     ) -> None:
         self._cls = cls
         self._fields = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
-        self._values_of = attrgetter(*self._fields)
-        self.names = tuple((renamed or {}).get(name, name) for name in self._fields)
+        self._renamed = renamed or {}
+        self.names = tuple(self._renamed.get(name, name) for name in self._fields)
         self.columns: tuple[Column[Any], ...] = tuple(table.c[name] for name in self.names)
         self._words = tuple(
             (self._fields.index(name), {None: None, **{word.value: word for word in kind}})
@@ -48,7 +47,9 @@ class RowMap(Generic[T]):
 
     def values(self, item: T) -> dict[str, Any]:
         """Column values; an enumeration becomes its value."""
-        own = dict(zip(self.names, self._values_of(item), strict=True))
+        own = {**vars(item)}
+        for field, column in self._renamed.items():
+            own[column] = own.pop(field)
         for position, _ in self._words:
             name = self.names[position]
             own[name] = own[name] and own[name].value
