@@ -44,26 +44,24 @@ class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
         return cls(anomaly.id, anomaly.kind.value, amount, **more)
 
 
-class EventBody(msgspec.Struct, rename="camel", frozen=True):
-    """The body that merchants receive; stored once as bytes and sent unchanged on every attempt."""
-
+class _EventHead(msgspec.Struct, rename="camel", frozen=True):
     id: str
     type: str
     created_at: datetime
     environment: Environment
     sequence: int
+
+
+class EventBody(_EventHead, frozen=True):
+    """The body that merchants receive; stored once as bytes and sent unchanged on every attempt."""
+
     data: PaymentDetail
     notice: Notice | msgspec.UnsetType = UNSET
 
 
-class TestBody(msgspec.Struct, rename="camel", frozen=True):
+class TestBody(_EventHead, frozen=True):
     """The body of a test event; `sequence` is 0 because it belongs to no payment."""
 
     __test__ = False  # not a test class, whatever its name says to pytest
 
-    id: str
-    type: str
-    created_at: datetime
-    environment: Environment
-    sequence: int
     data: Message

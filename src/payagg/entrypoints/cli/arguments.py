@@ -1,7 +1,7 @@
 """The arguments of `payagg`: imports only the domain and the extensions' names, so `payagg --help` works everywhere."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -191,12 +191,6 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 1 to 65535")
-    return int(text)
-
-
 def a_date(text: str) -> date:
     try:
         return date.fromisoformat(text)
@@ -204,13 +198,15 @@ def a_date(text: str) -> date:
         raise argparse.ArgumentTypeError(f"{text!r} is not a date such as 2026-01-31") from None
 
 
-def _days(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 0 <= int(text) <= DAYS_MAX:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of days from 0 to {DAYS_MAX}")
-    return int(text)
+def _whole(words: str, least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {words}")
+        return int(text)
+
+    return read
 
 
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= 10**9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+_port = _whole("a port from 1 to 65535", 1, 65535)
+_days = _whole(f"a whole number of days from 0 to {DAYS_MAX}", 0, DAYS_MAX)
+_count = _whole("a whole number of at least 1", 1, 10**9)

@@ -1,14 +1,10 @@
 """A business's adjustments, and those that need attention."""
 
-from dataclasses import replace
-from typing import Any
-from urllib.parse import urlencode
-
 from litestar import Response
 
-from payagg.extensions.console.api import ApiRefused
 from payagg.extensions.console.business_context import BASE, business_context
 from payagg.extensions.console.page_request import PageRequest, page
+from payagg.extensions.console.payment_list import found_of, query_values
 
 LIMIT = 50
 
@@ -16,26 +12,11 @@ LIMIT = 50
 @page(BASE + "/adjustments", "merchant")
 async def adjustments_page(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
-    wanted = {"needsAttention": request.query("needsAttention")}
-    after = request.query("after")
-    shown: dict[str, Any] = {"adjustments": [], "nextCursor": None, "hasMore": False}
-    try:
-        path = f"{context.api}/adjustments"
-        shown = await request.api.get(path, environment=context.environment, **wanted, after=after, limit=LIMIT)
-    except ApiRefused as refused:
-        if refused.status != 400:
-            raise
-        request = replace(request, problem=refused)
-    kept = {name: value for name, value in wanted.items() if value}
-    facts = {
-        "context": context,
-        "section": "/adjustments",
-        "adjustments": shown["adjustments"],
-        "only_open": wanted["needsAttention"] == "true",
-        "first": f"?{urlencode(kept)}" if after else None,
-        "next": f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None,
-    }
-    return request.page("adjustments", facts)
+    wanted, path = query_values(request, ("needsAttention",)), f"{context.api}/adjustments"
+    environment = context.environment
+    request, found = await found_of(request, path, wanted, "adjustments", environment=environment, limit=LIMIT)
+    facts = {"context": context, "section": "/adjustments", "only_open": wanted["needsAttention"] == "true"}
+    return request.page("adjustments", {**facts, **found})
 
 
 routes = [adjustments_page]

@@ -63,7 +63,8 @@ async def _payment(request: PageRequest) -> Response[bytes]:
     story = await request.api.get(f"/admin/payments/{part(reference)}/story")
     (owner,) = (await request.api.get("/admin/payments", reference=reference))["payments"]
     now = request.services.clock.now()
-    waiting = [one for one in story["resolutions"] if not one["confirmedBy"] and now < _instant(one["confirmUntil"])]
+    asked = [one for one in story["resolutions"] if not one["confirmedBy"]]
+    waiting = [one for one in asked if now < datetime.fromisoformat(one["confirmUntil"])]
     facts = {
         "section": "/payments",
         "is_admin": True,
@@ -147,10 +148,6 @@ async def health(request: PageRequest) -> Response[bytes]:
 def _text(request: PageRequest, name: str) -> str:
     """A text area's value. A browser sends each line end as two characters and counts it as one."""
     return request.form.get(name, "").replace("\r\n", "\n").strip()
-
-
-def _instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 routes = [

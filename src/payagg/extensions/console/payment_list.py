@@ -1,7 +1,7 @@
 """The list of payments, as merchants and administrators see it, and what both show of one payment."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
@@ -23,6 +23,7 @@ LIMIT = 50
 SCANNED = 10  # pages that one search by status, name, amount or last six reads; the next continues from there
 SCAN = 100  # payments of such a page
 LAST = 6  # characters of a reference that a payer reads out
+Find = Callable[[PageRequest, str, dict[str, Any], str], Awaitable[Any]]
 NAIRA = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,2}))?")
 
 
@@ -30,36 +31,23 @@ async def list_page(
     request: PageRequest, path: str, fixed: Mapping[str, str], names: tuple[str, ...], facts: Mapping[str, Any]
 ) -> Response[bytes]:
     """A page of the list at `path` of the API, filtered by the page's own parameters `names`; `fixed` are the API's
-    alone. A refused filter is shown above the list."""
+    alone."""
     wanted = query_values(request, names)
-    after = request.query("after")
-    shown: dict[str, Any] = {"payments": [], "nextCursor": None, "hasMore": False}
-    try:
-        shown = await _find_page(request, path, {**fixed, **instants(wanted)}, after)
-    except ApiRefused as refused:
-        if refused.status != 400:
-            raise
-        request = replace(request, problem=refused)
-    kept = {name: value for name, value in wanted.items() if value}
-    return request.page(
-        "payments",
-        {
-            "payments": shown["payments"],
-            "names": await names_of(request, facts.get("context")),
-            "wanted": wanted,
-            "statuses": [status.value for status in Status],
-            "first": f"?{urlencode(kept)}" if after else None,
-            "next": f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None,
-            "export": urlencode({name: kept[name] for name in names if name in kept and name != "search"}),
-            **facts,
-        },
-    )
+    request, found = await found_of(request, path, wanted, "payments", _find_page, **fixed)
+    kept = {name: wanted[name] for name in names if wanted[name] and name != "search"}
+    own = {
+        "names": await names_of(request, facts.get("context")),
+        "statuses": [status.value for status in Status],
+        "export": urlencode(kept),
+    }
+    return request.page("payments", {**found, **own, **facts})
 
 
-async def _find_page(request: PageRequest, path: str, query: dict[str, str], after: str) -> dict[str, Any]:
+async def _find_page(request: PageRequest, path: str, query: dict[str, Any], after: str) -> Any:
     """A page of the API's list. The API finds a whole reference and an email, and a status on many pages where it is
     rare; for a name, an amount or the end of a reference the newest SCANNED pages are read, and the answer's cursor
     continues from there."""
+    query = instants(query)
     term = query.pop("search")
     if REFERENCE_SHAPE.fullmatch(term.upper()):
         query["reference"] = term.upper()
@@ -114,20 +102,27 @@ def _day(text: str, later: int) -> str:
         return text  # the API refuses it by name
 
 
+async def _get(request: PageRequest, path: str, query: dict[str, Any], after: str) -> Any:
+    return await request.api.get(path, **query, after=after)
+
+
 async def found_of(
-    request: PageRequest, path: str, wanted: Mapping[str, str], name: str
+    request: PageRequest, path: str, wanted: Mapping[str, str], name: str, find: Find = _get, **fixed: Any
 ) -> tuple[PageRequest, dict[str, Any]]:
-    """A list's content, under `name`; a refused filter is shown above it."""
+    """A list's content, under `name`, filtered by the page's parameters `wanted` and by the API's alone, `fixed`; a
+    refused filter is shown above it."""
     shown: dict[str, Any] = {name: [], "nextCursor": None, "hasMore": False}
+    after = request.query("after")
     try:
-        shown = await request.api.get(path, **wanted, after=request.query("after"))
+        shown = await find(request, path, {**fixed, **wanted}, after)
     except ApiRefused as refused:
         if refused.status != 400 or request.problem is not None:
             raise
         request = replace(request, problem=refused)
     kept = {key: value for key, value in wanted.items() if value}
+    newest = f"?{urlencode(kept)}" if after else None
     older = f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None
-    return request, {name: shown[name], "wanted": wanted, "next": older}
+    return request, {name: shown[name], "wanted": wanted, "first": newest, "next": older}
 
 
 async def timeline_facts(

@@ -54,7 +54,7 @@ W = TypeVar("W", bound=Enum)
     TAG,
     guard=admin_reads,
     query=FILTERS,
-    errors=(ErrorCode.INVALID_REFERENCE, ErrorCode.VALIDATION_ERROR),
+    errors=(ErrorCode.INVALID_REFERENCE,),
     description="Newest first; pass `nextCursor` as `after`.",
 )
 async def list_anomalies(call: Call[Administrator, None]) -> AnomalyPage:

@@ -7,7 +7,6 @@ from payagg.application.accounts.access import Administrator, Manager
 from payagg.application.schemas.audit import PAGE_DEFAULT, PAGE_MAX, AuditEntryView, AuditPage
 from payagg.domain.audit import Action, AuditFilter
 from payagg.domain.business import SUBJECT_MAX
-from payagg.domain.errors import ErrorCode
 from payagg.domain.values import parse_instant
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
 from payagg.entrypoints.http.server.routing import AnyRequest, Call, route
@@ -45,7 +44,6 @@ FILTERS: Mapping[str, Any] = {
     TAG,
     guard=admin_reads,
     query={"businessId": {"type": "string", "maxLength": ID_MAX}, **FILTERS},
-    errors=(ErrorCode.VALIDATION_ERROR,),
     description=DESCRIPTION,
 )
 async def list_audit(call: Call[Administrator, None]) -> AuditPage:
@@ -61,7 +59,6 @@ async def list_audit(call: Call[Administrator, None]) -> AuditPage:
     TAG,
     guard=manager_reads,
     query=FILTERS,
-    errors=(ErrorCode.VALIDATION_ERROR,),
     description=f"{DESCRIPTION} From where an operator of the service acted is not shown.",
 )
 async def list_business_audit(call: Call[Manager, None]) -> AuditPage:

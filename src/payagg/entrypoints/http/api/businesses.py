@@ -47,7 +47,6 @@ PAGE_MAX = 100
             "default": PAGE_DEFAULT,
         },
     },
-    errors=(ErrorCode.VALIDATION_ERROR,),
     description="Newest first; pass `nextCursor` as `after`. `search` is a literal part of the name, in any case.",
 )
 async def list_businesses(call: Call[Administrator, None]) -> BusinessPage:

@@ -137,7 +137,7 @@ async def disable_gateway(call: Call[Administrator, None]) -> AdminGatewaySummar
     returns=list[AdminGatewayMerchant],
     paginated=True,
     query={"search": {"type": "string", "maxLength": SEARCH_MAX}},
-    errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND),
+    errors=(ErrorCode.NOT_FOUND,),
     description="Active businesses by name, those that never configured the gateway too.",
 )
 async def list_gateway_merchants(call: Call[Administrator, None]) -> Response[bytes]:
@@ -211,7 +211,7 @@ async def end_credentials_overlap(call: Call[Administrator, None]) -> EndedOverl
     guard=gateway_changes,
     body_max=LOGO_BODY_MAX,
     status=201,
-    errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND, ErrorCode.PAYLOAD_TOO_LARGE),
+    errors=(ErrorCode.NOT_FOUND,),
     upload="file",
     upload_max=LOGO_MAX_BYTES,
     description="PNG or JPEG of at most 2 MB and 4,096 pixels a side, told from its content.",

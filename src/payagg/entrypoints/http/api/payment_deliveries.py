@@ -22,7 +22,7 @@ LOG = "/merchant/businesses/{business_id:str}/payments/{reference:str}/deliverie
     guard=manager_reads,
     returns=list[DeliveryView],
     paginated=True,
-    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.VALIDATION_ERROR),
+    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
     description="Newest first, without payloads. Kept for 30 days. What went to endpoints is in their own logs.",
 )
 async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
@@ -39,7 +39,7 @@ async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     "Send a delivery to a payment's own webhookUrl again",
     TAG,
     guard=manager_changes,
-    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
+    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.NOT_FOUND),
     description="Under the same ids and with the same bytes. An endpoint of the payment's environment must be active: "
     "its secret signs.",
 )

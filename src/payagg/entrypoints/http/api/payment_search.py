@@ -114,7 +114,7 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         returns=AdminPaymentPage if audience.sees_owners else PaymentPage,
         query={**own, **_LISTED},
         query_required=required,
-        errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.INVALID_REFERENCE),
+        errors=(ErrorCode.INVALID_REFERENCE,),
         description=LIST + (" `idempotencyKey` needs `businessId`." if audience.sees_owners else ""),
     )
     async def list_payments(call: Call[Any, None]) -> PaymentPage | AdminPaymentPage:

@@ -22,7 +22,7 @@ WORD_MAX = 10
     guard=manager_reads,
     query={"environment": {"type": "string", "enum": [environment.value for environment in Environment]}},
     query_required=("environment",),
-    errors=(ErrorCode.VALIDATION_ERROR, ErrorCode.PAYMENT_NOT_FOUND),
+    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
     description="A payment of the other environment behaves like an unknown one.",
 )
 async def get_business_payment_story(call: Call[Manager, None]) -> PaymentStory:

@@ -37,7 +37,6 @@ FILTERS: Mapping[str, Any] = {
     TAG,
     guard=admin_reads,
     query=FILTERS,
-    errors=(ErrorCode.VALIDATION_ERROR,),
     description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is under way, or was killed.",
 )
 async def list_reconciliations(call: Call[Administrator, None]) -> ReconciliationPage:

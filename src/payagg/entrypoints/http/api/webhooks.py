@@ -83,7 +83,7 @@ async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
     TAG,
     guard=manager_changes,
     query={"permanently": {"type": "string", "enum": ["true", "false"], "default": "false"}},
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
+    errors=(ErrorCode.NOT_FOUND,),
     description="It stays in the list, and can be activated again, until newer ones crowd it out. With "
     "`permanently=true` it is removed with its log.",
 )
@@ -159,7 +159,7 @@ async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     "Send a delivery again",
     TAG,
     guard=manager_changes,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.VALIDATION_ERROR),
+    errors=(ErrorCode.NOT_FOUND,),
     description="Under the same ids and with the same bytes. The endpoint must be active.",
 )
 async def redeliver_webhook(call: Call[Manager, None]) -> DeliveryView:
@@ -186,7 +186,6 @@ _EVENTS = (
     guard=manager_reads,
     query={"environment": {"type": "string", "enum": ["SANDBOX", "LIVE"]}, **_EVENT_PAGES},
     query_required=("environment",),
-    errors=(ErrorCode.VALIDATION_ERROR,),
     description=_EVENTS,
 )
 async def list_events(call: Call[Manager, None]) -> EventPage:
@@ -202,7 +201,6 @@ async def list_events(call: Call[Manager, None]) -> EventPage:
     TAG,
     guard=secret_key,
     query=_EVENT_PAGES,
-    errors=(ErrorCode.VALIDATION_ERROR,),
     description=_EVENTS + " The key decides the environment.",
 )
 async def list_events_of_key(call: Call[KeyHolder, None]) -> EventPage:
