@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
-from payagg.application.existing import existing
+from payagg.application.must_exist import must_exist
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
@@ -69,7 +69,7 @@ class ApiKeys:
     async def revoke(self, business_id: str, key_id: str, *, by: Actor) -> None:
         """Permanent, and works whatever the business's status; raises NOT_FOUND or API_KEY_ALREADY_REVOKED."""
         async with self.store.begin() as tx:
-            key = existing(await tx.api_keys.get(business_id, key_id))
+            key = must_exist(await tx.api_keys.get(business_id, key_id))
             now = self.clock.now()
             revoked = key.revoke(now)
             await tx.api_keys.save(revoked)

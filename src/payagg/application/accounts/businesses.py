@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from payagg.application.accounts.audit import record
-from payagg.application.existing import existing
+from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
@@ -59,7 +59,7 @@ class Businesses:
     async def detail(self, business_id: str) -> AdminBusinessDetail:
         """With its members by subject; raises NOT_FOUND, as every use case here that names a business does."""
         async with self.store.begin() as tx:
-            business = existing(await tx.businesses.get(business_id), NO_BUSINESS)
+            business = must_exist(await tx.businesses.get(business_id), NO_BUSINESS)
             return AdminBusinessDetail.of_members(business, await tx.members.of_business(business_id))
 
     @retry_on_conflict
@@ -83,7 +83,7 @@ class Businesses:
     ) -> AdminBusiness:
         """Moves KYC along its machine and sets the status, both or neither; raises NOT_FOUND or VALIDATION_ERROR."""
         async with self.store.begin() as tx:
-            business = existing(await tx.businesses.lock(business_id), NO_BUSINESS)
+            business = must_exist(await tx.businesses.lock(business_id), NO_BUSINESS)
             changed = with_changes(
                 business,
                 kyc_status=move_kyc(business.kyc_status, kyc) if kyc else business.kyc_status,
@@ -121,7 +121,7 @@ class Businesses:
 
     async def _locked_members(self, tx: Transaction, business_id: str) -> dict[str, Role]:
         """Under the lock of the business: when two owners demote each other, only one succeeds."""
-        existing(await tx.businesses.lock(business_id), NO_BUSINESS)
+        must_exist(await tx.businesses.lock(business_id), NO_BUSINESS)
         return await tx.members.of_business(business_id)
 
     async def _set_member(

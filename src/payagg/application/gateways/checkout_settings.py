@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
-from payagg.application.existing import existing
+from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
@@ -38,7 +38,7 @@ class CheckoutSettings:
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
-            gateway = existing((await self._active(tx)).get(gateway_id))
+            gateway = must_exist((await self._active(tx)).get(gateway_id))
             settings = await tx.gateway_choices.settings(business_id)
             own = settings.get(gateway_id) or BusinessGateway(business_id, gateway_id)
             if command == UpdateBusinessGateway():

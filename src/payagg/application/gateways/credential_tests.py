@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from payagg.application.accounts.audit import record
 from payagg.application.counters import count
-from payagg.application.existing import existing
 from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Entropy
 from payagg.application.schemas.gateways import CredentialsTest
 from payagg.domain.attempt import Charge
@@ -25,7 +25,7 @@ async def run_test(
     GATEWAY_ENVIRONMENT_NOT_CONFIGURED."""
     store, now = options.store, options.clock.now()
     async with store.begin() as tx:
-        gateway = existing(await tx.gateways.get(gateway_id))
+        gateway = must_exist(await tx.gateways.get(gateway_id))
     provider, credentials = options.providers.get(gateway.slug), options.credentials(gateway)
     if provider is None or not provider.is_configured(credentials, environment):
         raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED)

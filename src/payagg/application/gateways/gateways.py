@@ -13,9 +13,9 @@ from typing import Any
 from msgspec import UNSET
 
 from payagg.application.accounts.audit import record
-from payagg.application.existing import existing
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
+from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy, Images, LogoStore, Unavailable, Vault
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
@@ -106,7 +106,7 @@ class Gateways:
     async def detail(self, gateway_id: str) -> AdminGatewayDetail:
         """Raises NOT_FOUND, as every use case here that names a gateway does."""
         async with self.store.begin() as tx:
-            gateway = existing(await tx.gateways.get(gateway_id)).as_of(self.clock.now())
+            gateway = must_exist(await tx.gateways.get(gateway_id)).as_of(self.clock.now())
             summary = await _summary(tx, gateway)
             overrides = [GatewayOverride.of(merchant) for merchant in await tx.gateway_choices.overrides(gateway_id)]
         return view_of(AdminGatewayDetail, summary, overrides=overrides)
@@ -151,7 +151,7 @@ class Gateways:
     ) -> tuple[list[AdminGatewayMerchant], int]:
         """A page of active businesses by name, configured or not, and their number."""
         async with self.store.begin() as tx:
-            gateway = existing(await tx.gateways.get(gateway_id))
+            gateway = must_exist(await tx.gateways.get(gateway_id))
             found, total = await tx.gateway_choices.merchants(gateway_id, search, (page - 1) * per_page, per_page)
         return [AdminGatewayMerchant.of(merchant, gateway) for merchant in found], total
 
@@ -211,7 +211,7 @@ class Gateways:
         """
         kind = await self.images.kind(content)
         async with self.store.begin() as tx:
-            existing(await tx.gateways.get(gateway_id))
+            must_exist(await tx.gateways.get(gateway_id))
         path = f"{gateway_id}/{self.entropy.hex(16)}.{kind}"
         await self.logos.put(path, content)
 
@@ -230,7 +230,7 @@ class Gateways:
         """The logo as sent; raises NOT_FOUND."""
         for _ in range(LOGO_READS):
             async with self.store.begin() as tx:
-                path = existing(await tx.gateways.get(gateway_id)).logo_path
+                path = must_exist(await tx.gateways.get(gateway_id)).logo_path
             if path is None:
                 break
             content = await self.logos.get(path)
@@ -269,7 +269,7 @@ class Gateways:
 
     async def _lock(self, tx: Transaction, gateway_id: str) -> Gateway:
         """The locked gateway. An ended drain is stored first, as the database checks each transition by itself."""
-        stored = existing(await tx.gateways.lock(gateway_id))
+        stored = must_exist(await tx.gateways.lock(gateway_id))
         gateway = stored.as_of(self.clock.now())
         if gateway is not stored:
             await self._end_drain(tx, stored, gateway)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from payagg.application.existing import existing
 from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Vault
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
@@ -53,7 +53,7 @@ async def gateway_readiness(
 ) -> GatewayReadiness:
     """Raises NOT_FOUND."""
     async with store.begin() as tx:
-        gateway = existing(await tx.gateways.get(gateway_id))
+        gateway = must_exist(await tx.gateways.get(gateway_id))
         open_attempts = await tx.attempts.count_open(gateway_id, OPEN_ATTEMPTS_MAX)
         health = await tx.health.all()
     sealed = GatewayCredentials(vault, providers)

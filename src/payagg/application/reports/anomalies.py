@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.application.accounts.audit import record
-from payagg.application.existing import existing
+from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.application.ports.store import Store
@@ -58,7 +58,7 @@ class Anomalies:
         changes: Changes | None = None,
     ) -> Anomaly:
         async with self.store.begin() as tx:
-            before, now = existing(await tx.anomalies.lock(anomaly_id)), self.clock.now()
+            before, now = must_exist(await tx.anomalies.lock(anomaly_id)), self.clock.now()
             after = change(before, now)
             await tx.anomalies.save(after)
             changes = changes or changes_of(before, after, "status", "close_reason", "assignee")

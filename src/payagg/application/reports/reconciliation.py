@@ -9,8 +9,8 @@ from typing import Any
 
 import structlog
 
-from payagg.application.existing import existing
 from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.must_exist import must_exist
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Clock, Entropy, Unavailable
@@ -125,7 +125,7 @@ class ReconciliationRuns:
     async def get(self, run_id: str) -> ReconciliationRun:
         """Raises NOT_FOUND."""
         async with self.store.begin() as tx:
-            return existing(await tx.reconciliations.get(run_id))
+            return must_exist(await tx.reconciliations.get(run_id))
 
     async def findings_csv(self, run_id: str, after: int | None) -> tuple[bytes, int | None]:
         """A page of a run's findings as CSV, the first (`after` None) with the header row; the number to go on after,

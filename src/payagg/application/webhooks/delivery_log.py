@@ -10,7 +10,7 @@ from typing import cast
 import msgspec
 
 from payagg.application.accounts.audit import record
-from payagg.application.existing import existing
+from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Store, Transaction
@@ -40,7 +40,7 @@ class DeliveryLog:
         if after is not None and not re.fullmatch(r"dlv_[0-9a-f]{32}", after):
             raise invalid("after", "Must be a delivery's id, for example of the last one shown.")
         async with self.store.begin() as tx:
-            existing(await tx.endpoints.get(business_id, endpoint_id))
+            must_exist(await tx.endpoints.get(business_id, endpoint_id))
             rows, total = await tx.webhook_events.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
         return [DeliveryView.of(row) for row in rows], total
 
@@ -61,9 +61,9 @@ class DeliveryLog:
         the schedule it gets one attempt, not another 75 hours of them. Raises NOT_FOUND, or VALIDATION_ERROR of an
         endpoint that is not active."""
         async with self.store.begin() as tx:
-            endpoint = existing(await tx.endpoints.lock(business_id, endpoint_id))
+            endpoint = must_exist(await tx.endpoints.lock(business_id, endpoint_id))
             find = partial(tx.webhook_events.delivery, endpoint_id, delivery_id)
-            delivery = existing(await find())
+            delivery = must_exist(await find())
             if not endpoint.is_active:
                 raise invalid("endpointId", "Activate the endpoint first.")
             return await self._make_due(tx, business_id, delivery, find, by)
@@ -77,7 +77,7 @@ class DeliveryLog:
         async with self.store.begin() as tx:
             payment = await _payment(tx, business_id, reference)
             find = partial(tx.webhook_events.own_delivery, reference, delivery_id)
-            delivery = existing(await find())
+            delivery = must_exist(await find())
             if not await tx.endpoints.subscribers(business_id, payment.environment):
                 raise invalid("reference", f"Activate a {payment.environment.value} endpoint first: its secret signs.")
             return await self._make_due(tx, business_id, delivery, find, by)
@@ -87,7 +87,7 @@ class DeliveryLog:
     ) -> DeliveryView:
         now = self.clock.now()
         await tx.webhook_events.redeliver(before, now)
-        after = existing(await find())
+        after = must_exist(await find())
         changes = changes_of(before, after, "status", "next_attempt_at")
         await record(tx, self.entropy, now, by, Action.DELIVERY_REDELIVER, before.id, changes, business_id=business_id)
         return DeliveryView.of(after)

@@ -11,7 +11,7 @@ import msgspec
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.counters import count
-from payagg.application.existing import existing
+from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import Sender
@@ -107,7 +107,7 @@ class Webhooks:
             parse_endpoint_url(command.url, Environment.SANDBOX)  # a LIVE one must also be HTTPS, below
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
-            before = endpoint = existing(await tx.endpoints.lock(business_id, endpoint_id))
+            before = endpoint = must_exist(await tx.endpoints.lock(business_id, endpoint_id))
             if command.url is not None:
                 endpoint = replace(endpoint, url=command.url)
             if events is not None:
@@ -134,7 +134,7 @@ class Webhooks:
         own: as a second DELETE, a client's retry would remove what it meant to deactivate."""
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
-            before = existing(await tx.endpoints.lock(business_id, endpoint_id))
+            before = must_exist(await tx.endpoints.lock(business_id, endpoint_id))
             now = self.clock.now()
             await self._remove(tx, by, before, now)
             return WebhookEndpointView.of(replace(before, is_active=False, updated_at=now))
@@ -146,7 +146,7 @@ class Webhooks:
         shown = secret_text(key)
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
-            endpoint = existing(await tx.endpoints.lock(business_id, endpoint_id))
+            endpoint = must_exist(await tx.endpoints.lock(business_id, endpoint_id))
             sealed, now = self.vault.seal(key, secret_context(endpoint_id)), self.clock.now()
             endpoint = endpoint.rotate(sealed, shown[-4:], now, self._previous(endpoint, now))
             await tx.endpoints.save(endpoint)
@@ -214,7 +214,7 @@ class Webhooks:
     @retry_on_conflict
     async def _begin_test(self, business_id: str, endpoint_id: str, by: Actor) -> WebhookEndpoint:
         async with self.store.begin() as tx:
-            endpoint = existing(await tx.endpoints.lock(business_id, endpoint_id))
+            endpoint = must_exist(await tx.endpoints.lock(business_id, endpoint_id))
             now = self.clock.now()
             last = endpoint.last_test_at  # dated ahead, where the clock has been set back
             if last is not None and last <= now < last + TEST_EVERY:

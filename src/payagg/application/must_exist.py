@@ -7,7 +7,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 T = TypeVar("T")
 
 
-def existing(one: T | None, message: str | None = None) -> T:
+def must_exist(one: T | None, message: str | None = None) -> T:
     """Raises NOT_FOUND for None."""
     if one is None:
         raise Refusal(ErrorCode.NOT_FOUND, message)
