@@ -31,7 +31,7 @@ UNION ALL SELECT 'an event' FROM inbox WHERE handled_at IS NULL
 async def sweep(services: Services) -> None:
     """Everything that a worker does, once."""
     await services.provider_events.retry_due()
-    await services.settlement.expire_due()
+    await services.expiry.sweep()
     await services.reconciler.run_once()
     await services.dispatcher.run_once()
 

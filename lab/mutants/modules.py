@@ -14,6 +14,7 @@ _NAMED = {
     "application/payments/settlement.py": (
         "settlement conflicts extensions/cells/moved_meanwhile extensions/archive/writer"
     ),
+    "application/payments/expiry.py": "settlement conflicts application/payments/status_checks",
     "application/payments/verification.py": "verification conflicts extensions/cells/moved_meanwhile",
     "application/payments/provider_calls.py": "checkout verification conflicts",
     "application/payments/provider_events.py": "provider_events conflicts extensions/cells/moved_meanwhile",

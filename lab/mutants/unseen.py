@@ -49,16 +49,8 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
         ): _ARCHIVED,
         ("if payment is not None:", "if not payment is not None:"): _BESIDE,
         ("if event_type is None:", "if event_type is not None:"): _BESIDE,
-        (
-            "if not payment.is_expired(now):",
-            "if  payment.is_expired(now):",
-        ): "what a payment is that nobody began within its hour, the interface leaves open",
         ("@retry_on_conflict", ""): _CONFLICT,
         ("if found is None:", "if not found is None:"): _CELLS,
-        (
-            "return await self.expire(payment.reference) or payment.as_of(now)",
-            "return await self.expire(payment.reference) and payment.as_of(now)",
-        ): _BETWEEN,
         (
             "if payment is not None and payment.is_final and not attempts:",
             "if payment is not None or payment.is_final and not attempts:",
@@ -67,6 +59,16 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
             "if payment is not None and verdict.facts is not None:",
             "if payment is None and verdict.facts is not None:",
         ): _UNKNOWN,
+    },
+    "application/payments/expiry.py": {
+        (
+            "if not payment.is_expired(now):",
+            "if  payment.is_expired(now):",
+        ): "what a payment is that nobody began within its hour, the interface leaves open",
+        (
+            "return await self.expire(payment.reference) or payment.as_of(now)",
+            "return await self.expire(payment.reference) and payment.as_of(now)",
+        ): _BETWEEN,
     },
     "application/payments/verification.py": {
         (

@@ -144,7 +144,7 @@ ACTORS: dict[str, Calls] = {
     "process elsewhere": process(B),
     "the hour ends": moment(
         lambda own: own.payment.expires_at,
-        lambda one: one.settlement.expire_due(),
+        lambda one: one.expiry.sweep(),
         model.hour_ends,
         lambda _: model.DONE,
     ),
@@ -222,7 +222,7 @@ async def judge(own: RaceRound, calls: Sequence[RaceCall], answers: Sequence[Ans
     grid = own.grid
     told = tuple(said(one.answer, call.of) for one, call in zip(answers, calls, strict=True))
     before = [frozenset(number for number, other in enumerate(answers) if other.ended < one.began) for one in answers]
-    await grid.servers[0].settlement.expire_due()  # sweeps pass by what is locked at their moment
+    await grid.servers[0].expiry.sweep()  # sweeps pass by what is locked at their moment
     await grid.servers[0].gateways.end_drains()
     found = told, await grid.stored(own.payment)
     legal = model.outcomes(own.start, [one.program for one in calls], before)

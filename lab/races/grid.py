@@ -173,7 +173,7 @@ class Grid:
             partial(server.payments.simulate, payment.reference, outcome, BUSINESS, by=AN_ADMIN) for outcome in OUTCOMES
         ]
         clicks = [partial(one.checkout.process, payment.reference, command) for one in self.servers[:2]]
-        sweeps = [one.settlement.expire_due for one in self.servers[:2]]
+        sweeps = [one.expiry.sweep for one in self.servers[:2]]
         *answers, first, second = await self.race(None, *simulations, *clicks, *sweeps)
         assert {said(answer) for answer in answers[: len(simulations)]} == {"PAYMENT_ALREADY_FINAL"}
         assert {said(answer) for answer in answers[len(simulations) :]} <= {

@@ -99,7 +99,7 @@ class InProcess:
 
     async def _work(self) -> None:
         services = self.services
-        while await services.settlement.expire_due():
+        while await services.expiry.sweep():
             pass
         await services.gateways.end_drains()
         await services.gateway_settling.wipe()

@@ -80,7 +80,7 @@ async def test_refusals_of_process_in_order_of_precedence(api: Api, shop: Shop) 
         await process(reference, body, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug")
     await process(final, CARD, 409, "PAYMENT_ALREADY_PROCESSED")
     await process(expired, CARD, 410, "PAYMENT_EXPIRED")
-    await api.services.settlement.expire_due()
+    await api.services.expiry.sweep()
     await process(expired, CARD, 410, "PAYMENT_EXPIRED")
 
 

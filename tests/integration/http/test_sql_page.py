@@ -61,5 +61,5 @@ async def test_the_page_names_exactly_what_a_payment_sends(sent: set[bytes], dat
         (await api.client.post(path, json=outcome, headers=shop.as_sandbox)).raise_for_status()
         await api.initiate(shop)
         world.clock.move(timedelta(hours=2))
-        assert await world.services.settlement.expire_due() == 1
+        assert await world.services.expiry.sweep() == 1
         assert change <= sent <= initiate | process | change

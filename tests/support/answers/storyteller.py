@@ -60,7 +60,7 @@ class Storyteller:
     async def passes(self, **time: float) -> None:
         """Time goes by, and the worker does what is due."""
         self.clock.move(timedelta(**time))
-        await self.services.settlement.expire_due()
+        await self.services.expiry.sweep()
         await self.services.dispatcher.run_once()
 
     async def _ask(self, id: str, *place: str, **request: Any) -> httpx.Response:

@@ -170,7 +170,7 @@ class StoreSystem:
         self.run(self.services.payments.simulate(reference, outcome.lower(), self.business.id, by=an_actor()))
 
     def sweep(self) -> None:
-        while self.run(self.services.settlement.expire_due()):
+        while self.run(self.services.expiry.sweep()):
             pass
         self.run(self.services.gateways.end_drains())
         self.run(self.services.gateway_settling.wipe())

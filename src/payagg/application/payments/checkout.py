@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
+from payagg.application.payments.expiry import Expiry
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.verification import redirect_url
@@ -68,6 +69,7 @@ class Checkout:
     payment_options: PaymentOptions
     provider_calls: ProviderCalls
     settlement: Settlement
+    expiry: Expiry
     crash_point: Callable[[str], None] = no_crash
     running: set["asyncio.Task[ProcessedPayment]"] = field(default_factory=set)
 
@@ -143,7 +145,7 @@ class Checkout:
             return await self._found_again(claimed)
         except Refusal as refusal:
             if refusal.code is ErrorCode.PAYMENT_EXPIRED:
-                await self.settlement.expire(reference)
+                await self.expiry.expire(reference)
             raise
         return claimed
 
@@ -284,7 +286,7 @@ class Checkout:
         found = await self.store.find_checkout(reference)
         if found is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-        return await self.settlement.store_expiry(found[0]), found[1]
+        return await self.expiry.store(found[0]), found[1]
 
 
 def _scenario(slug: str, command: ProcessPayment) -> str | None:

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from payagg.application.counters import count
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
-from payagg.application.ports.outside import Clock, Entropy, Unavailable
+from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.events import EventBody, Notice
@@ -30,8 +30,6 @@ from payagg.domain.webhook import (
     anomaly_event_of,
     next_sequence,
 )
-
-EXPIRE_BATCH = 200
 
 
 @dataclass(frozen=True)
@@ -286,40 +284,6 @@ class Settlement:
         if after != before:
             await tx.payments.note(after)
         return after
-
-    async def store_expiry(self, payment: Payment) -> Payment:
-        """The payment for a reader. One whose window has closed is stored as FAILED before anybody reads it: it would
-        open again if the database's clock was ahead and is set back. While the database takes no writes, the sweep
-        does it."""
-        now = self.clock.now()
-        if not payment.is_expired(now):
-            return payment
-        try:
-            return await self.expire(payment.reference) or payment.as_of(now)
-        except Unavailable:
-            return payment.as_of(now)
-
-    @retry_on_conflict
-    async def expire(self, reference: str) -> Payment | None:
-        """The payment, FAILED if its window has closed; None where there is none."""
-        async with self.store.begin() as tx:
-            payment = await tx.payments.lock(reference)
-            if payment is None or not payment.is_expired(self.clock.now()):
-                return payment
-            return await self.write(tx, *payment.expire())
-
-    @retry_on_conflict
-    async def expire_due(self) -> int:
-        """Stores the expiry of INITIATED payments past their window, which every reader sees already. A batch at a
-        time."""
-        async with self.store.begin() as tx:
-            expired = await tx.payment_upkeep.lock_expired(self.clock.now(), EXPIRE_BATCH)
-            owners = {(payment.business_id, payment.environment) for payment in expired}
-            subscribers = await tx.endpoints.subscribers_of(owners)
-            for payment in expired:
-                own = subscribers.get((payment.business_id, payment.environment), [])
-                await self.write(tx, *payment.expire(), own)
-            return len(expired)
 
 
 def _is_known(verdict: Verdict, known: Sequence[Anomaly]) -> bool:

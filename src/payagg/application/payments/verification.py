@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.payments.expiry import Expiry
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Clock
@@ -27,6 +28,7 @@ class Verification:
     payment_options: PaymentOptions
     provider_calls: ProviderCalls
     settlement: Settlement
+    expiry: Expiry
     crash_point: Callable[[str], None] = no_crash
     verifying: dict[str, "asyncio.Task[VerifiedPayment]"] = field(default_factory=dict)
 
@@ -77,7 +79,7 @@ class Verification:
                     # Paused after faults counts as unreachable, without a call.
                     return _verified_view(seen, attempt.last_decline)
         if attempt is None or choice is None:  # both, or neither
-            return _verified_view((await self.settlement.store_expiry(payment)).as_of(now), None)
+            return _verified_view((await self.expiry.store(payment)).as_of(now), None)
         # The simulator is our own code and needs no rate.
         may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_check(reference, attempt.number, now, every)
         if not may_ask:

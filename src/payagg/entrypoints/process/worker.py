@@ -34,7 +34,7 @@ def sweeps(services: Services) -> list[Sweep]:
     runs = services.reconciliation_runs
     listing = [Sweep("reconciliation of yesterday", 600.0, runs.run_due, until_dry=False)] if runs.lists else []
     return [
-        Sweep("expiry", 5.0, services.settlement.expire_due),
+        Sweep("expiry", 5.0, services.expiry.sweep),
         Sweep("drains", 5.0, services.gateways.end_drains),
         Sweep("gateway secrets", 30.0, services.gateway_settling.wipe, until_dry=False),
         Sweep("refused events", 60.0, services.refused_events.purge),

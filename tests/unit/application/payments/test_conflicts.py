@@ -97,7 +97,7 @@ async def test_failures_expiry_keys_and_test_payments_too() -> None:
     await shop.services.api_keys.revoke(SHOP, key.id, by=AN_ADMIN)
     assert store.rolled_back == 6
     shop.clock.move(CHECKOUT_TTL + timedelta(seconds=1))
-    assert await shop.services.settlement.expire_due() == 2
+    assert await shop.services.expiry.sweep() == 2
     assert {(await shop.payment(one)).status for one in (made.payment.reference, reference)} == {Status.FAILED}
 
 
@@ -140,7 +140,7 @@ async def test_without_the_database_a_claim_is_refused_and_an_expiry_waits_for_t
     with pytest.raises(Unavailable):
         await shop.process(payment.reference)
     shop.clock.move(CHECKOUT_TTL)
-    assert (await shop.services.settlement.store_expiry(payment)).status is Status.FAILED
+    assert (await shop.services.expiry.store(payment)).status is Status.FAILED
     assert store.state.payments[payment.reference] == payment  # to be stored later
     store.is_down = False
-    assert (await shop.services.settlement.store_expiry(payment)).status is Status.FAILED
+    assert (await shop.services.expiry.store(payment)).status is Status.FAILED

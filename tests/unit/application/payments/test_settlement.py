@@ -169,7 +169,7 @@ async def test_the_sweep_fails_once_what_expired_and_money_after_it_is_kept() ->
     await fresh.store.add_payment(a_payment())
     await fresh.store.add_payment(a_payment(reference="PAY-20250131-LATER0", now=fresh.clock.now() + HOUR))
     fresh.clock.move(HOUR)
-    assert [await fresh.services.settlement.expire_due() for _ in range(2)] == [1, 0]
+    assert [await fresh.services.expiry.sweep() for _ in range(2)] == [1, 0]
     payment = await fresh.payment(REFERENCE)
     assert (payment.status, payment.failure_reason) == (Status.FAILED, "EXPIRED")
     assert payment.settled_at == payment.expires_at

@@ -74,7 +74,7 @@ async def test_a_late_success_is_found_without_its_event_to_the_end_of_the_sched
     await refused_with(shop.process(expired))
     shop.clock.move(CHECKOUT_TTL)
     shop.says(Outcome.FAILED)
-    await shop.services.settlement.expire_due()
+    await shop.services.expiry.sweep()
     await shop.reconciler.run_once()
     shop.says(Outcome.SUCCEEDED)
     shop.clock.set(START + CHECK_AFTER[-1])
