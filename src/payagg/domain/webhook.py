@@ -14,6 +14,7 @@ from payagg.domain.checks import (
     check_integer,
     check_member,
     check_text,
+    restore,
     with_changes,
 )
 from payagg.domain.errors import invalid
@@ -267,6 +268,21 @@ class Event:
         check_member(self.environment, "environment", Environment)
         check_bytes(self.body, "data")
         check_instant(self.created_at, "createdAt")
+
+    @classmethod
+    def of(cls, payment: Payment, id: str, type: str, sequence: int, body: bytes, created_at: datetime) -> "Event":
+        """The event of a stored payment, whose fields were checked when it came in. Unchecked: 2 % of an event."""
+        fields = {
+            "id": id,
+            "reference": payment.reference,
+            "sequence": sequence,
+            "type": type,
+            "business_id": payment.business_id,
+            "environment": payment.environment,
+            "body": body,
+            "created_at": created_at,
+        }
+        return restore(cls, fields)
 
 
 @dataclass(frozen=True)

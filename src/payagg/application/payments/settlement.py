@@ -96,16 +96,7 @@ class Settlement:
             data=PaymentDetail.of(payment, known),
             notice=notice,
         )
-        event = Event(
-            id=body.id,
-            reference=payment.reference,
-            sequence=sequence,
-            type=body.type,
-            business_id=payment.business_id,
-            environment=payment.environment,
-            body=msgspec.json.encode(body),
-            created_at=now,
-        )
+        event = Event.of(payment, body.id, body.type, sequence, msgspec.json.encode(body), now)
         if subscribers is None:
             subscribers = await tx.endpoints.subscribers(payment.business_id, payment.environment)
         deliveries = [
