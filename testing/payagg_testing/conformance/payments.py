@@ -43,7 +43,7 @@ EXTRAS: list[dict[str, Any]] = [
     {"customerEmail": "ada@example.com", "customerName": "Ada Obi", "customerPhone": "+2348012345678"},
     {"callbackUrl": "https://shop.example/thanks?order=1"},
     {"metadata": {f"k{n}": n for n in range(50)}},
-    {"metadata": {"order": 7, "rebate": -250, "cart": {"items": ["A", None, {"size": [1]}]}, "note": "x" * 100}},
+    {"metadata": {"rebate": -250, "rate": 0.075, "cart": {"items": ["A", None, {"size": [1]}]}, "note": "x" * 100}},
 ]
 # What a payer may not choose.
 OTHERS: list[dict[str, Any]] = [
