@@ -194,11 +194,11 @@ class PostgresWebhookEvents:
     async def deliveries(
         self, endpoint_id: str, offset: int, limit: int, after: str | None = None
     ) -> tuple[list[Delivery], int]:
-        [(total,)] = await self._connection.rows(TOTAL, endpoint_id=endpoint_id)
-        if offset >= total:
-            return [], total
         values = {"endpoint_id": endpoint_id, "offset": offset, "limit": limit, "after": after}
-        return DELIVERY.all(await self._connection.rows(_log(after is not None), **values)), total
+        [(total,)], rows = await self._connection.all(
+            (TOTAL, {"endpoint_id": endpoint_id}), (_log(after is not None), values)
+        )
+        return DELIVERY.all(rows), total
 
     async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
         return DELIVERY.from_row(await self._connection.row(LOCK_DELIVERY, endpoint_id=endpoint_id, id=delivery_id))
