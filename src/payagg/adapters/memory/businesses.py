@@ -49,13 +49,14 @@ class MemoryApiKeys:
         key = self.state.api_keys.get(key_id)
         return key if key is not None and key.business_id == business_id else None
 
-    async def list_keys(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
-        keys = self._of(business_id, environment)
-        active = [key for key in keys if key.status is ApiKeyStatus.ACTIVE]
-        revoked = [key for key in keys if key.revoked_at is not None]
-        active.sort(key=lambda key: (key.created_at, key.id), reverse=True)
-        revoked.sort(key=lambda key: (key.revoked_at, key.id), reverse=True)
-        return active + revoked[:revoked_max]
+    async def list_keys(self, business_id: str, revoked_max: int) -> list[ApiKey]:
+        active, revoked = list[ApiKey](), list[ApiKey]()
+        for environment in Environment:
+            keys = self._of(business_id, environment)
+            keys.sort(key=lambda key: (key.revoked_at or key.created_at, key.id), reverse=True)
+            active += [key for key in keys if key.status is ApiKeyStatus.ACTIVE]
+            revoked += [key for key in keys if key.status is ApiKeyStatus.REVOKED][:revoked_max]
+        return active + revoked
 
     async def count_active(self, business_id: str, environment: Environment) -> int:
         return sum(key.status is ApiKeyStatus.ACTIVE for key in self._of(business_id, environment))

@@ -61,9 +61,9 @@ class ApiKeys:
     async def groups(self, business_id: str) -> BusinessApiKeyGroups:
         """All active keys and the most recently revoked ones, per environment."""
         async with self.store.begin() as tx:
-            sandbox = await tx.api_keys.list_keys(business_id, Environment.SANDBOX, REVOKED_KEYS_LISTED)
-            live = await tx.api_keys.list_keys(business_id, Environment.LIVE, REVOKED_KEYS_LISTED)
-        return BusinessApiKeyGroups([_record(key) for key in sandbox], [_record(key) for key in live])
+            keys = await tx.api_keys.list_keys(business_id, REVOKED_KEYS_LISTED)
+        sandbox, live = ([_record(key) for key in keys if key.environment is one] for one in Environment)
+        return BusinessApiKeyGroups(sandbox, live)
 
     @retry_on_conflict
     async def revoke(self, business_id: str, key_id: str, *, by: Actor) -> None:

@@ -53,8 +53,8 @@ class ApiKeyRepository(Protocol):
     async def get(self, business_id: str, key_id: str) -> ApiKey | None:
         """Locked for update."""
 
-    async def list_keys(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
-        """Active keys, newest first, then the most recently revoked ones, at most `revoked_max`."""
+    async def list_keys(self, business_id: str, revoked_max: int) -> list[ApiKey]:
+        """Active keys, newest first, then the most recently revoked ones, at most `revoked_max` of an environment."""
 
     async def count_active(self, business_id: str, environment: Environment) -> int: ...
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from functools import cache
 
-from sqlalchemy import ARRAY, Select, Text, any_, bindparam, func, select, true, update
+from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
@@ -16,7 +16,6 @@ from payagg.domain.values import Environment
 
 BUSINESS = RowMap(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
 API_KEY = RowMap(ApiKey, api_keys, environment=Environment, status=ApiKeyStatus)
-ACTIVE_LISTED = 100  # far above the limit of five
 # What `save` may change of a business, and of a key.
 MOVING = ("name", "status", "kyc_status")
 # `last_used_at` is moved by `touch_key` alone; writing it here could set it back.
@@ -51,32 +50,34 @@ def _list_statement(is_searched: bool, is_after: bool) -> Statement:
     )
 
 
-def _keys(status: ApiKeyStatus) -> Select[tuple[()]]:
-    return select().where(
-        api_keys.c.business_id == bindparam("business_id"),
-        api_keys.c.environment == bindparam("environment"),
-        api_keys.c.status == in_text(status.value),
-    )
-
-
 GET_KEY = Statement(
     select(*API_KEY.columns)
     .where(api_keys.c.business_id == bindparam("business_id"), api_keys.c.id == bindparam("id"))
     .with_for_update(key_share=True)
 )
-ACTIVE_KEYS = Statement(
-    _keys(ApiKeyStatus.ACTIVE)
-    .with_only_columns(*API_KEY.columns)
-    .order_by(api_keys.c.created_at.desc(), api_keys.c.id.desc())
-    .limit(in_text(ACTIVE_LISTED))
+_NEWEST = (func.coalesce(api_keys.c.revoked_at, api_keys.c.created_at).desc(), api_keys.c.id.desc())
+_RANKED = (
+    select(
+        *API_KEY.columns,
+        func.row_number()
+        .over(partition_by=(api_keys.c.environment, api_keys.c.status), order_by=_NEWEST)
+        .label("rank"),
+    )
+    .where(api_keys.c.business_id == bindparam("business_id"))
+    .subquery()
 )
-REVOKED_KEYS = Statement(
-    _keys(ApiKeyStatus.REVOKED)
-    .with_only_columns(*API_KEY.columns)
-    .order_by(api_keys.c.revoked_at.desc(), api_keys.c.id.desc())
-    .limit(bindparam("limit"))
+KEYS = Statement(
+    select(*(_RANKED.c[name] for name in API_KEY.names))
+    .where((_RANKED.c.status == in_text(ApiKeyStatus.ACTIVE.value)) | (_RANKED.c.rank <= bindparam("revoked_max")))
+    .order_by(_RANKED.c.status, _RANKED.c.rank)  # ACTIVE stands before REVOKED
 )
-COUNT_ACTIVE = Statement(_keys(ApiKeyStatus.ACTIVE).with_only_columns(func.count()))
+COUNT_ACTIVE = Statement(
+    select(func.count()).where(
+        api_keys.c.business_id == bindparam("business_id"),
+        api_keys.c.environment == bindparam("environment"),
+        api_keys.c.status == in_text(ApiKeyStatus.ACTIVE.value),
+    )
+)
 ADD_KEY = Statement(insert(api_keys).values(parameters(*API_KEY.names)))
 SAVE_KEY = Statement(update(api_keys).where(api_keys.c.id == bindparam("id")).values(parameters(*KEY_MOVING)))
 
@@ -116,11 +117,8 @@ class PostgresApiKeys:
     async def get(self, business_id: str, key_id: str) -> ApiKey | None:
         return API_KEY.from_row(await self._connection.row(GET_KEY, business_id=business_id, id=key_id))
 
-    async def list_keys(self, business_id: str, environment: Environment, revoked_max: int) -> list[ApiKey]:
-        of = {"business_id": business_id, "environment": environment.value}
-        active = await self._connection.rows(ACTIVE_KEYS, **of)
-        revoked = await self._connection.rows(REVOKED_KEYS, limit=revoked_max, **of)
-        return API_KEY.all([*active, *revoked])
+    async def list_keys(self, business_id: str, revoked_max: int) -> list[ApiKey]:
+        return API_KEY.all(await self._connection.rows(KEYS, business_id=business_id, revoked_max=revoked_max))
 
     async def count_active(self, business_id: str, environment: Environment) -> int:
         of = {"business_id": business_id, "environment": environment.value}
