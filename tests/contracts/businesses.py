@@ -52,9 +52,15 @@ class BusinessContract:
                 await db.members.add(business.id, subject, given)
         await db.members.remove("biz_2", "Bo")
         await db.members.remove("biz_2", "nobody")
-        roles = [await db.members.role(id, name) for id, name in (("biz_1", "ada"), ("biz_3", "ada"))]
-        assert roles == [Role.OWNER, Role.ADMIN]
-        assert await db.members.role("biz_1", "Ada") is await db.members.role("biz_4", "ada") is None
+        for asked, found in (
+            (("biz_1", "ada"), (first, Role.OWNER)),
+            (("biz_3", "ada"), (third, Role.ADMIN)),
+            (("biz_1", "Ada"), (first, None)),
+            (("biz_4", "ada"), (None, None)),
+        ):
+            assert await db.members.lock_business(*asked) == found
+            business_id, subject = asked
+            assert await db.find_member(business_id, None, subject, NOW) == (False, *reversed(found))
         assert await db.members.managed_by("ada") == [(first, Role.OWNER), (third, Role.ADMIN)]
         assert await db.members.managed_by("Bo") == await db.members.managed_by("nobody") == []
         assert list((await db.members.of_business("biz_1")).items()) == [("Bo", Role.MEMBER), ("ada", Role.OWNER)]

@@ -36,6 +36,7 @@ KEY, GATEWAY, DELIVERY = a_key(), a_gateway(status=GatewayStatus.DISABLED), a_de
 
 LOCKS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {
     "a business": lambda tx: tx.businesses.lock("biz_1"),
+    "a user's business": lambda tx: tx.members.lock_business("biz_1", "ada"),
     "an API key": lambda tx: tx.api_keys.get("biz_1", KEY.id),
     "a gateway": lambda tx: tx.gateways.lock(GATEWAY.id),
     "a payment": lambda tx: tx.payments.lock(REFERENCE),

@@ -10,8 +10,8 @@ from payagg.domain.business import MANAGERS, Business, Role
 class MemoryMembers:
     state: State
 
-    async def role(self, business_id: str, subject: str) -> Role | None:
-        return self.state.members.get((business_id, subject))
+    async def lock_business(self, business_id: str, subject: str) -> tuple[Business | None, Role | None]:
+        return self.state.businesses.get(business_id), self.state.members.get((business_id, subject))
 
     async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
         own = [(id, role) for (id, who), role in self.state.members.items() if who == subject and role in MANAGERS]

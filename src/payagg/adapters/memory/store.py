@@ -31,7 +31,7 @@ from payagg.adapters.memory.revocations import MemoryRevocations
 from payagg.adapters.memory.sealed import MemorySealed
 from payagg.adapters.memory.state import State
 from payagg.adapters.memory.webhook_events import MemoryWebhookEvents
-from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.accounts import KeyHolder, Membership
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.outside import KeyStateChanged
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
@@ -116,6 +116,13 @@ class MemoryStore:
 
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         return any(one.refuses(token_id, subject, issued_at) for one in self.state.revocations.values())
+
+    async def find_member(
+        self, business_id: str, token_id: str | None, subject: str, issued_at: datetime
+    ) -> Membership:
+        is_revoked = await self.is_revoked(token_id, subject, issued_at)
+        role = self.state.members.get((business_id, subject))
+        return Membership(is_revoked, role, self.state.businesses.get(business_id))
 
     async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         async with self.begin() as tx:

@@ -27,7 +27,8 @@ from payagg.adapters.postgres.repositories.endpoints import PostgresEndpoints
 from payagg.adapters.postgres.repositories.future_instants import PostgresFutureInstants
 from payagg.adapters.postgres.repositories.gateway_choices import PostgresGatewayChoices
 from payagg.adapters.postgres.repositories.gateways import PostgresGateways
-from payagg.adapters.postgres.repositories.members import PostgresMembers
+from payagg.adapters.postgres.repositories.members import FIND as FIND_MEMBER
+from payagg.adapters.postgres.repositories.members import PostgresMembers, membership
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
 from payagg.adapters.postgres.repositories.payment_upkeep import PostgresPaymentUpkeep
 from payagg.adapters.postgres.repositories.payments import PostgresPayments
@@ -41,7 +42,7 @@ from payagg.adapters.postgres.repositories.revocations import IS_REVOKED, Postgr
 from payagg.adapters.postgres.repositories.sealed import PostgresSealed
 from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.accounts import KeyHolder, Membership
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
 from payagg.application.ports.store import Kept, Repository
@@ -167,6 +168,13 @@ class PostgresStore:
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         [(is_revoked,)] = await self.pool.read(IS_REVOKED, token_id=token_id, subject=subject, issued_at=issued_at)
         return bool(is_revoked)
+
+    async def find_member(
+        self, business_id: str, token_id: str | None, subject: str, issued_at: datetime
+    ) -> Membership:
+        asked = {"business_id": business_id, "token_id": token_id, "subject": subject, "issued_at": issued_at}
+        [row] = await self.pool.read(FIND_MEMBER, **asked)
+        return membership(row)
 
     async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         return await self._fast_path.find_payment(reference, cached)

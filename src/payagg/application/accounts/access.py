@@ -77,12 +77,7 @@ class Access:
 
     async def merchant(self, credential: Credential) -> MerchantUser:
         """A user of any business or none; raises UNAUTHORIZED, EMAIL_NOT_VERIFIED or FORBIDDEN."""
-        claims = await self._claims(credential)
-        if claims.get("type") != "merchant":
-            raise Refusal(ErrorCode.FORBIDDEN)
-        if claims.get("emailVerified") is not True:
-            raise Refusal(ErrorCode.EMAIL_NOT_VERIFIED)
-        return MerchantUser(str(claims["sub"]))
+        return MerchantUser(_merchant(await self._claims(credential)))
 
     async def manager(self, credential: Credential, business_id: str, *, changes: bool) -> Manager:
         """The user who manages `business_id`; `changes` also requires the business to be ACTIVE.
@@ -90,15 +85,16 @@ class Access:
         Raises UNAUTHORIZED, EMAIL_NOT_VERIFIED, FORBIDDEN (no such business and no such membership alike) or
         BUSINESS_RESTRICTED.
         """
-        subject = (await self.merchant(credential)).subject
-        async with self.store.begin() as tx:
-            ensure_manager(await tx.members.role(business_id, subject))
-            business = await tx.businesses.get(business_id)
-        if business is None:
+        claims = self._read_claims(credential)
+        found = await self.store.find_member(business_id, *_names(claims))
+        _ensure_valid(is_revoked=found.is_revoked)
+        subject = _merchant(claims)
+        ensure_manager(found.role)
+        if found.business is None:
             raise Refusal(ErrorCode.FORBIDDEN)
         if changes:
-            business.ensure_active()
-        return Manager(subject, business)
+            found.business.ensure_active()
+        return Manager(subject, found.business)
 
     async def secret_key(self, presented: PresentedKey) -> KeyHolder:
         """An accepted key, read now; raises INVALID_API_KEY, BUSINESS_RESTRICTED or KYC_REQUIRED."""
@@ -142,11 +138,12 @@ class Access:
 
     async def _claims(self, credential: Credential) -> Mapping[str, Any]:
         """The claims of a valid credential; raises UNAUTHORIZED, also for a revoked one."""
-        claims = credential.claims if isinstance(credential, SignedIn) else self.tokens.read(credential)
-        issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)
-        if await self.store.is_revoked(claims.get("jti"), str(claims["sub"]), issued_at):
-            raise Refusal(ErrorCode.UNAUTHORIZED)
+        claims = self._read_claims(credential)
+        _ensure_valid(is_revoked=await self.store.is_revoked(*_names(claims)))
         return claims
+
+    def _read_claims(self, credential: Credential) -> Mapping[str, Any]:
+        return credential.claims if isinstance(credential, SignedIn) else self.tokens.read(credential)
 
     async def _read(self, presented: PresentedKey) -> KeyHolder:
         """The key and its business, whatever the business's status; raises INVALID_API_KEY."""
@@ -165,3 +162,23 @@ class Access:
         self.cached[digest] = KeyHolder(holder.key, holder.business, is_cached=True)
         if len(self.cached) > REMEMBERED_MAX:
             del self.cached[next(iter(self.cached))]  # the one read longest ago
+
+
+def _names(claims: Mapping[str, Any]) -> tuple[str | None, str, datetime]:
+    """What a revocation may name of a token: `jti`, `sub` and when it was issued."""
+    issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)
+    return claims.get("jti"), str(claims["sub"]), issued_at
+
+
+def _ensure_valid(*, is_revoked: bool) -> None:
+    if is_revoked:
+        raise Refusal(ErrorCode.UNAUTHORIZED)
+
+
+def _merchant(claims: Mapping[str, Any]) -> str:
+    """The subject of a merchant user's token; raises FORBIDDEN or EMAIL_NOT_VERIFIED."""
+    if claims.get("type") != "merchant":
+        raise Refusal(ErrorCode.FORBIDDEN)
+    if claims.get("emailVerified") is not True:
+        raise Refusal(ErrorCode.EMAIL_NOT_VERIFIED)
+    return str(claims["sub"])

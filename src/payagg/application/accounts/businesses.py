@@ -145,11 +145,11 @@ async def lock_own(tx: Transaction, business_id: str, by: Actor) -> Business:
     """Locks the caller's business, so its settings change one at a time: two new defaults at once would violate the
     unique index. Raises FORBIDDEN when the membership ended since the caller was authorised: whoever removes a member
     holds this lock, and no key or secret is made after that."""
-    business = await tx.businesses.lock(business_id)
+    business, role = await tx.members.lock_business(business_id, by.subject)
     if business is None:
         raise Refusal(ErrorCode.FORBIDDEN)
     if by.realm is ActorRealm.MERCHANT:
-        ensure_manager(await tx.members.role(business_id, by.subject))
+        ensure_manager(role)
     return business
 
 

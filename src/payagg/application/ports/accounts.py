@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from payagg.domain.api_key import ApiKey
 from payagg.domain.audit import ActorRealm, AuditEntry, AuditFilter
@@ -36,7 +36,8 @@ class BusinessRepository(Protocol):
 class MemberRepository(Protocol):
     """Who manages which business."""
 
-    async def role(self, business_id: str, subject: str) -> Role | None: ...
+    async def lock_business(self, business_id: str, subject: str) -> tuple[Business | None, Role | None]:
+        """As `BusinessRepository.lock`, with the subject's role as it is under the lock."""
 
     async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
         """The businesses in which the subject is OWNER or ADMIN, oldest first, at most 1,000."""
@@ -47,6 +48,15 @@ class MemberRepository(Protocol):
     async def add(self, business_id: str, subject: str, role: Role) -> None: ...
 
     async def remove(self, business_id: str, subject: str) -> None: ...
+
+
+class Membership(NamedTuple):
+    """What decides about a request of a business's user. `role` and `business` are None for no such business, `role`
+    also for no membership."""
+
+    is_revoked: bool  # the token
+    role: Role | None
+    business: Business | None
 
 
 class ApiKeyRepository(Protocol):

@@ -12,6 +12,7 @@ from payagg.application.ports.accounts import (
     BusinessRepository,
     KeyHolder,
     MemberRepository,
+    Membership,
     RevocationRepository,
 )
 from payagg.application.ports.archived import ArchivedPaymentRepository
@@ -153,6 +154,11 @@ class Store(Protocol):
 
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         """Whether a bearer token is revoked, read at the moment of the call."""
+
+    async def find_member(
+        self, business_id: str, token_id: str | None, subject: str, issued_at: datetime
+    ) -> Membership:
+        """The same, with the subject's place in a business."""
 
     async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
         """With `cached`, a holder read earlier: raises KeyStateChanged unless its state is the same."""

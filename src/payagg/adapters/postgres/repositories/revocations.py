@@ -1,10 +1,10 @@
 """Revoked tokens as rows."""
 
-from sqlalchemy import func
+from sqlalchemy import bindparam, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, parameters
+from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.accounts import token_revocations
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.revocation import Revocation, RevokedClaim
@@ -17,12 +17,16 @@ ADD = Statement(
         set_={"issued_before": func.greatest(token_revocations.c.issued_before, _NEW.excluded.issued_before)},
     )
 )
-IS_REVOKED = Statement(
-    "SELECT EXISTS (SELECT FROM token_revocations WHERE claim = 'jti' AND value = CAST(:token_id AS TEXT))"
-    " OR EXISTS (SELECT FROM token_revocations WHERE claim = 'sub' AND value = CAST(:subject AS TEXT)"
-    " AND issued_before > CAST(:issued_at AS TIMESTAMPTZ))",
-    reads=True,
+_ROW = token_revocations.c
+REVOKED = or_(
+    exists().where(_ROW.claim == in_text(RevokedClaim.TOKEN.value), _ROW.value == bindparam("token_id")),
+    exists().where(
+        _ROW.claim == in_text(RevokedClaim.SUBJECT.value),
+        _ROW.value == bindparam("subject"),
+        _ROW.issued_before > bindparam("issued_at"),
+    ),
 )
+IS_REVOKED = Statement(select(REVOKED))
 
 
 class PostgresRevocations:
