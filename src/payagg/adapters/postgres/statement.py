@@ -1,5 +1,6 @@
 """A statement, in SQLAlchemy Core or SQL, compiled once when it is first sent."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, LiteralString
@@ -12,7 +13,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 # $1, $2 ... as the server numbers parameters, each cast to its column's type, so that every value can go as text.
 DIALECT = psycopg.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
 _encode = msgspec.json.Encoder().encode
-_LOCK = b" FOR "  # FOR UPDATE and its kin
+_LOCK = re.compile(rb" FOR (UPDATE|SHARE|NO KEY|KEY)")
 
 
 def must_find(changed: CTE) -> Select[Any]:
@@ -50,7 +51,7 @@ class Statement:
     @cached_property
     def reads(self) -> bool:
         is_plain = isinstance(self._clause, Select) and not self.sql.startswith(b"WITH ")
-        return self._only_reads or (is_plain and _LOCK not in self.sql)
+        return self._only_reads or (is_plain and not _LOCK.search(self.sql))
 
     @cached_property
     def _parameters(self) -> tuple[list[str], dict[str, Any], list[tuple[int, Callable[[Any], Any]]]]:

@@ -16,10 +16,7 @@ FORGOTTEN_MAX = 1_000  # at each sign-in
 SESSION = RowMap(ConsoleSession, console_sessions, realm=ActorRealm)
 _THIS = console_sessions.c.session == bindparam("session")
 _OF_USER = (console_sessions.c.realm == bindparam("realm"), console_sessions.c.subject == bindparam("subject"))
-FIND = Statement(
-    f"SELECT {', '.join(SESSION.names)} FROM console_sessions"  # noqa: S608 - names of columns
-    " WHERE session = CAST(:session AS BYTEA)"
-)
+FIND = Statement(select(*SESSION.columns).where(_THIS))
 ADD = Statement(insert(console_sessions).values(parameters(*SESSION.names)))
 # Of requests at the same moment the latest stands, and one that has been ended stays so.
 TOUCH = Statement(
