@@ -128,10 +128,6 @@ UNSEEN: dict[str, dict[tuple[str, str], str]] = {
     },
     "domain/report.py": {
         (
-            'more = {"paid": received} if is_success and received not in (None, payment.amount) else {}',
-            'more = {"paid": received} if is_success or received not in (None, payment.amount) else {}',
-        ): _BESIDE,
-        (
             "if is_own and not report.is_known_status and payment.is_final:",
             "if not is_own and not report.is_known_status and payment.is_final:",
         ): _OPERATORS,

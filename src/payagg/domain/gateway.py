@@ -364,6 +364,12 @@ def checkout_order(pair: tuple[Gateway, BusinessGateway | None]) -> tuple[bool, 
     return (not gateway.is_built_in, own, gateway.display_order, gateway.slug)
 
 
+def shown_name(gateway: Gateway, own: BusinessGateway | None) -> str:
+    """Payers see the business's own name for the gateway, unless it is blank."""
+    renamed = own.display_name if own is not None else None
+    return renamed if renamed and renamed.strip() else gateway.name
+
+
 def simulator_allowed(environment: Environment) -> bool:
     """The simulator stands in for a processor in SANDBOX only; completing LIVE by it would be inventing money."""
     return environment is Environment.SANDBOX

@@ -397,11 +397,6 @@ class Payment:
             return self
         return with_changes(self, fee=fee, net_amount=paid - fee)
 
-    @property
-    def received(self) -> int | None:
-        """Kobo that the payer paid, a fee on top included; None = not known."""
-        return None if self.fee is None or self.net_amount is None else self.fee + self.net_amount
-
     def hand_over(self, gateway: str, now: datetime, actor: str) -> tuple["Payment", Transition | None]:
         """PENDING with the payer's gateway; on a PENDING payment nothing changes and there is no transition."""
         moved, transition = self.served_by(gateway).move(Trigger.PROCESS, now, actor=actor)

@@ -112,12 +112,11 @@ class ProviderReport:
         return None
 
     def less_fee_on_top(self, payment: Payment, known: Sequence[Anomaly]) -> "ProviderReport":
-        """The report; of money back that is all that the payer paid, the fee on top included, the payment's own amount
-        is a figure too."""
-        if self.outcome not in (Outcome.REVERSED, Outcome.DISPUTED):
-            return self
-        paid: set[int | None] = {payment.received, *(fact.details.get("paid") for fact in known)}
-        return with_changes(self, amounts=self.amounts | {payment.amount}) if paid & self.amounts else self
+        """The report; of money back that is more than a payment that was paid, as the payer bore a fee that not every
+        report names, the payment's own amount is a figure too."""
+        is_back = self.outcome in (Outcome.REVERSED, Outcome.DISPUTED) and was_paid(payment, known)
+        is_more = is_back and min(self.amounts, default=0) > payment.amount
+        return with_changes(self, amounts=self.amounts | {payment.amount}) if is_more else self
 
     @property
     def is_of_a_charge(self) -> bool:
@@ -352,11 +351,8 @@ def _settle(
         return with_changes(verdict, changes=expired)
     elif is_repeat:
         return Verdict(ReportEffect.UNCHANGED, expired)
-    # The payment of a late success has no fee, by which a refund of all that was paid would be known.
-    received = report.facts.received
-    more = {"paid": received} if is_success and received not in (None, payment.amount) else {}
-    details = report.evidence(**more)
-    return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=LATE_FOR[trigger], details=details)
+    kind, details = LATE_FOR[trigger], report.evidence()
+    return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=kind, details=details)
 
 
 def _told_by_status(payment: Payment, attempts: Sequence[Attempt], paid: Sequence[str | None]) -> Anomaly:

@@ -132,6 +132,13 @@ def test_after_success_the_payer_reads_a_receipt_and_is_taken_back(site: Site, p
     expect(page.locator("#stay")).to_be_hidden()  # once is enough
 
 
+def test_a_receipt_of_a_payment_without_a_gateway_has_no_empty_line(site: Site, unscripted: Page) -> None:
+    url = site.initiate(site.business())
+    site.simulate(url, "SUCCESS")
+    unscripted.goto(url)
+    expect(unscripted.locator(".receipt dt")).to_have_text(["Date"])
+
+
 def test_a_failure_and_a_link_opened_later_take_nobody_anywhere(site: Site, page: Page, chromium: Browser) -> None:
     site.simulate(waiting(site, page), "FAILED")
     heading(page, "Payment not completed")

@@ -73,6 +73,20 @@ def test_a_refused_card_is_told_in_plain_words_and_another_one_pays(site: Site, 
     succeeds(site, page, url, site.fakes.paystack.book)
 
 
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [("Transaction cancelled by user", "Payment cancelled"), ("Timed out", "The bank did not answer in time")],
+)
+def test_what_no_bank_declined_is_not_called_declined(site: Site, page: Page, words: str, title: str) -> None:
+    url = started(site, page, "Paystack")
+    expect(page.get_by_role("heading", name="Paystack (fake)")).to_be_visible()
+    site.fakes.paystack.decline(url[-19:], words)
+    page.goto(url)
+    heading(page, title)
+    expect(page.locator("#waiting-text")).to_have_text("You have not been charged. You can try another card.")
+    assert site.status(url) == "PENDING"
+
+
 def test_a_payer_who_gave_up_may_continue_the_same_charge(site: Site, page: Page) -> None:
     url = started(site, page, "Paystack")
     page.locator("#abandon").click()

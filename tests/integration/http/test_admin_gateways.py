@@ -74,6 +74,13 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     assert (await api.admin("POST", json={"slug": "acme", "name": "Again"})).status_code == 201
 
 
+async def test_every_slug_of_another_form_is_told_the_same_form(api: GatewayApi) -> None:
+    words = "Must be lower-case letters and digits, in groups joined by single hyphens."
+    for slug in ("Acme", "acme-", "acme--pay", "acme_pay", "acme\n", "é1"):
+        error = (await api.admin("POST", json={"slug": slug, "name": "Acme"})).json()["error"]
+        assert error == {"code": "VALIDATION_ERROR", "message": words, "field": "slug"}
+
+
 @pytest.mark.rule("GATEWAY_BUILT_IN")
 async def test_the_built_in_is_protected(api: GatewayApi) -> None:
     for field, value in (("name", "Mine"), ("description", None)):

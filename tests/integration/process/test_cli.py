@@ -149,6 +149,8 @@ def test_a_token_that_servers_would_refuse_is_not_issued(tmp_path: Path) -> None
     bounded = SECRETS | {"PAYAGG_TOKEN_LIFETIME_MAX": "600"}
     assert payagg("token", "merchant", "--sub", "ada", "--ttl", "600", **bounded).returncode == 0
     assert "--ttl must be at most 600" in one_line(payagg("token", "merchant", "--sub", "ada", **bounded))
+    for sub in ("", "a\nb"):
+        assert "sub: Must " in one_line(payagg("token", "merchant", "--sub", sub, "--ttl", "600", **bounded))
     unsigned = payagg("token", "merchant", "--sub", "ada", PAYAGG_STATE_DIR=str(tmp_path / "none"))
     assert "PAYAGG_JWT_KEY" in one_line(unsigned)
 

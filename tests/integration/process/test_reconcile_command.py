@@ -79,7 +79,7 @@ def test_what_an_operator_can_mend_is_one_line(run: Command, tmp_path: Path) -> 
     for arguments, line in (
         (("--file", str(file)), "file: Has an unknown column 'odd'."),
         (("--file", str(tmp_path)), "file: Cannot be read: Is a directory."),
-        ((), "gateway: Has no credentials for LIVE."),
+        ((), "gateway: Has no credentials for LIVE, or none that open here."),
         (("--gateway", "gtb"), "gateway: Must be one of provider_a, provider_b."),
     ):
         assert line in one_line(run(*FROM_DAY, *arguments))

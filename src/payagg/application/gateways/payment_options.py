@@ -22,6 +22,7 @@ from payagg.domain.gateway import (
     ensure_selectable,
     is_offered,
     logo_url,
+    shown_name,
     simulator_allowed,
 )
 from payagg.domain.health import Health
@@ -101,7 +102,7 @@ class PaymentOptions:
             options.append(
                 CheckoutGateway(
                     slug=gateway.slug,
-                    name=own.display_name if own and own.display_name else gateway.name,
+                    name=shown_name(gateway, own),
                     description=gateway.description,
                     logo_url=logo_url(gateway),
                     is_default=own.is_default if own else False,
@@ -131,8 +132,7 @@ class PaymentOptions:
         gateway = next((one for one in found.gateways if one.slug == payment.gateway), None)
         if gateway is None:
             return payment.gateway
-        own = found.settings.get(gateway.id)
-        return own.display_name if own and own.display_name else gateway.name
+        return shown_name(gateway, found.settings.get(gateway.id))
 
     async def choose(self, tx: Transaction, payment: Payment, slug: str) -> ChosenProvider:
         """The provider for a payer's choice; raises GATEWAY_NOT_AVAILABLE, or GATEWAY_ENVIRONMENT_NOT_CONFIGURED

@@ -95,7 +95,7 @@ class ReconciliationRuns:
         given = None if page is None else ReadLines(page.lines, page.unreadable, has_charges=True)
         credentials = await self._credentials(gateway, environment) if given is None else {}
         if credentials is None:
-            raise invalid("gateway", f"Has no credentials for {environment.value}.")
+            raise invalid("gateway", f"Has no credentials for {environment.value}, or none that open here.")
         await self._add(run)
         return await self._work(run, given or await read_lists(run, lists, credentials, progress))
 

@@ -6,7 +6,6 @@ from typing import Annotated, Literal, cast
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from payagg.application.ports.gateways import GatewayMerchant
-from payagg.application.schemas.payments import Slug
 from payagg.application.schemas.views import view_of
 from payagg.domain.gateway import (
     CREDENTIAL_VALUE_MAX,
@@ -23,10 +22,12 @@ from payagg.domain.gateway import (
     logo_url,
 )
 from payagg.domain.report import FaultKind
-from payagg.domain.values import Environment
+from payagg.domain.values import SLUG_MAX, SLUG_MIN, SLUG_PATTERN, Environment
 
 SEARCH_MAX = 100
 
+# The use case checks the form: a provider's own slug may be used again.
+Slug = Annotated[str, Meta(min_length=SLUG_MIN, max_length=SLUG_MAX, extra_json_schema={"pattern": SLUG_PATTERN})]
 GatewayName = Annotated[str, Meta(min_length=NAME_MIN, max_length=NAME_MAX, examples=["Acme Pay"])]
 Description = Annotated[str, Meta(max_length=DESCRIPTION_MAX, examples=["Cards and bank transfer"])]
 DisplayOrder = Annotated[int, Meta(ge=0, le=ORDER_MAX, examples=[10])]

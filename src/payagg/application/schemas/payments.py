@@ -67,15 +67,6 @@ IdempotencyKey = Annotated[
         examples=["order-1001"],
     ),
 ]
-# For a new gateway. The use case refuses underscores, which only providers have.
-Slug = Annotated[
-    str,
-    Meta(
-        min_length=SLUG_MIN,
-        max_length=SLUG_MAX,
-        pattern=OPTION_SLUG_PATTERN,
-    ),
-]
 # Any letter case, spelt out: OpenAPI's patterns have no inline flag.
 OUTCOME_PATTERN = f"^(?:{'|'.join(''.join(f'[{c}{c.lower()}]' for c in word) for word in OUTCOMES)})$"
 # Any payment option's slug: a provider's may hold underscores, an administrator's gateway only hyphens.

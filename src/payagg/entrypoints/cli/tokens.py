@@ -28,8 +28,10 @@ def _issue(options: argparse.Namespace, settings: Settings) -> int:
     in development, there is no entry: the embedded one is not started.
     """
     from payagg.adapters.system import SystemClock
+    from payagg.domain.business import check_subject
     from payagg.entrypoints.bootstrap import tokens_of
 
+    check_subject(options.sub, "sub")
     tokens = tokens_of(_with_dev_key(settings))
     if options.ttl > settings.token_lifetime_max.total_seconds():
         raise SettingsError(

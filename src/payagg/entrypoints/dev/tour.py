@@ -21,7 +21,7 @@ def tour(demo: Demo, *, state: Path) -> str:
         _bold("payagg is running."),
         "",
         f"  {_bold('Pay')}    {shown['checkoutUrl']}",
-        "         choose Sandbox, card 4242 4242 4242 4242 (4000 0000 0000 0002 is declined)",
+        "         choose Test card, 4242 4242 4242 4242 (4000 0000 0000 0002 is declined)",
         f"  {_bold('Inbox')}  {shown['webhookInboxUrl']}   each signed webhook as it arrives",
         f"  {_bold('Docs')}   {shown['docsUrl']}",
         *_console(shown),

@@ -4,6 +4,7 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, SECOND, a_business, a_choice
 from payagg_testing.clocks import START
 
+from payagg.application.must_exist import must_exist
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import HandOffKind
 from payagg.domain.business import BusinessStatus
@@ -87,6 +88,16 @@ async def test_options_are_the_businesss_own(shop: MemoryShop) -> None:
     assert (await shop.checkout.page(reference)).method == "Cards"
     await shop.store.transaction.gateways.save(b.disable(START).as_of(START + HOUR).delete(START + HOUR))
     assert (await shop.checkout.page(reference)).method == "provider_b"
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\u2003"])
+async def test_a_blank_name_hides_no_gateway_s_own(shop: MemoryShop, blank: str) -> None:
+    reference, b = await shop.initiated(), must_exist(await shop.gateway("provider_b"))
+    await shop.store.transaction.gateway_choices.save(a_choice(b, SHOP, display_name=blank))
+    names = {one.slug: one.name for one in (await shop.checkout.options(reference)).gateways}
+    await shop.process(reference, "provider_b")
+    method = await shop.checkout.payment_options.method(await shop.payment(reference))
+    assert (names["provider_b"], method) == (b.name, b.name)
 
 
 @pytest.mark.parametrize(("off", "on"), [SLUGS, SLUGS[::-1]])

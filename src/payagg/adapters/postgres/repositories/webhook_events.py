@@ -1,5 +1,6 @@
 """Events and their deliveries."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cache
@@ -33,7 +34,7 @@ from payagg.adapters.postgres.repositories.rows import RowMap, in_text, paramete
 from payagg.adapters.postgres.schema.payments import payments
 from payagg.adapters.postgres.schema.webhooks import deliveries, events, webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
-from payagg.domain.values import Environment
+from payagg.domain.values import CLOCK_SLACK, Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event
 
 OF_PAYMENT_MAX = 1_000
@@ -49,14 +50,17 @@ ADD_EVENT = Statement(insert(events).values(parameters(*EVENT.names, *_APART)))
 ADD_DELIVERY = Statement(insert(deliveries).values(parameters(*DELIVERY.names)))
 # The instant before which every event is visible. An event id carries the time it was drawn, inside a transaction
 # that already held a row lock and so an xid; while such a transaction is open, nothing younger than it is shown.
-# Where the clock went back, ids go on behind the last one (`last_event_id`), and are shown once it has passed them.
+# Where the clock went back, ids go on behind the last one (`last_id`) and have no instant: they are shown once every
+# transaction has ended that may have read another last one. The second column is the present.
 HORIZON = Statement(
     """
-    SELECT least(clock_timestamp(), min(xact_start)) FROM pg_stat_activity
+    SELECT least(clock_timestamp(), min(xact_start)), clock_timestamp() FROM pg_stat_activity
     WHERE backend_xid IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()
     """,
     reads=True,
 )
+LOOK_AGAIN = Statement("SELECT pg_stat_clear_snapshot()", reads=True)  # a transaction sees one state of the others
+LOOKS, BETWEEN_LOOKS = 10, 0.02  # seconds
 TOTAL = Statement(
     """
     SELECT e.successful + e.failed - e.purged
@@ -220,16 +224,22 @@ class PostgresWebhookEvents:
 
     async def page(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
         # The horizon first, then a newer snapshot: everything older than the horizon is visible in it.
-        [(horizon,)] = await self._connection.rows(HORIZON)
-        rows = await self._connection.rows(
-            EVENTS,
-            business_id=business_id,
-            environment=environment.value,
-            before=id_at("evt", horizon - SETTLE),
-            after=after or "",  # which no id is below
-            limit=limit,
-        )
+        own = {"business_id": business_id, "environment": environment.value}
+        last, [(horizon, now)] = await self._connection.all((LAST_EVENT, own), (HORIZON, {}))
+        before = id_at("evt", horizon - SETTLE)
+        if last and last[0][0] > id_at("evt", now + CLOCK_SLACK) and await self._have_ended(now):
+            before = f"{last[0][0]}0"  # the next text after that id
+        rows = await self._connection.rows(EVENTS, **own, before=before, after=after or "", limit=limit)
         return EVENT.all(rows)
+
+    async def _have_ended(self, since: datetime) -> bool:
+        """Whether all transactions have ended that wrote at `since`; short ones are waited for."""
+        for _ in range(LOOKS):
+            await asyncio.sleep(BETWEEN_LOOKS)
+            _, [(horizon, _)] = await self._connection.all((LOOK_AGAIN, {}), (HORIZON, {}))
+            if horizon > since:
+                return True
+        return False
 
     async def of_payment(self, reference: str) -> tuple[list[Event], list[Delivery]]:
         found = EVENT.all(await self._connection.rows(EVENTS_OF_PAYMENT, reference=reference))

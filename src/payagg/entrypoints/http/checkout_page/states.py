@@ -106,7 +106,8 @@ def _result(page: CheckoutPage) -> Drawing:
     paid = page.payment.status is Status.SUCCESS
     receipt = actions = NOTHING
     if paid and page.settled_at is not None:
-        receipt = fill("receipt", date=words.date(page.settled_at), method=page.method or "")
+        method = fill("method", method=page.method) if page.method else NOTHING  # simulated without a page
+        receipt = fill("receipt", date=words.date(page.settled_at), method=method)
         actions = fill("receipt_actions")
     way_home = _way_home(page, "Return to", "") + actions
     filled = fill(

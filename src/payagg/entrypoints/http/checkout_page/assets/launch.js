@@ -1,6 +1,6 @@
 // Opens provider_b's payment window. What happens in it is only a hint: the checkout page asks the server.
 
-import { detail, facts, ready, start, verify } from "./public.js";
+import { declineTitle, detail, facts, ready, start, verify } from "./public.js";
 
 const SLOW_MS = 8000; // since the page began to load
 const page = facts().page;
@@ -25,7 +25,7 @@ function fail(title = "The payment window did not open", text = null) {
 async function look() {
   const known = await verify().catch(() => null);
   if (known !== null && known.status !== "PENDING") goBack();
-  else if (known !== null && known.lastDecline) fail("Your card was declined", "You have not been charged. You can try another card.");
+  else if (known !== null && known.lastDecline) fail(declineTitle(known.lastDecline), "You have not been charged. You can try another card.");
   else fail();
 }
 

@@ -32,6 +32,10 @@ export const detail = () => call("");
 export const verify = () => call("/verify");
 export const start = (choice) => call("/process", choice);
 
+/** The heading while the payer may try another card: what became of the last one. */
+export const declineTitle = (reason) =>
+  ({ CANCELLED: "Payment cancelled", TIMED_OUT: "The bank did not answer in time" })[reason] || "Your card was declined";
+
 /** This very page as the server would draw it now: a document whose scripts do not run. */
 export async function drawn() {
   const { response, answer } = await fetched(facts().page, {}, READ_MS, (found) => found.text());

@@ -1,6 +1,6 @@
 // What the page shows. The server draws every state; here is what moves within one. All text goes in as textContent.
 
-import { drawn, facts, serverNow } from "./public.js";
+import { declineTitle, drawn, facts, serverNow } from "./public.js";
 
 export const at = (id) => document.getElementById(id);
 let warned = Infinity;
@@ -59,10 +59,9 @@ export function tick() {
 }
 
 const DECLINES = {
-  INSUFFICIENT_FUNDS: "There was not enough money for this payment.",
-  EXPIRED_CARD: "That card has expired.",
-  CANCELLED: "The payment was cancelled.",
-  TIMED_OUT: "The bank did not answer in time.",
+  DECLINED: "The bank refused the card. ",
+  INSUFFICIENT_FUNDS: "There was not enough money for this payment. ",
+  EXPIRED_CARD: "That card has expired. ",
 };
 
 /** While the payer is at the provider's page: what became of the last card, null for nothing bad. */
@@ -70,13 +69,13 @@ export function showDecline(reason) {
   if (reason === declined) return;
   declined = reason;
   at("waiting-spinner").hidden = reason !== null;
-  at("waiting-title").textContent = reason === null ? "Waiting for confirmation" : "Your card was declined";
+  at("waiting-title").textContent = reason === null ? "Waiting for confirmation" : declineTitle(reason);
   at("waiting-text").textContent =
     reason === null
       ? "If you have paid, there is nothing more to do: this page updates by itself."
-      : `${DECLINES[reason] || "The bank refused the card."} You have not been charged. You can try another card.`;
+      : `${DECLINES[reason] || ""}You have not been charged. You can try another card.`;
   at("resume").textContent = reason === null ? "Not paid yet? Continue" : "Try another card";
-  if (reason !== null) announce("Your card was declined. You can try another card.");
+  if (reason !== null) announce(`${declineTitle(reason)}. You can try another card.`);
 }
 
 export function alertWith(text) {

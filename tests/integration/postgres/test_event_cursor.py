@@ -1,0 +1,37 @@
+"""Past events by cursor while the clock that dated some of them was ahead."""
+
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+from payagg_testing.builders import DAY, SANDBOX, a_business, an_event, an_id
+
+from payagg.adapters.postgres.store import PostgresStore
+from payagg.domain.webhook import Event
+
+# A transaction that writes, and so may yet add an event.
+WRITES = "UPDATE businesses SET name = name WHERE id = 'biz_1'"
+
+
+async def events_of(store: PostgresStore, after: str | None = None) -> list[Event]:
+    async with store.begin() as tx:
+        return await tx.webhook_events.page("biz_1", SANDBOX, after, 9)
+
+
+@pytest.mark.rule("GET /events")
+async def test_events_that_follow_one_of_a_clock_that_was_ahead_are_shown_at_once(
+    store: PostgresStore, database_url: str
+) -> None:
+    now = datetime.now(UTC)
+    ahead = an_event(an_id("evt", 1, now + DAY), 1, created_at=now + DAY)
+    # Its id goes on behind the last one, though the clock is right again.
+    follows = an_event(an_id("evt", 2, now + DAY), 2, created_at=now)
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        await tx.webhook_events.emit(ahead, [])
+        await tx.webhook_events.emit(follows, [])
+    async with await psycopg.AsyncConnection.connect(database_url) as slow:
+        await slow.execute(WRITES)
+        assert await events_of(store) == []
+    assert await events_of(store) == [ahead, follows]
+    assert await events_of(store, ahead.id) == [follows]
