@@ -9,13 +9,10 @@ from payagg_testing.builders import a_business, a_key, a_transition
 from payagg_testing.network_faults import Blackhole, DropReply
 
 from payagg.adapters.postgres import pool
-from payagg.adapters.postgres.errors import RuleBroken
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken, Unavailable
-from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment
-from payagg.domain.values import Environment
 from tests.support.postgres_world import by_proxy, count, kill_others, numbered, together
 
 
@@ -28,18 +25,6 @@ async def test_a_stale_payment_cannot_be_saved(store: PostgresStore) -> None:
     await saves_what_it_read_before()
     with pytest.raises(Conflict):
         await saves_what_it_read_before()
-
-
-async def test_a_rule_of_the_schema_is_named_without_the_row(store: PostgresStore) -> None:
-    async def simulates_live() -> None:
-        async with store.begin() as tx:
-            await tx.payments.save(with_changes(moved, gateway="sandbox"), transition)
-
-    await store.add_payment(payment := numbered(1, environment=Environment.LIVE, customer_email="ada@example.com"))
-    moved, transition = a_transition(payment)
-    with pytest.raises(RuleBroken, match="live_never_simulated") as broken:
-        await simulates_live()
-    assert "ada" not in str(broken.value)
 
 
 @pytest.mark.parametrize(("cached", "key"), [(None, None), (KeyHolder(a_key(), a_business()), "order")])

@@ -20,31 +20,10 @@ from payagg.domain.values import Environment
 from tests.support.postgres_world import count, numbered, together
 
 
-async def test_every_field_survives_the_shared_insert(store: PostgresStore) -> None:
-    payment = numbered(
-        1,
-        amount=2**53 - 1,
-        gateway="provider_a",
-        customer_email="ada@example.com",
-        customer_name="Adaeze Òbí 😀 \\ \" ' {}",
-        customer_phone="+234",
-        callback_url="https://shop.example/?a=1&b=2",
-        webhook_url="https://shop.example/hooks",
-        metadata={"n": 2**63 - 1, "f": 0.1, "nested": [{"a": None}], "": "", "text": "line\nbreak\u2028"},
-        idempotency_key="key, with {braces} and \\ and NULL",
-        fingerprint=bytes(range(32)),
-    )
-    bare = numbered(2)
-    assert (bare.metadata, bare.fingerprint, bare.idempotency_key) == (None, None, None)
-    assert await together(store, payment, bare) == [(payment, True), (bare, True)]
-    assert await store.find_payment(payment.reference) == payment
-    assert await store.find_payment(bare.reference) == bare
-
-
 async def test_a_row_the_database_refuses_fails_alone(store: PostgresStore, database_url: str) -> None:
     payments = [numbered(n, idempotency_key=f"k{n}") for n in range(20)]
     payments[7] = with_changes(payments[7], customer_name="zero \x00 byte")
-    payments[11] = with_changes(payments[11], amount=1)
+    payments[11] = with_changes(payments[11], amount=1, customer_email="ada@example.com")
     payments[13] = with_changes(payments[13], customer_name="half \ud800 character")
     answers = await together(store, *payments)
     for number, (payment, answer) in enumerate(zip(payments, answers, strict=True)):
@@ -53,7 +32,7 @@ async def test_a_row_the_database_refuses_fails_alone(store: PostgresStore, data
             assert answer.code is ErrorCode.VALIDATION_ERROR
         elif number == 11:
             assert isinstance(answer, RuleBroken)
-            assert "amount_in_bounds" in str(answer)
+            assert ("amount_in_bounds" in str(answer), "ada" in str(answer)) == (True, False)
         else:
             assert answer == (payment, True)
     assert await count(database_url, "payments") == 17

@@ -55,7 +55,7 @@ async def crowd(database_url: str, tmp_path: Path) -> AsyncIterator[TwoServers]:
         yield TwoServers(grid, apis, await apis[0].open_shop())
 
 
-@pytest.mark.rule("payments.6")
+@pytest.mark.rule("payments.6", "checkout.4")
 async def test_64_requests_with_one_key_are_one_payment_and_64_clicks_one_charge(crowd: TwoServers) -> None:
     for turn in range(CROWDS):
         made = await asyncio.gather(*(crowd.initiate(number, f"order {turn}") for number in range(CALLERS)))

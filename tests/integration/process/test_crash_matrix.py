@@ -25,6 +25,7 @@ def made() -> Iterator[Databases]:
     ("label", "kind"),
     [
         *(("P4", CrashKind.PROCESS), ("W3", CrashKind.POSTGRES), ("J3", CrashKind.CONNECTION)),
+        *((label, CrashKind.PROCESS) for label in ("O1", "O3", "J1", "J2")),
         *((label, CrashKind.PROCESS) for label in OF_LABEL.keys() & {"M5"}),
     ],
 )

@@ -1,4 +1,4 @@
-"""kill -9 before and after the COMMIT of an event and of an ask: nothing is lost and nothing happens twice."""
+"""kill -9 before and after the COMMIT of an event: nothing is lost and nothing happens twice."""
 
 import json
 from datetime import timedelta
@@ -6,8 +6,6 @@ from datetime import timedelta
 import pytest
 
 from payagg.application.payments.provider_events import FIRST_RETRY
-from payagg.application.payments.status_checks import HOLD
-from payagg.domain.attempt import CHECK_AFTER
 from tests.integration.http.providers.test_inbound import charge_event, signed
 from tests.support.provider_world import World
 
@@ -26,19 +24,3 @@ async def test_an_event_survives_its_receiver(world: World, label: str) -> None:
     assert await world.history(payment) == ["PENDING", "SUCCESS"]
     assert await world.events(payment) == (2, 2)
     assert await world.services.provider_events.retry_due() == 0
-
-
-@pytest.mark.parametrize("label", ["J1", "J2"])
-async def test_an_ask_survives_its_worker(world: World, label: str) -> None:
-    payment = await world.handed_over()
-    world.fakes.paystack.pay(payment.reference)
-    world.clock.move(CHECK_AFTER[0] * 2)
-    await world.dies_at(label, "reconcile")
-    if label == "J1":  # the next worker asks at once about what was in the air when it began
-        world.clock.move(SECOND)
-        await world.services.reconciler.run_at("provider_a", payment.environment, world.clock.now())
-    else:
-        world.clock.move(HOLD)
-        await world.services.reconciler.run_once()
-    assert await world.history(payment) == ["PENDING", "SUCCESS"]
-    assert await world.events(payment) == (2, 2)

@@ -394,6 +394,22 @@ async def test_a_worker_whose_tries_take_all_its_room_waits_for_one_to_end(
         await until(lambda: len(world.postman.sent) == 2, seconds=20)
 
 
+async def test_endpoints_that_fail_leave_room_for_others(world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, "FAILING_MAX", 2)
+    world.postman.gate = asyncio.Event()
+    for _ in range(4):
+        failing = world.store.state.endpoints[(await world.create()).id]
+        world.store.state.endpoints[failing.id] = replace(failing, failing_since=world.clock.now())
+    for _ in range(2 * CONCURRENCY_START):
+        await world.settle()
+    counters.counts.clear()
+    async with world.worker():
+        await until(lambda: counters.counts["worker_sweeps", "deliveries"] > 2)
+        assert world.postman.begun == CONCURRENCY_START + 2
+        world.postman.gate.set()
+        await until(world.all_delivered)
+
+
 async def test_a_worker_that_stops_finishes_what_is_under_way(world: MemoryOutbox) -> None:
     world.postman.gate = asyncio.Event()
     await world.settle()
