@@ -47,9 +47,9 @@ async def ready(db: Database, limit: int = 9, after: str = OF_DAY[0]) -> tuple[l
     return await db.of(ARCHIVE).ready(after, OF_DAY[1], NOW + DAY, limit)
 
 
-async def a_part(db: Database, day: str = "PAY-20250131", folder: str = "f") -> ArchivePart:
-    begun = await db.of(PARTS).begin(day, folder, NOW)
-    part = replace(begun, payments=1, last_reference=f"{day}-000001", manifest=b"m" * 32)
+async def a_part(db: Database) -> ArchivePart:
+    begun = await db.of(PARTS).begin("PAY-20250131", "f", NOW)
+    part = replace(begun, payments=1, last_reference=named("000001"), manifest=b"m" * 32)
     await db.of(PARTS).finish(part)
     return part
 

@@ -35,6 +35,7 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.extensions.cells.among_cells import AmongCells
 from payagg.extensions.cells.ports import ARRIVALS, CELL, DEPARTURES, KEY_DIGITS, CellNames, OtherCells
+from tests.contracts.database import autocommit, put
 from tests.contracts.moving import (
     CREDENTIALS,
     REFERENCES,
@@ -106,8 +107,7 @@ class CellMoveContract:
         assert not any(any(rows) if isinstance(rows, list) else rows for rows in left.values())
         assert await originals(store) == [None] * len(REFERENCES)
         for place in (store, other):
-            async with place.begin() as tx:
-                entries = await tx.audit.list_entries(_moves(), None, 10)
+            entries = await autocommit(place).audit.list_entries(_moves(), None, 10)
             assert [dict(entry.changes["cell"]) for entry in entries] == [{"before": "PAY", "after": GONE}]
 
     @pytest.mark.parametrize("is_done", [False, True], ids=["before COMMIT", "after COMMIT"])
@@ -147,8 +147,7 @@ class CellMoveContract:
         for ask in asks:
             await ask()
         await command._close(SHOP, AN_ADMIN)
-        async with store.begin() as tx:
-            assert await tx.of(DEPARTURES).take(SHOP, NOW, 10) == len(REFERENCES)
+        assert await autocommit(store).of(DEPARTURES).take(SHOP, NOW, 10) == len(REFERENCES)
         assert await store.find_key(digest) is None
         asks.append(partial(timeline, store, REFERENCES[0], elsewhere=posts))
         for ask in asks:
@@ -179,15 +178,13 @@ class CellMoveContract:
                 with pytest.raises(Conflict):
                     async with place.begin() as tx:
                         await change(tx)
-        async with store.begin() as tx:
-            assert await tx.payments.add(a_payment(reference="PAY-20250131-ZZZZZZ"))
+        assert await autocommit(store).payments.add(a_payment(reference="PAY-20250131-ZZZZZZ"))
 
     async def test_what_is_being_charged_or_told_is_waited_for(self, store: Store, other: Store) -> None:
         await open_cells(store, other)
         reference = "PAY-20250131-ZZZZZZ"
-        async with store.begin() as tx:
-            await tx.payments.add(a_payment(reference=reference))
-            await tx.attempts.add(an_attempt(a_payment(reference=reference), gateway_id="gw_here"))
+        payment = a_payment(reference=reference)
+        await put(autocommit(store), payment, an_attempt(payment, gateway_id="gw_here"))
         leased = await store.queue.claim(NOW, 1, 1, 1, timedelta(seconds=45))
         busy = {reference, *(one.delivery.reference for one in leased)}
         assert len(busy) == 2
@@ -198,8 +195,7 @@ class CellMoveContract:
         done = await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
         assert done.payments == len(REFERENCES) + 1
         assert done.closed >= timedelta(seconds=45)
-        async with other.begin() as tx:
-            assert (await tx.attempts.of_payment(reference))[0].state is AttemptState.CLAIMED
+        assert (await autocommit(other).attempts.of_payment(reference))[0].state is AttemptState.CLAIMED
 
     async def test_a_payment_of_the_other_cell_goes_on_there_and_is_not_set_back(
         self, store: Store, other: Store
@@ -211,16 +207,14 @@ class CellMoveContract:
         async with store.begin() as tx:
             await tx.of(DEPARTURES).take(SHOP, NOW, 10)
             packed = await tx.of(DEPARTURES).under_way(SHOP, 10)
-        async with other.begin() as tx:
-            assert await tx.of(ARRIVALS).receive(packed, {}) == len(REFERENCES)
-        async with other.begin() as tx:
-            payment = await tx.payments.lock(REFERENCES[0])
-            assert payment is not None
-            moved, transition = payment.expire()
-            assert transition is not None
-            await tx.payments.save(moved, transition)
-        async with other.begin() as tx:
-            assert await tx.of(ARRIVALS).receive(packed, {}) == 0
+        there = autocommit(other)
+        assert await there.of(ARRIVALS).receive(packed, {}) == len(REFERENCES)
+        payment = await there.payments.get(REFERENCES[0])
+        assert payment is not None
+        moved, transition = payment.expire()
+        assert transition is not None
+        await there.payments.save(moved, transition)
+        assert await there.of(ARRIVALS).receive(packed, {}) == 0
         assert await other.find_payment(REFERENCES[0]) == moved
 
     async def test_an_event_that_was_not_handled_goes_after_its_payment(self, store: Store, other: Store) -> None:
@@ -229,15 +223,11 @@ class CellMoveContract:
             ProviderEvent(f"inb_{number}", "provider_a", SANDBOX, bytes([number]) * 32, body, NOW, 1, NOW)
             for number, body in enumerate((REFERENCES[1].encode() + b".2", b"PAY-20250131-ZZZZZZ"))
         )
-        async with store.begin() as tx:
-            for event in (own, foreign):
-                await tx.inbox.add(event)
+        await put(autocommit(store), own, foreign)
         for _ in range(2):
             await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
-        async with store.begin() as tx:
-            assert await tx.inbox.lock_due(NOW, 10) == [foreign]
-        async with other.begin() as tx:
-            assert await tx.inbox.lock_due(NOW, 10) == [own]
+        assert await autocommit(store).inbox.lock_due(NOW, 10) == [foreign]
+        assert await autocommit(other).inbox.lock_due(NOW, 10) == [own]
 
     @pytest.mark.parametrize(
         ("there", "said"),
@@ -252,8 +242,7 @@ class CellMoveContract:
         self, store: Store, other: Store, there: Any, said: str
     ) -> None:
         await open_cells(store, other)
-        async with other.begin() as tx:
-            await tx.gateways.save(replace(there, status=the_gateway("gw_there").status))
+        await autocommit(other).gateways.save(replace(there, status=the_gateway("gw_there").status))
         await _assert_refused(store, other, said)
 
     async def test_credentials_of_an_environment_in_which_the_business_has_nothing_may_differ(
@@ -261,20 +250,18 @@ class CellMoveContract:
     ) -> None:
         await open_cells(store, other)
         both = CREDENTIALS.replace(b"}", b', "liveSecretKey": "sk_live_1"}')
-        async with store.begin() as tx:
-            await tx.gateways.save(the_gateway("gw_here", credentials=VAULT.seal(both, "gw_here")))
-            await tx.api_keys.add(a_key("key_9", Environment.LIVE))
+        here, key = autocommit(store), a_key("key_9", Environment.LIVE)
+        await here.gateways.save(the_gateway("gw_here", credentials=VAULT.seal(both, "gw_here")))
+        await here.api_keys.add(key)
         await _assert_refused(store, other, "has other credentials")
-        async with store.begin() as tx:
-            await tx.api_keys.save(a_key("key_9", Environment.LIVE).revoke(NOW))
+        await here.api_keys.save(key.revoke(NOW))
         await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
 
     async def test_it_is_refused_while_another_move_is_under_way_or_the_id_is_taken(
         self, store: Store, other: Store
     ) -> None:
         await open_cells(store, other)
-        async with other.begin() as tx:
-            await tx.businesses.add(a_business())
+        await autocommit(other).businesses.add(a_business())
         await _assert_refused(store, other, "There is a business of this id already.")
         moving = Removal(store, other)
         await moving.command()._close(SHOP, AN_ADMIN)
@@ -289,19 +276,17 @@ def _moves() -> AuditFilter:
 
 
 async def _names(store: Store) -> CellNames:
-    async with store.begin() as tx:
-        return await tx.of(CELL).names()
+    return await autocommit(store).of(CELL).names()
 
 
 async def _assert_in_one_place(source: Store, target: Store) -> None:
     """Each payment is at one of the two cells, or in the outbox of the first; its key opens at none of them, or both
     say so."""
-    async with source.begin() as tx:
-        move = await tx.of(CELL).of_business(SHOP)
-        posts = {reference: await tx.of(CELL).forwarding_record_of_payment(reference) for reference in REFERENCES}
-        here = {reference for reference in REFERENCES if await tx.payments.get(reference) is not None}
-    async with target.begin() as tx:
-        there = {reference for reference in REFERENCES if await tx.payments.get(reference) is not None}
+    before, after = autocommit(source), autocommit(target)
+    move = await before.of(CELL).of_business(SHOP)
+    posts = {reference: await before.of(CELL).forwarding_record_of_payment(reference) for reference in REFERENCES}
+    here = {reference for reference in REFERENCES if await before.payments.get(reference) is not None}
+    there = {reference for reference in REFERENCES if await after.payments.get(reference) is not None}
     for reference, post in posts.items():
         is_packed = post is not None and post.is_under_way
         assert (reference in here) + (reference in there or is_packed) == 1, reference

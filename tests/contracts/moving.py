@@ -38,6 +38,7 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.entrypoints.extensions import NAMES
 from payagg.extensions.cells.move import CellMove
+from tests.contracts.database import autocommit, put
 from tests.support.state_machine.scripted import LabelVault
 
 SHOP = "biz_1"
@@ -56,22 +57,17 @@ def the_gateway(id: str, **fields: Any) -> Gateway:
 async def open_cells(source: Store, target: Store) -> None:
     """The business at `source` alone; each cell has the gateway under its own id."""
     for store, gateway in ((source, the_gateway("gw_here")), (target, the_gateway("gw_there"))):
-        async with store.begin() as tx:
-            await tx.gateways.add(gateway)
+        await autocommit(store).gateways.add(gateway)
     async with source.begin() as tx:
         await tx.businesses.add(a_business())
         for subject, role in (("ada", Role.OWNER), ("bo", Role.MEMBER)):
             await tx.members.add(SHOP, subject, role)
-        await tx.api_keys.add(a_key())
-        await tx.api_keys.add(a_key("key_2", Environment.LIVE))
+        await put(tx, a_key(), a_key("key_2", Environment.LIVE), *(an_entry(n, business_id=SHOP) for n in (1, 2)))
         await tx.gateway_choices.save(a_choice(the_gateway("gw_here"), is_enabled=True, is_default=True))
         for id in ("whe_1", "whe_2"):
             sealed = VAULT.seal(b"whsec", secret_context(id))
             await tx.endpoints.add(an_endpoint(id, secret=sealed, is_active=id == "whe_1"))
-        await tx.audit.add(an_entry(1, business_id=SHOP))
-        await tx.audit.add(an_entry(2, business_id=SHOP))
-    async with source.begin() as tx:
-        await tx.api_keys.save(a_key("key_2", Environment.LIVE).revoke(NOW))
+    await autocommit(source).api_keys.save(a_key("key_2", Environment.LIVE).revoke(NOW))
     for number, status in enumerate(Status):
         await _add_payment(source, number, status)
 
@@ -108,14 +104,11 @@ async def _add_payment(store: Store, number: int, status: Status) -> None:
         await tx.resolutions.add(asked)
         if status is Status.FAILED:
             await tx.resolutions.confirm(replace(asked, confirmed_by="admin:ben", confirmed_at=NOW))
+    acknowledged = anomaly.acknowledge("ada", NOW)
+    if status in (Status.SUCCESS, Status.FAILED):
+        await autocommit(store).anomalies.save(acknowledged)
     if status is Status.SUCCESS:
-        async with store.begin() as tx:
-            await tx.anomalies.save(anomaly.acknowledge("ada", NOW))
-        async with store.begin() as tx:
-            await tx.anomalies.save(anomaly.acknowledge("ada", NOW).close("ada", "Refunded.", NOW))
-    if status is Status.FAILED:
-        async with store.begin() as tx:
-            await tx.anomalies.save(anomaly.acknowledge("ada", NOW))
+        await autocommit(store).anomalies.save(acknowledged.close("ada", "Refunded.", NOW))
     if status is Status.REVERSED and "archive" in NAMES:
         await _archive(store, reference)
 
@@ -124,8 +117,8 @@ async def _archive(store: Store, reference: str) -> None:
     """As `payagg archive --remove` leaves it."""
     from payagg.extensions.archive.ports import ARCHIVE, PARTS
 
-    async with store.begin() as tx:
-        part = await tx.of(PARTS).begin(reference[:12], f"{reference[:12]}/arc_{reference[-6:]}", NOW)
+    place = f"{reference[:12]}/arc_{reference[-6:]}"
+    part = await autocommit(store).of(PARTS).begin(reference[:12], place, NOW)
     async with store.begin() as tx:
         await tx.of(PARTS).finish(replace(part, payments=1, last_reference=reference, manifest=bytes(32)))
         calls = [(reference, call.id) for call in await tx.provider_calls.of_payment(reference)]

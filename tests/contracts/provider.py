@@ -44,9 +44,9 @@ class ProviderHarness:
     tells_environment: bool  # whether bodies say test or live
     fails_by_event: bool  # whether a decline sends an event
 
-    def charge(self, environment: Environment = Environment.SANDBOX, reference: str = REFERENCE) -> Charge:
+    def charge(self, environment: Environment = Environment.SANDBOX) -> Charge:
         return Charge(
-            reference=reference,
+            reference=REFERENCE,
             amount=AMOUNT,
             currency="NGN",
             environment=environment,

@@ -1,7 +1,7 @@
 """Three cells on loopback, each cell with a database of its own on the tests' server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
@@ -20,7 +20,7 @@ from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop, started
 
 NAMES = ("PAY", "PBX", "PCX")
-SECRET = "a secret-between-cells-of-the-tests".replace(" ", "-")
+SECRET = "a-secret-between-cells-of-the-tests"
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 BY = Actor(ActorRealm.CLI, "test")
 
@@ -30,11 +30,7 @@ class Cell:
     """One cell. `kill` ends its server at once, and whoever calls it then is refused a connection."""
 
     api: Api
-    stop: Any
-    shop: Shop | None = None
-
-    async def kill(self) -> None:
-        await self.stop()
+    kill: Callable[[], Awaitable[None]]
 
 
 @dataclass
@@ -51,9 +47,8 @@ class CellWorld:
                 await sweep.work()
 
 
-@asynccontextmanager
-async def served_app(app: Any, listener: Any, new_id: Any) -> AsyncIterator[Any]:
-    """A server of `app`; gives what ends it."""
+async def served_app(app: Any, listener: Any, new_id: Any) -> Callable[[], Awaitable[None]]:
+    """What ends a server of `app`."""
     server, running = await started(app, listener, new_id)
 
     async def stop() -> None:
@@ -65,10 +60,7 @@ async def served_app(app: Any, listener: Any, new_id: Any) -> AsyncIterator[Any]
         for connection in connections:
             connection.transport.abort()
 
-    try:
-        yield stop
-    finally:
-        await stop()
+    return stop
 
 
 @asynccontextmanager
@@ -88,9 +80,8 @@ async def three_cells(databases: Sequence[str], **changed: Any) -> AsyncIterator
             services = services_over(store, replace(shared, reference_prefix=name))
             stack.push_async_callback(services.elsewhere.close)
             await seed_gateways(services.gateways, "builtin", ("provider_a", "provider_b"))
-            stop = await stack.enter_async_context(
-                served_app(create_app(services), listener, services.payments.entropy.hex)
-            )
+            stop = await served_app(create_app(services), listener, services.payments.entropy.hex)
+            stack.push_async_callback(stop)
             client = await stack.enter_async_context(httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=30))
             cells[name] = Cell(Api(services, origin, client), stop)
         yield CellWorld(cells, shared)

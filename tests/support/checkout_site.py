@@ -79,9 +79,10 @@ class Site:
         self.do(self.services.store.add_payment(payment))
         return f"{self.base_url}/checkout/{payment.reference}"
 
-    def hand_off(self, page_url: str, slug: str = "sandbox", card: str | None = None) -> None:
-        """The payer's choice, without a browser: the payment is PENDING after it."""
-        self.do(self.services.checkout.process(page_url[-19:], ProcessPayment(gateway_slug=slug, card_number=card)))
+    def hand_off(self, page_url: str, card: str) -> None:
+        """The payer's choice of the simulator, without a browser: the payment is PENDING after it."""
+        choice = ProcessPayment(gateway_slug="sandbox", card_number=card)
+        self.do(self.services.checkout.process(page_url[-19:], choice))
 
     def gateway(self, slug: str, **fields: Any) -> Gateway:
         """The gateway `slug`, there and ACTIVE, with `fields` as given."""

@@ -18,6 +18,7 @@ from payagg.application.ports.store import Store
 from payagg.application.schemas.gateways import UpdateBusinessGateway
 from payagg.domain.business import Business, Role
 from payagg.domain.gateway import Gateway
+from tests.contracts.database import autocommit
 from tests.support.assembly import KEYS, services_over
 
 DRAIN = timedelta(minutes=30)
@@ -37,7 +38,7 @@ class GatewayWorld:
     providers: dict[str, Provider] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.entropy = SeededEntropy()
+        self.entropy, self.db = SeededEntropy(), autocommit(self.store)
         services = services_over(
             self.store,
             clock=self.clock,
@@ -49,15 +50,11 @@ class GatewayWorld:
         self.gateways, self.settings = services.gateways, services.checkout_settings
         self.settling = services.gateway_settling
 
-    async def add(self, *rows: Gateway | Business) -> None:
-        """Gateways that are not DISABLED get there by the moves the database allows."""
-        async with self.store.begin() as tx:
-            for row in rows:
-                if isinstance(row, Business):
-                    await tx.businesses.add(row)
-                    await tx.members.add(row.id, "bo", Role.ADMIN)
-                else:
-                    assert await tx.gateways.add(row)
+    async def add(self, *businesses: Business) -> None:
+        """Each managed by `bo`."""
+        for business in businesses:
+            await self.db.businesses.add(business)
+            await self.db.members.add(business.id, "bo", Role.ADMIN)
 
     async def seeded(self, *slugs: str) -> dict[str, str]:
         """A business `biz_1`, the built-in, and an ACTIVE gateway per slug; their ids by slug."""
@@ -72,7 +69,6 @@ class GatewayWorld:
         return await self.settings.update(business_id, gateway_id, UpdateBusinessGateway(**changes), by=AN_ADMIN)
 
     async def stored(self, gateway_id: str) -> Gateway:
-        async with self.store.begin() as tx:
-            gateway = await tx.gateways.get(gateway_id)
+        gateway = await self.db.gateways.get(gateway_id)
         assert gateway is not None
         return gateway

@@ -19,12 +19,13 @@ from payagg.application.schemas.checkout import ProcessedPayment, ProcessPayment
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import Attempt, Charge, HandOff
-from payagg.domain.business import Business, Role
+from payagg.domain.business import Role
 from payagg.domain.gateway import SANDBOX_SLUG, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
+from tests.contracts.database import put
 from tests.support.assembly import services_over
 from tests.support.state_machine.scripted import ACCOUNT, LabelVault, ScriptedProvider
 
@@ -91,15 +92,13 @@ class MemoryShop:
         self.payments, self.checkout = self.services.payments, self.services.checkout
         self.verification, self.reconciler = self.services.verification, self.services.reconciler
 
-    async def open(self, business: Business | None = None, *, keys: bool = True) -> "MemoryShop":
-        async with self.store.begin() as tx:
-            await tx.businesses.add(business or a_business(SHOP))
-            await tx.members.add(SHOP, "ada", Role.OWNER)
-            for environment in Environment if keys else ():
-                await tx.api_keys.add(a_key(f"key_{environment.value.lower()}", environment, business_id=SHOP))
-            await tx.gateways.add(the_built_in())
-            for slug in SLUGS:
-                await tx.gateways.add(a_gateway(slug, credentials=self.sealed(slug)))
+    async def open(self, *, keys: bool = True) -> "MemoryShop":
+        gateways = (a_gateway(slug, credentials=self.sealed(slug)) for slug in SLUGS)
+        await put(self.store.transaction, a_business(SHOP), the_built_in(), *gateways)
+        await self.store.transaction.members.add(SHOP, "ada", Role.OWNER)
+        for environment in Environment if keys else ():
+            key = a_key(f"key_{environment.value.lower()}", environment, business_id=SHOP)
+            await self.store.transaction.api_keys.add(key)
         return self
 
     def sealed(self, slug: str) -> bytes:
@@ -107,12 +106,11 @@ class MemoryShop:
 
     async def change(self, slug: str, **fields: Any) -> None:
         """Changes the gateway of that slug."""
-        async with self.store.begin() as tx:
-            await tx.gateways.save(a_gateway(slug, **{"credentials": self.sealed(slug), **fields}))
+        changed = a_gateway(slug, **{"credentials": self.sealed(slug), **fields})
+        await self.store.transaction.gateways.save(changed)
 
     async def gateway(self, slug: str) -> Gateway | None:
-        async with self.store.begin() as tx:
-            return await tx.gateways.by_slug(slug)
+        return await self.store.transaction.gateways.by_slug(slug)
 
     async def initiated(self, environment: Environment = Environment.SANDBOX, **fields: Any) -> str:
         """The reference of a new payment of 1,500 naira."""
@@ -135,8 +133,7 @@ class MemoryShop:
     async def pause(self, until: datetime) -> None:
         """Calls of provider_a in SANDBOX, for its faults."""
         health = Health("provider_a", Environment.SANDBOX, Health.FAULTS_MAX, until, Health.FIRST_PAUSE)
-        async with self.store.begin() as tx:
-            await tx.health.save(health)
+        await self.store.transaction.health.save(health)
 
     async def handed_over(self, slug: str = "provider_a", **fields: Any) -> str:
         reference = await self.initiated(**fields)
@@ -149,16 +146,13 @@ class MemoryShop:
         return found
 
     async def attempts(self, reference: str) -> list[Attempt]:
-        async with self.store.begin() as tx:
-            return await tx.attempts.of_payment(reference)
+        return await self.store.transaction.attempts.of_payment(reference)
 
     async def anomalies(self) -> list[AnomalyKind]:
-        async with self.store.begin() as tx:
-            return [anomaly.kind for anomaly in await tx.anomalies.page(AnomalyFilter(), 100)]
+        return [anomaly.kind for anomaly in await self.store.transaction.anomalies.page(AnomalyFilter(), 100)]
 
     async def events(self, reference: str) -> list[str]:
-        async with self.store.begin() as tx:
-            events, _ = await tx.webhook_events.of_payment(reference)
+        events, _ = await self.store.transaction.webhook_events.of_payment(reference)
         return [event.type for event in events]
 
     def says(self, outcome: Outcome, *, right_amount: bool = True, reason: str | None = None) -> None:

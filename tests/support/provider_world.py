@@ -28,6 +28,7 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import FakeServers
+from tests.contracts.database import autocommit
 from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running
 
@@ -53,6 +54,9 @@ class StoreWorld(Generic[S]):
     folder: Path
     url: str
 
+    def __post_init__(self) -> None:
+        self.db = autocommit(self.store)
+
     async def payment(self, environment: Environment = Environment.SANDBOX, **fields: Any) -> Payment:
         """An INITIATED payment under a fresh reference."""
         now = self.clock.now()
@@ -77,30 +81,25 @@ class StoreWorld(Generic[S]):
         return found
 
     async def attempts(self, payment: Payment) -> list[Attempt]:
-        async with self.store.begin() as tx:
-            return await tx.attempts.of_payment(payment.reference)
+        return await self.db.attempts.of_payment(payment.reference)
 
     async def anomalies(self, payment: Payment | None = None) -> list[Anomaly]:
-        async with self.store.begin() as tx:
-            return await tx.anomalies.page(AnomalyFilter(reference=payment.reference if payment else None), 1000)
+        return await self.db.anomalies.page(AnomalyFilter(reference=payment.reference if payment else None), 1000)
 
     async def history(self, payment: Payment) -> list[str]:
         """The statuses the payment went through, from its recorded transitions."""
-        async with self.store.begin() as tx:
-            return [t.to_status.value for t in await tx.payments.transitions(payment.reference)]
+        return [t.to_status.value for t in await self.db.payments.transitions(payment.reference)]
 
     async def events(self, payment: Payment) -> tuple[int, int]:
         """How many events and how many deliveries the payment caused."""
-        async with self.store.begin() as tx:
-            events, deliveries = await tx.webhook_events.of_payment(payment.reference)
+        events, deliveries = await self.db.webhook_events.of_payment(payment.reference)
         return len(events), len(deliveries)
 
     async def set_credentials(self, slug: str, credentials: dict[str, str]) -> None:
-        async with self.store.begin() as tx:
-            gateway = await tx.gateways.by_slug(slug)
-            assert gateway is not None
-            sealed = AesVault(KEYS).seal(json.dumps(credentials).encode(), gateway.id)
-            await tx.gateways.save(replace(gateway, credentials=sealed))
+        gateway = await self.db.gateways.by_slug(slug)
+        assert gateway is not None
+        sealed = AesVault(KEYS).seal(json.dumps(credentials).encode(), gateway.id)
+        await self.db.gateways.save(replace(gateway, credentials=sealed))
 
     async def dies_at(self, label: str, *words: str) -> None:
         """Runs a use case in a process of its own, which must die by SIGKILL at `label`."""

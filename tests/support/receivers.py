@@ -68,9 +68,7 @@ async def until(what: Callable[[], bool], seconds: float = 90) -> None:
 
 
 @asynccontextmanager
-async def listening(
-    talk: Conversation, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
-) -> AsyncIterator[int]:
+async def listening(talk: Conversation, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """The port of a server that holds `talk` with each connection."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -86,7 +84,7 @@ async def listening(
             tasks.discard(task)
             writer.close()
 
-    server = await asyncio.start_server(one, host, 0, ssl=tls)
+    server = await asyncio.start_server(one, "127.0.0.1", 0, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

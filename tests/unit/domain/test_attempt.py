@@ -1,7 +1,7 @@
 """The charge: attempts' references and leases, what a report must match, a provider's health, the test cards."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -82,10 +82,10 @@ def test_only_an_answer_about_the_attempt_or_a_certain_fault_proves_that_nothing
     assert {kind for kind in FaultKind if not kind.is_unhealthy} == of_the_request
 
 
-def after_faults(count: int, now: datetime = NOW) -> Health:
+def after_faults(count: int) -> Health:
     health = Health("provider_a", Environment.LIVE)
     for _ in range(count):
-        health = health.after(False, now)
+        health = health.after(False, NOW)
     return health
 
 

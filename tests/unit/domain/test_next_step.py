@@ -15,8 +15,8 @@ CLAIMED, HANDED_OFF, REFUSED, UNKNOWN = AttemptState
 PAYMENT = a_payment()
 
 
-def attempt(state: AttemptState, number: int = 1) -> Attempt:
-    return an_attempt(PAYMENT, number, state)
+def attempt(state: AttemptState) -> Attempt:
+    return an_attempt(PAYMENT, 1, state)
 
 
 FIRST, LIVE, OPEN = attempt(HANDED_OFF), attempt(CLAIMED), attempt(UNKNOWN)

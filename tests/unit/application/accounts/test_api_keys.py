@@ -21,8 +21,8 @@ from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
 
-async def a_shop(business: Business | None = None) -> tuple[MemoryShop, ApiKeys]:
-    shop = await MemoryShop().open(business, keys=False)
+async def a_shop() -> tuple[MemoryShop, ApiKeys]:
+    shop = await MemoryShop().open(keys=False)
     return shop, shop.services.api_keys
 
 
@@ -109,8 +109,8 @@ async def test_a_membership_that_ends_before_the_change_makes_none(role: Role | 
     webhooks, settings = shop.services.webhooks, shop.services.checkout_settings
     hook = CreateWebhook(url="https://shop.example/hooks", environment=SANDBOX)
     made = await webhooks.create(SHOP, hook, by=ada)
-    async with shop.store.begin() as tx:
-        await (tx.members.remove(SHOP, "ada") if role is None else tx.members.add(SHOP, "ada", role))
+    members = shop.store.transaction.members
+    await (members.remove(SHOP, "ada") if role is None else members.add(SHOP, "ada", role))
     before = len(shop.store.state.audit)
     order = ReorderGateways(order=[OrderedGateway(gateway_id="gw_provider_a", display_order=1)])
     for change in (

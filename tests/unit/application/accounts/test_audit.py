@@ -25,6 +25,7 @@ from payagg.domain.audit import Action, Actor, ActorRealm, AuditFilter, Changes,
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import OVERLAP, PROVES_FOR
 from payagg.domain.values import Environment
+from tests.contracts.database import put
 from tests.support.audit_trail import entries, trail
 from tests.support.gateway_world import DRAIN, GatewayWorld
 from tests.support.refusals import refused_with
@@ -99,8 +100,7 @@ async def test_credentials_that_do_not_open_are_replaced_and_a_refusal_leaves_no
     acme = (await world.seeded("acme"))["acme"]
     assert [told[1] for told in trail(world.store, subject="seed")] == ["gw_builtin", "gw_acme"]
     closed = replace(await world.stored(acme), credentials=b"of another key")
-    async with world.store.begin() as tx:
-        await tx.gateways.save(closed)
+    await world.db.gateways.save(closed)
     before = trail(world.store)
     await seed_gateways(world.gateways, "builtin", ["acme"])
     await refused_with(world.gateways.enable(acme, by=AN_ADMIN))
@@ -152,9 +152,7 @@ async def test_an_endpoint_is_told_without_its_secrets(world: GatewayWorld) -> N
 
 async def test_pages_follow_by_cursor_and_a_wrong_question_names_its_field(world: GatewayWorld) -> None:
     audit = AuditTrail(world.store)
-    async with world.store.begin() as tx:
-        for number in (1, 2, 3):
-            await tx.audit.add(an_entry(number, business_id="biz_1"))
+    await put(world.db, *(an_entry(number, business_id="biz_1") for number in (1, 2, 3)))
     after = None
     for numbers, has_more in (((3, 2), True), ((1,), False), ((), False)):
         page = await audit.page(AuditFilter(), after, 2)
@@ -174,8 +172,7 @@ async def test_pages_follow_by_cursor_and_a_wrong_question_names_its_field(world
 @pytest.mark.parametrize("realm", list(ActorRealm))
 async def test_a_merchant_is_not_told_from_where_an_operator_acted(world: GatewayWorld, realm: ActorRealm) -> None:
     audit = AuditTrail(world.store)
-    async with world.store.begin() as tx:
-        await tx.audit.add(replace(an_entry(1, business_id="biz_1"), realm=realm))
+    await world.db.audit.add(replace(an_entry(1, business_id="biz_1"), realm=realm))
     (told,) = (await audit.page(AuditFilter(), None, 10)).entries
     assert (told.subject, told.address, told.request_id) == ("ada", "192.0.2.1", "request-1")
     (shown,) = (await audit.page(AuditFilter(business_id="biz_1"), None, 10, AuditEntryView.for_business)).entries

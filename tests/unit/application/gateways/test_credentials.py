@@ -63,8 +63,7 @@ async def test_credentials_replace_the_previous_ones_and_open_for_their_gateway_
     shown = [await world.gateways.list_gateways(), detail, await world.settings.list_gateways("biz_1")]
     told = msgspec.json.encode(shown) + (acme.credentials or b"")
     assert (b"sk_live" in told, b"liveSecretKey" in told) == (False, False)
-    async with world.store.begin() as tx:
-        await tx.gateways.save(replace(other, credentials=acme.credentials))
+    await world.db.gateways.save(replace(other, credentials=acme.credentials))
     assert await opened(world, ids["other"]) == {}
 
 
@@ -80,8 +79,7 @@ async def test_a_key_under_the_wrong_environment_is_refused_and_changes_nothing(
 
 async def signing(world: GatewayWorld, gateway_id: str, environment: Environment) -> list[str]:
     """The secrets that prove an event now, of a deleted gateway too."""
-    async with world.store.begin() as tx:
-        gateway = await tx.gateways.get_any(gateway_id)
+    gateway = await world.db.gateways.get_any(gateway_id)
     assert gateway is not None
     found = GatewayCredentials(world.vault, world.providers).signing(gateway, environment, world.clock.now())
     return [secret for one in found for secret in one.values()]

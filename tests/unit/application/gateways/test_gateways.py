@@ -102,8 +102,7 @@ async def test_business_count_is_active_businesses_minus_their_opt_outs(world: G
     for business in ("biz_1", "biz_2"):
         await world.choose(ids["acme"], business, is_enabled=False)
     await world.choose(ids["acme"], "biz_3", display_name="Cards")
-    async with world.store.begin() as tx:
-        await tx.businesses.save(a_business("biz_2", "Bola", BusinessStatus.SUSPENDED))
+    await world.db.businesses.save(a_business("biz_2", "Bola", BusinessStatus.SUSPENDED))
     counts = {gateway.slug: gateway.business_count for gateway in await world.gateways.list_gateways()}
     assert counts == {"builtin": 3, "acme": 2, "other": 3}
     detail = await world.gateways.detail(ids["acme"])

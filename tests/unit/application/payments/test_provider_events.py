@@ -40,45 +40,41 @@ class FailingSettlement(Settlement):
         return await super().report(*arguments, **named)
 
 
-class EventShop:
+class EventShop(MemoryShop):
     """A payment handed to provider_a, and events about it."""
 
-    def __init__(self) -> None:
-        self.shop = MemoryShop()
-        self.events = self.shop.services.provider_events
-
-    async def open(self) -> "EventShop":
-        await self.shop.open()
-        self.reference = await self.shop.handed_over()
+    async def begun(self) -> "EventShop":
+        await self.open()
+        self.reference, self.inbound = await self.handed_over(), self.services.provider_events
         return self
 
     def body(self, outcome: Outcome = Outcome.SUCCEEDED, **fields: Any) -> bytes:
         report = a_report(outcome, provider_reference=self.reference, **fields)
-        return self.shop.a.event(report, next(numbers))
+        return self.a.event(report, next(numbers))
 
     async def receive(
         self, body: bytes, route: ProviderEventRoute = A_SANDBOX, headers: dict[str, str] = SIGNED
     ) -> None:
-        await self.events.receive(route, body, headers)
+        await self.inbound.receive(route, body, headers)
 
     def fail(self, times: int, fault: Exception | None = None) -> None:
         FailingSettlement.failures, FailingSettlement.fault = times, fault or RuntimeError("a defect")
-        settlement = FailingSettlement(self.shop.store, self.shop.clock, self.shop.services.settlement.entropy)
-        self.events = replace(self.events, settlement=settlement)
+        settlement = FailingSettlement(self.store, self.clock, self.services.settlement.entropy)
+        self.inbound = replace(self.inbound, settlement=settlement)
 
     def kept(self) -> list[ProviderEvent]:
-        return sorted(self.shop.store.state.inbox.values(), key=lambda event: event.received_at)
+        return sorted(self.store.state.inbox.values(), key=lambda event: event.received_at)
 
     async def status(self) -> Status:
-        return (await self.shop.payment(self.reference)).status
+        return (await self.payment(self.reference)).status
 
     def refused(self) -> list[SignatureFault]:
-        return [event.fault for event in self.shop.store.state.refused.values()]
+        return [event.fault for event in self.store.state.refused.values()]
 
 
 @pytest.fixture
 async def world() -> EventShop:
-    return await EventShop().open()
+    return await EventShop().begun()
 
 
 async def test_a_signed_event_settles_its_payment_once_and_is_kept_once(world: EventShop) -> None:
@@ -89,9 +85,9 @@ async def test_a_signed_event_settles_its_payment_once_and_is_kept_once(world: E
     [event] = world.kept()
     assert (event.provider, event.environment, event.body, event.result) == ("provider_a", SANDBOX, body, "MOVED")
     assert (event.attempts, event.next_attempt_at, event.received_at, event.handled_at) == (1, None, START, START)
-    transitions = await world.shop.store.transaction.payments.transitions(world.reference)
+    transitions = await world.store.transaction.payments.transitions(world.reference)
     assert [transition.actor for transition in transitions] == ["payer", "event:provider_a"]
-    assert await world.events.retry_due() == 0
+    assert await world.inbound.retry_due() == 0
     await world.receive(world.body(), A_LIVE)
     assert [(event.environment, event.result) for event in world.kept()][1:] == [(LIVE, "ANOMALY")]
 
@@ -102,7 +98,7 @@ async def test_a_forged_event_leaves_nothing_but_a_note_of_why(
     notes = []
     for signature in ("", "another's", "of the other environment"):
         if signature == "of the other environment":
-            monkeypatch.setattr(world.shop.a, "is_authentic", lambda *arguments: arguments[-1] is LIVE)
+            monkeypatch.setattr(world.a, "is_authentic", lambda *arguments: arguments[-1] is LIVE)
         refused = await refused_with(world.receive(world.body(), headers={"x-provider_a-signature": signature}))
         assert refused[0] is ErrorCode.INVALID_WEBHOOK_SIGNATURE
         notes += [fault for fault in world.refused() if fault not in notes]
@@ -111,7 +107,7 @@ async def test_a_forged_event_leaves_nothing_but_a_note_of_why(
 
 
 async def test_without_credentials_nothing_is_proven(world: EventShop) -> None:
-    await world.shop.change("provider_a", credentials=None)
+    await world.change("provider_a", credentials=None)
     codes = [(await refused_with(world.receive(world.body(), route)))[0] for route in PROVIDERS[0].routes]
     assert codes == [ErrorCode.INVALID_WEBHOOK_SIGNATURE] * 2 + [ErrorCode.PROVIDER_NOT_CONFIGURED]
     assert world.refused() == [SignatureFault.NO_CREDENTIALS] * 3
@@ -123,11 +119,11 @@ async def test_a_malformed_event_is_kept_and_refused_where_the_route_says_so(
     def malformed(body: bytes) -> ProviderReport | None:
         raise ProviderFault(FaultKind.MALFORMED)
 
-    monkeypatch.setattr(world.shop.a, "read_event", malformed)
+    monkeypatch.setattr(world.a, "read_event", malformed)
     for _ in range(2):
         assert (await refused_with(world.receive(b"{}")))[0] is ErrorCode.VALIDATION_ERROR
         await world.receive(b"[]", replace(A_SANDBOX, refuses_malformed=False))
-    monkeypatch.setattr(world.shop.a, "read_event", lambda body: None)
+    monkeypatch.setattr(world.a, "read_event", lambda body: None)
     await world.receive(b"not about us")
     assert [event.result for event in world.kept()] == ["MALFORMED", "MALFORMED", "IGNORED"]
 
@@ -149,27 +145,27 @@ async def test_an_event_whose_handling_fails_is_due_again_after_pauses_that_doub
     assert (event.result, event.handled_at, event.next_attempt_at) == (None, None, START + FIRST_RETRY)
     pause, pauses = FIRST_RETRY, []
     for number in range(2, 14):
-        world.shop.clock.move(pause - timedelta(milliseconds=1))
-        assert await world.events.retry_due() == 0
-        world.shop.clock.move(timedelta(milliseconds=1))
-        assert await world.events.retry_due() == 1
+        world.clock.move(pause - timedelta(milliseconds=1))
+        assert await world.inbound.retry_due() == 0
+        world.clock.move(timedelta(milliseconds=1))
+        assert await world.inbound.retry_due() == 1
         [event] = world.kept()
         assert event.attempts == number
         if event.next_attempt_at is not None:
-            pause = event.next_attempt_at - world.shop.clock.now()
+            pause = event.next_attempt_at - world.clock.now()
             pauses.append(pause)
     assert [pause.total_seconds() / 60 for pause in pauses] == [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]
-    assert (event.result, event.handled_at) == ("MOVED", world.shop.clock.now())
+    assert (event.result, event.handled_at) == ("MOVED", world.clock.now())
     assert await world.status() is Status.SUCCESS
 
 
 async def test_tries_are_counted_as_far_as_the_column_reaches(world: EventShop) -> None:
     world.fail(3)
     await world.receive(world.body())
-    await world.shop.store.transaction.inbox.save(replace(world.kept()[0], attempts=29_999))
+    await world.store.transaction.inbox.save(replace(world.kept()[0], attempts=29_999))
     for _ in range(2):
-        world.shop.clock.move(HOUR)
-        assert await world.events.retry_due() == 1
+        world.clock.move(HOUR)
+        assert await world.inbound.retry_due() == 1
         assert [event.attempts for event in world.kept()] == [30_000]
 
 
@@ -177,7 +173,7 @@ async def test_so_many_are_taken_up_at_once_oldest_first(world: EventShop) -> No
     world.fail(RETRY_BATCH + 5)
     for _ in range(RETRY_BATCH + 5):
         await world.receive(world.body(Outcome.PENDING))
-        world.shop.clock.move(timedelta(milliseconds=1))
-    world.shop.clock.move(FIRST_RETRY)
-    assert [await world.events.retry_due() for _ in range(3)] == [RETRY_BATCH, 5, 0]
+        world.clock.move(timedelta(milliseconds=1))
+    world.clock.move(FIRST_RETRY)
+    assert [await world.inbound.retry_due() for _ in range(3)] == [RETRY_BATCH, 5, 0]
     assert {event.result for event in world.kept()} == {"UNCHANGED"}

@@ -28,6 +28,7 @@ from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect
 from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 from payagg.entrypoints.http.checkout_page import words
+from tests.contracts.database import put
 from tests.support.memory_shop import MemoryShop
 
 
@@ -36,13 +37,9 @@ class ReportedPayment(MemoryShop):
 
     async def with_payment(self, *endpoints: WebhookEndpoint, **fields: Any) -> "ReportedPayment":
         payment = a_payment(**fields)
-        await self.store.add_payment(payment)
-        async with self.store.begin() as tx:
-            for endpoint in endpoints:
-                await tx.endpoints.add(endpoint)
-            await tx.attempts.add(an_attempt(payment, 1, AttemptState.HANDED_OFF))
-            handed = payment.hand_over("provider_a", self.clock.now(), "payer")
-            await self.services.settlement.write(tx, *handed)
+        tx, handed = self.store.transaction, payment.hand_over("provider_a", self.clock.now(), "payer")
+        await put(tx, payment, *endpoints, an_attempt(payment, 1, AttemptState.HANDED_OFF))
+        await self.services.settlement.write(tx, *handed)
         return self
 
     async def told(self, outcome: Outcome = Outcome.SUCCEEDED, **report: Any) -> ReportEffect:
@@ -139,8 +136,7 @@ async def test_a_transaction_that_went_back_before_another_paid_goes_back_once()
 @pytest.mark.parametrize("back", [{"details": {"refundId": "r1"}}, {"facts": ChargeFacts(provider_id="t2")}])
 async def test_of_a_reversed_payment_what_another_charge_brought_counts_until_it_goes_back(back: Any) -> None:
     world = await ReportedPayment().with_payment(an_endpoint())
-    async with world.store.begin() as tx:
-        await tx.attempts.add(an_attempt(number=2))
+    await world.store.transaction.attempts.add(an_attempt(number=2))
     other: dict[str, Any] = {"provider_reference": f"{REFERENCE}.2"}
     whole, effects = PaymentFilter("biz_1", SANDBOX), []
     for outcome, report in (
@@ -296,6 +292,5 @@ async def test_a_payer_whose_money_came_late_is_not_asked_to_pay_again(world: Re
 
 async def test_a_payment_that_did_not_move_is_not_written(world: ReportedPayment) -> None:
     payment = await world.payment(REFERENCE)
-    async with world.store.begin() as tx:
-        assert await world.services.settlement.write(tx, payment, None) is payment
+    assert await world.services.settlement.write(world.store.transaction, payment, None) is payment
     assert await world.payment(REFERENCE) == payment

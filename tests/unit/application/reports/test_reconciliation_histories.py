@@ -16,6 +16,7 @@ from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
+from tests.contracts.database import put
 from tests.support.memory_shop import MemoryShop
 
 AMOUNT, FEE = 150_000, 2_250
@@ -66,10 +67,9 @@ class History(MemoryShop):
     async def happens(self) -> None:
         payment, chance = a_payment(), self.chance
         attempt = an_attempt(payment, 1, AttemptState.HANDED_OFF)
-        await self.store.add_payment(payment)
-        async with self.store.begin() as tx:
-            await tx.attempts.add(attempt)
-            await self.services.settlement.write(tx, *payment.hand_over("provider_a", self.clock.now(), "payer"))
+        await put(self.store.transaction, payment, attempt)
+        handed = payment.hand_over("provider_a", self.clock.now(), "payer")
+        await self.services.settlement.write(self.store.transaction, *handed)
         if chance.random() < 0.3:
             await self.told(a_report(Outcome.FAILED))
         waiting = [self.charge()]

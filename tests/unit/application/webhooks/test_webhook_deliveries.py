@@ -111,8 +111,7 @@ class MemoryOutbox:
         reference = self.entropy.reference(self.clock.now())
         payment = a_payment(reference=reference, environment=environment, now=self.clock.now(), **fields)
         await self.store.add_payment(payment)
-        async with self.store.begin() as tx:
-            await self.settlement.move(tx, payment, Trigger.SUCCEED, actor="test")
+        await self.settlement.move(self.store.transaction, payment, Trigger.SUCCEED, actor="test")
         return reference
 
     def deliveries(self) -> list[Delivery]:
@@ -175,8 +174,8 @@ class MemoryOutbox:
             self.postman.gate.set()
         await running
 
-    async def all_begun(self, number: int = 1) -> None:
-        await until(lambda: self.postman.begun == number)
+    async def has_begun(self) -> None:
+        await until(lambda: self.postman.begun == 1)
 
 
 @pytest.fixture
@@ -352,7 +351,7 @@ async def test_a_suspect_that_never_has_its_turn_is_handed_back(
     world.dispatcher._suspects_at = math.inf
     await world.settle()
     async with world.worker():
-        await world.all_begun()
+        await world.has_begun()
         world.dispatcher._suspects_at = 0.0  # now that the other is under way
         await until(lambda: bool(released))
     assert released[0] == first
@@ -414,7 +413,7 @@ async def test_a_worker_that_stops_finishes_what_is_under_way(world: MemoryOutbo
     world.postman.gate = asyncio.Event()
     await world.settle()
     async with world.worker():
-        await world.all_begun()
+        await world.has_begun()
     assert world.only.status is DELIVERED
 
 
@@ -432,7 +431,7 @@ async def test_a_try_that_a_stop_cuts_short_is_due_at_once_and_held_against_nobo
     monkeypatch.setattr(world.store.queue, "release", told)
     await world.settle()
     async with world.worker(opens_gate=False):
-        await world.all_begun()
+        await world.has_begun()
     assert (world.only.status, world.only.next_attempt_at) == (PENDING, world.clock.now())
     assert (world.only.attempts, world.only.lease_until, world.is_blamed()) == (0, None, False)
 
@@ -441,7 +440,7 @@ async def test_a_worker_that_is_cancelled_leaves_no_try_behind(world: MemoryOutb
     world.postman.gate = asyncio.Event()
     await world.settle()
     running = asyncio.create_task(world.dispatcher.run(asyncio.Event()))
-    await world.all_begun()
+    await world.has_begun()
     running.cancel()
     await until(lambda: world.postman.ended == 1)
     with pytest.raises(asyncio.CancelledError):

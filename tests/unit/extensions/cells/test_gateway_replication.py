@@ -20,6 +20,7 @@ from payagg.domain.gateway import OVERLAP, Gateway, GatewayStatus
 from payagg.entrypoints.bootstrap import Services
 from payagg.extensions.cells.gateway_replication import GatewayReplication
 from payagg.extensions.cells.ports import CellAnswer, EventAnswer
+from tests.contracts.database import autocommit
 from tests.support.assembly import services_over
 from tests.support.images import an_image
 
@@ -69,8 +70,7 @@ class TwoCells:
 
     async def mine(self, gateway_id: str) -> Gateway:
         """The other cell's copy, deleted or not."""
-        async with self.other.store.begin() as tx:
-            found = await tx.gateways.get_any(gateway_id)
+        found = await autocommit(self.other.store).gateways.get_any(gateway_id)
         assert found is not None
         return found
 

@@ -30,12 +30,11 @@ async def shop() -> MemoryShop:
 
 async def leave(shop: MemoryShop) -> None:
     """All that a move does at the cell that it leaves."""
-    async with shop.store.begin() as tx:
-        assert await tx.of(DEPARTURES).close(SHOP, OTHER, shop.clock.now())
-        await tx.of(DEPARTURES).take(SHOP, shop.clock.now(), 100)
-    async with shop.store.begin() as tx:
-        await tx.of(DEPARTURES).forget_arrivals([one.reference for one in await tx.of(DEPARTURES).under_way(SHOP, 100)])
-        assert await tx.of(DEPARTURES).leave(SHOP)
+    departures = shop.store.transaction.of(DEPARTURES)
+    assert await departures.close(SHOP, OTHER, shop.clock.now())
+    await departures.take(SHOP, shop.clock.now(), 100)
+    await departures.forget_arrivals([one.reference for one in await departures.under_way(SHOP, 100)])
+    assert await departures.leave(SHOP)
 
 
 async def test_what_a_provider_is_being_asked_about_is_judged_elsewhere(shop: MemoryShop) -> None:
@@ -63,12 +62,12 @@ async def test_a_charge_that_outlasts_its_claim_is_recorded_by_the_other_cell(
     reference = await shop.initiated()
     shop.a.start_fault = fault
     processing, gate = await shop.call_under_way(reference)
-    async with shop.store.begin() as tx:
-        assert await tx.of(DEPARTURES).close(SHOP, OTHER, shop.clock.now())
-        assert await tx.of(DEPARTURES).take(SHOP, shop.clock.now(), 100) == 0  # its claim is alive
-        shop.clock.move(timedelta(seconds=21))
-        assert await tx.of(DEPARTURES).take(SHOP, shop.clock.now(), 100) == 1
-        [packed] = await tx.of(DEPARTURES).under_way(SHOP, 100)
+    departures = shop.store.transaction.of(DEPARTURES)
+    assert await departures.close(SHOP, OTHER, shop.clock.now())
+    assert await departures.take(SHOP, shop.clock.now(), 100) == 0  # its claim is alive
+    shop.clock.move(timedelta(seconds=21))
+    assert await departures.take(SHOP, shop.clock.now(), 100) == 1
+    [packed] = await departures.under_way(SHOP, 100)
     assert packed.rows["attempts"][reference, 1].state is AttemptState.CLAIMED
     shop.clock.move(timedelta(seconds=-21))
     gate.set()
@@ -80,14 +79,13 @@ async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: Mem
     reference = await shop.handed_over()
     settlement = shop.services.settlement
     object.__setattr__(settlement, "elsewhere", among(shop.store))
-    async with shop.store.begin() as tx:
-        await tx.of(DEPARTURES).close(SHOP, OTHER, shop.clock.now())
-        await tx.of(DEPARTURES).take(SHOP, shop.clock.now(), 100)
+    departures = shop.store.transaction.of(DEPARTURES)
+    await departures.close(SHOP, OTHER, shop.clock.now())
+    await departures.take(SHOP, shop.clock.now(), 100)
     report = await shop.a.fetch_charge(shop.a.started[0])
     with pytest.raises(Unavailable):
         await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
-    async with shop.store.begin() as tx:
-        await tx.of(DEPARTURES).forget_arrivals([reference])
+    await departures.forget_arrivals([reference])
     with pytest.raises(Refusal) as moved:
         await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
     assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
@@ -95,8 +93,7 @@ async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: Mem
 
 
 async def test_a_test_payment_is_not_made_when_the_keys_have_left_meanwhile(shop: MemoryShop) -> None:
-    async with shop.store.begin() as tx:
-        assert await tx.of(DEPARTURES).close(SHOP, OTHER, shop.clock.now())
+    assert await shop.store.transaction.of(DEPARTURES).close(SHOP, OTHER, shop.clock.now())
     refused = await refused_with(shop.payments._add_recorded(a_payment(business_id=SHOP), AN_ADMIN))
     assert refused[0] is ErrorCode.NO_SANDBOX_KEY
     assert shop.store.state.payments == {}

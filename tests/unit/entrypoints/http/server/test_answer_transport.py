@@ -41,12 +41,12 @@ def transport_of(queue: QueueOfBytes, unread: int) -> AnswerTransport:
     return transport
 
 
-def slow_at(answer: int, read_a_second: int, *, seconds: int = 120, more: int = 0) -> int | None:
-    """The second at which a client is found too slow that reads so much of an answer, asked each second; each second
-    the server writes `more`."""
+def slow_at(answer: int, read_a_second: int, *, more: int = 0) -> int | None:
+    """The second at which a client is found too slow that reads so much of an answer, asked each second of two minutes;
+    each second the server writes `more`."""
     queue = QueueOfBytes()
     transport = transport_of(queue, answer)
-    for now in range(seconds):
+    for now in range(120):
         if transport.is_too_slow(now, SECONDS, RATE):
             return now
         queue.queued -= min(queue.queued, read_a_second)
