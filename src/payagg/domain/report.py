@@ -111,12 +111,11 @@ class ProviderReport:
             return "amount"
         return None
 
-    def less_fee_on_top(self, payment: Payment, known: Sequence[Anomaly]) -> "ProviderReport":
-        """The report; of money back that is more than a payment that was paid, as the payer bore a fee that not every
-        report names, the payment's own amount is a figure too."""
-        is_back = self.outcome in (Outcome.REVERSED, Outcome.DISPUTED) and was_paid(payment, known)
-        is_more = is_back and min(self.amounts, default=0) > payment.amount
-        return with_changes(self, amounts=self.amounts | {payment.amount}) if is_more else self
+    def is_back_with_fee(self, payment: Payment) -> bool:
+        """Whether it is of money back that is more than the payment: all of it, with a fee that the payer bore, which
+        not every report names."""
+        is_back = self.outcome in (Outcome.REVERSED, Outcome.DISPUTED)
+        return is_back and min(self.amounts, default=0) > payment.amount
 
     @property
     def is_of_a_charge(self) -> bool:
@@ -275,7 +274,9 @@ def judge(
         return _UNCHANGED  # nobody was sent there; the payer may be paying through another attempt
     if payment.status is Status.REVERSED:
         known = [*known, _told_by_status(payment, attempts, paid)]
-    report = report.less_fee_on_top(payment, known)
+    is_open, has_fee = not payment.as_of(now).is_final, report.is_back_with_fee(payment)
+    if has_fee and (asked is None or not is_open):
+        report = with_changes(report, amounts=report.amounts | {payment.amount})
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
         return _judge_dispute(report, payment, known, now)
@@ -285,6 +286,8 @@ def judge(
         return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND, actor, now)
     if difference is not None:
         return _mismatch(report, payment, difference)
+    if has_fee and is_open:  # no such figure proves a payment; once it is paid, this is told
+        return _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor, now)
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
         # An answer to a check shows the last card's result; only a signed event ends the charge.
         return Verdict(ReportEffect.DECLINED, attempt=with_changes(attempt, last_decline=report.reason or DECLINED))

@@ -1,11 +1,13 @@
 """Past events by cursor while the clock that dated some of them was ahead."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import psycopg
 import pytest
 from payagg_testing.builders import DAY, SANDBOX, a_business, an_event, an_id
 
+from payagg.adapters.postgres.repositories import webhook_events
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.webhook import Event
 
@@ -20,7 +22,7 @@ async def events_of(store: PostgresStore, after: str | None = None) -> list[Even
 
 @pytest.mark.rule("GET /events")
 async def test_events_that_follow_one_of_a_clock_that_was_ahead_are_shown_at_once(
-    store: PostgresStore, database_url: str
+    store: PostgresStore, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = datetime.now(UTC)
     ahead = an_event(an_id("evt", 1, now + DAY), 1, created_at=now + DAY)
@@ -33,5 +35,12 @@ async def test_events_that_follow_one_of_a_clock_that_was_ahead_are_shown_at_onc
     async with await psycopg.AsyncConnection.connect(database_url) as slow:
         await slow.execute(WRITES)
         assert await events_of(store) == []
-    assert await events_of(store) == [ahead, follows]
     assert await events_of(store, ahead.id) == [follows]
+    monkeypatch.setattr(webhook_events, "BETWEEN_LOOKS", 0.5)
+    async with await psycopg.AsyncConnection.connect(database_url) as short:
+        await short.execute(WRITES)
+        reading = asyncio.create_task(events_of(store))
+        await asyncio.sleep(0.1)
+        assert not reading.done()
+        await short.commit()
+        assert await reading == [ahead, follows]

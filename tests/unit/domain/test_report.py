@@ -242,8 +242,17 @@ def test_what_the_payer_paid_with_a_fee_on_top_is_given_back_whole(fee: int | No
     known = [replace(GIVEN, kind=AnomalyKind.LATE_SUCCESS, details=late.details)]
     refund = judged(a_report(REVERSED, amounts=all_of_it, details={"refundId": "1"}), failed, known=known)
     assert (refund.anomaly, amount_of(refund.details, PAID.amount)) == (AnomalyKind.LATE_REVERSAL, PAID.amount)
-    # No such figure proves that a payment was paid.
-    assert judged(a_report(REVERSED, amounts=all_of_it), pending()).effect is ReportEffect.MISMATCH
+
+
+def test_a_refund_with_a_fee_on_top_that_comes_before_its_payment_s_success_is_kept_and_moves_nothing() -> None:
+    refund = a_report(REVERSED, amounts=frozenset({PAID.amount + 2_250}), details={"refundId": "1"})
+    verdict = judged(refund, pending())
+    assert (verdict.changes, verdict.anomaly) == ((), AnomalyKind.LATE_REVERSAL)
+    fact = replace(GIVEN, kind=AnomalyKind.LATE_REVERSAL, details=verdict.details)
+    assert money_back([fact], PAID.amount).kobo == PAID.amount
+    assert judged(a_report(SUCCEEDED), pending(), known=[fact]).effect is ReportEffect.MOVED
+    assert judged(refund, PAID, known=[fact]).details == verdict.details  # the same fact, which is stored once
+    assert judged(refund, pending(), asked=ASKED).effect is ReportEffect.MISMATCH  # verify says so
 
 
 @pytest.mark.rule("description.4")

@@ -59,7 +59,6 @@ HORIZON = Statement(
     """,
     reads=True,
 )
-LOOK_AGAIN = Statement("SELECT pg_stat_clear_snapshot()", reads=True)  # a transaction sees one state of the others
 LOOKS, BETWEEN_LOOKS = 10, 0.02  # seconds
 TOTAL = Statement(
     """
@@ -236,7 +235,7 @@ class PostgresWebhookEvents:
         """Whether all transactions have ended that wrote at `since`; short ones are waited for."""
         for _ in range(LOOKS):
             await asyncio.sleep(BETWEEN_LOOKS)
-            _, [(horizon, _)] = await self._connection.all((LOOK_AGAIN, {}), (HORIZON, {}))
+            [(horizon, _)] = await self._connection.rows(HORIZON)
             if horizon > since:
                 return True
         return False
