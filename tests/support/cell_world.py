@@ -1,6 +1,9 @@
 """Three cells on loopback, each cell with a database of its own on the tests' server."""
 
 import asyncio
+import hashlib
+import hmac
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -11,7 +14,6 @@ import httpx
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.gateways.seed import seed_gateways
-from payagg.domain.audit import Actor, ActorRealm
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.settings import Settings
@@ -22,7 +24,13 @@ from tests.support.http_world import Api, Shop, started
 NAMES = ("PAY", "PBX", "PCX")
 SECRET = "a-secret-between-cells-of-the-tests"
 LOOPBACK = (ip_network("127.0.0.0/8"),)
-BY = Actor(ActorRealm.CLI, "test")
+
+
+def event_about(reference: str) -> tuple[bytes, dict[str, str]]:
+    """That it was paid, as provider_a signs it with the key of `Api.open_gateways`: the body and its headers."""
+    data = {"id": 5, "domain": "test", "status": "success", "reference": reference, "amount": 1000, "currency": "NGN"}
+    body = json.dumps({"event": "charge.success", "data": data}).encode()
+    return body, {"x-provider_a-signature": hmac.new(b"sk_test_" + b"a" * 40, body, hashlib.sha512).hexdigest()}
 
 
 @dataclass

@@ -20,6 +20,7 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.app import Application, create_app
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS
 from payagg.entrypoints.http.server.rate_limits import Limits
+from payagg.entrypoints.process import worker
 from payagg.entrypoints.process.http_server import QuietServer, http_server, listen
 from payagg.entrypoints.settings import Settings
 from tests.support.answers.recorder import App, recorded
@@ -63,6 +64,19 @@ async def served(services: Services, body_seconds: float = BODY_SECONDS) -> Asyn
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
+            await running
+
+
+@asynccontextmanager
+async def working(services: Services, pace: float = 1.0) -> AsyncIterator["asyncio.Task[None]"]:
+    """The worker of the services, told to stop when the block is left."""
+    stop = asyncio.Event()
+    running = asyncio.create_task(worker.run(services, stop, pace))
+    try:
+        yield running
+    finally:
+        stop.set()
+        async with asyncio.timeout(30):
             await running
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the Postgres store share: many payments, callers of one moment, and ways to lose a connection."""
+"""What the tests of the Postgres store share: many payments, callers of one moment, and a way that can be disturbed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,15 +23,6 @@ def numbered(number: int, **fields: Any) -> Payment:
 async def together(store: PostgresStore, *payments: Payment, cached: KeyHolder | None = None) -> list[Any]:
     """The answers to callers that ask at one moment, and so share a statement."""
     return await asyncio.gather(*(store.add_payment(payment, cached) for payment in payments), return_exceptions=True)
-
-
-async def kill_others(database_url: str) -> None:
-    """Ends every other client's connection to the database, and returns when they are gone."""
-    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
-        await connection.execute(
-            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
-        )
 
 
 async def count(database_url: str, table: str) -> int:

@@ -22,6 +22,10 @@ from tests.support.http_world import Api, Shop, admin_token, assert_refused, bea
 ROUTES = {route.id: route for route in routes_of(api_routes())}
 AT_ONCE = 16
 SEGMENTS = ("%00", "%ff", "x" * 1000, "PAY-20250131-AAAAAA%0a")
+NO_REFERENCES = (
+    *("PAY-20250131-AAAAA%00", "%ff%fe", "%ed%a0%80", "7" * 5000, "%D9%A2" * 2000, "PAY%2F20250131%2fAAAAAA"),
+    *("a%2f%2fb", "%3F", "PAY-20250131-aaaaaa", "PAY-20250131-AAAAA", "PAY-2025013-AAAAAAA", "PAY-٢٠٢٥٠١٣١-AAAAAA"),
+)
 # Anything that stands for a valid request's secrets, or for a hostile one's.
 SECRET_WORDS = ("sk_live_...", "sk_test_...", "4242 4242")
 # Where browsers and providers append parameters of their own.
@@ -140,6 +144,7 @@ async def test_every_route_with_a_body_refuses_one_past_its_cap(api: Api, shop: 
     assert_refused(await api.client.post("/payments/initiate", content=fits + b" "), 401, "UNAUTHORIZED")
 
 
+@pytest.mark.rule("payments.24", "INVALID_REFERENCE")
 async def test_hostile_path_segments_are_refused(api: Api, shop: Shop, places: dict[str, str]) -> None:
     async def send(route: Route, name: str, segment: str) -> None:
         answer = await api.client.request(
@@ -150,11 +155,13 @@ async def test_hostile_path_segments_are_refused(api: Api, shop: Shop, places: d
         )
         context = f"{route.method} {route.path} {name}={segment[:40]}: {answer.status_code} {answer.text[:200]}"
         assert 400 <= answer.status_code < 500, context
+        assert name != "reference" or refusal(answer)[:2] == (400, "INVALID_REFERENCE"), context
         refusal(answer)
 
-    await in_parallel(
-        send, [(route, name, one) for route in ROUTES.values() for name in route.parameters for one in SEGMENTS]
-    )
+    cases = [(route, name, one) for route in ROUTES.values() for name in route.parameters for one in SEGMENTS]
+    named = [route for route in ROUTES.values() if "reference" in route.parameters]
+    cases += [(route, "reference", one) for route in named for one in NO_REFERENCES]
+    await in_parallel(send, cases)
 
 
 @pytest.mark.rule("access.28")

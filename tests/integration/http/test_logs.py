@@ -24,9 +24,8 @@ from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.errors import trace_of
 from payagg.entrypoints.http.server.uvicorn_protocol import HEAD_MAX
 from payagg.entrypoints.process.tracing import tracing
-from payagg.entrypoints.process.worker import run as run_worker
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, raw
+from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, raw, working
 from tests.support.processes import serving
 from tests.support.provider_world import world_on
 
@@ -240,15 +239,14 @@ async def test_providers_the_database_and_the_worker_have_spans_under_their_requ
     with tracing(replace(SETTINGS, otel=True)):
         async with world_on(database_url, tmp_path) as world:
             await world.handed_over("provider_a")
-            stop = asyncio.Event()
-            working = asyncio.create_task(run_worker(world.services, stop))
             names: set[str] = set()
-            while not {"sweep expiry", "provider start_charge", "postgres statement", "postgres transaction"} <= names:
-                names = {span.name for span in exporter.get_finished_spans()}
-                assert not working.done()
-                await asyncio.sleep(0)
-            stop.set()
-            await working
+            async with working(world.services) as running:
+                while (
+                    not {"sweep expiry", "provider start_charge", "postgres statement", "postgres transaction"} <= names
+                ):
+                    names = {span.name for span in exporter.get_finished_spans()}
+                    assert not running.done()
+                    await asyncio.sleep(0)
     spans = {span.context.span_id: span for span in exporter.get_finished_spans() if span.context is not None}
     under = {
         (spans[span.parent.span_id].name, span.name)

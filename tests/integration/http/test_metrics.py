@@ -20,9 +20,8 @@ from payagg.domain.health import Health
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
-from payagg.entrypoints.process.worker import run as run_worker
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.http_world import Api, admin_token, an_api, bearer
+from tests.support.http_world import Api, admin_token, an_api, bearer, working
 from tests.support.machine import program
 from tests.support.provider_world import world_on
 from tests.support.receivers import a_receiver
@@ -83,12 +82,9 @@ async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: P
         assert (paused["gateway"], paused["environment"], 0 < paused["seconds"] <= 300) == ("provider_a", "LIVE", True)
         assert len(await api.services.store.queue.claim(api.services.clock.now(), 10, 5, 10, timedelta(0))) == 2
         await api.services.dispatcher.run_once()
-    stop = asyncio.Event()
-    working = asyncio.create_task(run_worker(api.services, stop))
-    while not (told := await scraped(api))["payagg_worker_sweeps_total", (("sweep", "deliveries"),)]:
-        assert not working.done()
-    stop.set()
-    await working
+    async with working(api.services) as running:
+        while not (told := await scraped(api))["payagg_worker_sweeps_total", (("sweep", "deliveries"),)]:
+            assert not running.done()
     initiated = (("method", "POST"), ("route", "/api/v1/payments/initiate"))
     for name, labels, value in (
         ("delivery_tries_total", (("result", "2xx"),), 1),

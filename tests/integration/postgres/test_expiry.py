@@ -1,6 +1,5 @@
 """The sweep of expiry reads from where it has been, and passes no payment by."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,13 +14,6 @@ from tests.support.postgres_world import numbered
 
 END = NOW + HOUR  # of the windows of payments initiated now
 PROGRESS = "SELECT until FROM expiry_progress"
-
-
-@pytest.fixture
-async def store(database_url: str) -> AsyncIterator[PostgresStore]:
-    made = PostgresStore(database_url, pool_size=6, pgbouncer=False)
-    yield made
-    await made.close()
 
 
 async def add(store: PostgresStore, number: int, expires_at: datetime = END) -> Payment:

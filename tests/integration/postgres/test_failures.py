@@ -11,9 +11,8 @@ from payagg_testing.network_faults import Blackhole, DropReply
 from payagg.adapters.postgres import pool
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.ports.outside import Conflict, ReferenceTaken, Unavailable
-from payagg.domain.payment import Payment
-from tests.support.postgres_world import by_proxy, count, kill_others, numbered, together
+from payagg.application.ports.outside import Conflict, Unavailable
+from tests.support.postgres_world import by_proxy, count, numbered, together
 
 
 async def test_a_stale_payment_cannot_be_saved(store: PostgresStore) -> None:
@@ -69,37 +68,6 @@ async def test_connections_to_a_server_that_takes_no_writes_are_given_up(
     async with store.begin() as tx:
         await tx.businesses.add(a_business())
     assert await count(database_url, "payments") == 3
-
-
-async def test_no_payment_is_lost_or_doubled_while_connections_die(store: PostgresStore, database_url: str) -> None:
-    stop = asyncio.Event()
-
-    async def killing() -> None:
-        while not stop.is_set():
-            await kill_others(database_url)
-            await asyncio.sleep(0.01)
-
-    async def buyer(buyer_number: int) -> list[tuple[Payment, bool]]:
-        answers = []
-        for turn in range(10):
-            payment = numbered(100 * buyer_number + turn, idempotency_key=f"{buyer_number}-{turn}")
-            while True:
-                try:
-                    answers.append(await store.add_payment(payment))
-                    break
-                except Unavailable:
-                    await asyncio.sleep(0.005)
-                except ReferenceTaken:
-                    pytest.fail("an own payment was taken for another's")
-        return answers
-
-    killer = asyncio.create_task(killing())
-    answers = [answer for group in await asyncio.gather(*map(buyer, range(1, 9))) for answer in group]
-    stop.set()
-    await killer
-    assert len({payment.reference for payment, _ in answers}) == 80
-    assert await count(database_url, "payments") == 80
-    assert await count(database_url, "idempotency_keys") == 80
 
 
 async def test_a_database_that_is_down_is_unavailable(tmp_path: Any) -> None:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,25 +39,15 @@ async def processes(url: str) -> AsyncIterator[list[Api]]:
         yield apis
 
 
-async def data(answer: Any, status: int) -> dict[str, Any]:
-    got = await answer
-    assert got.status_code == status, got.text
-    found: dict[str, Any] = got.json()["data"]
-    return found
-
-
 async def journey(api: Api, shop: Shop) -> None:
     """One payment from its start to SUCCESS, with every kind of statement on the way."""
-    client = api.client
-    begun = await data(client.post("/payments/initiate", json={"amount": 5000}, headers=shop.as_sandbox), 201)
-    reference = begun["reference"]
-    assert (await data(client.get(f"/payments/{reference}", headers=shop.as_sandbox), 200))["status"] == "INITIATED"
+    own, reference = shop.as_sandbox, (await api.initiate(shop))["reference"]
+    payment, public = f"/payments/{reference}", f"/public/payments/{reference}"
+    assert (await api.get(payment, own))["status"] == "INITIATED"
     silent = {"gatewaySlug": "sandbox", "cardNumber": "4000000000000119"}
-    processed = client.post(f"/public/payments/{reference}/process", json=silent)
-    assert (await data(processed, 200))["status"] == "PENDING"
-    outcome = {"outcome": "SUCCESS"}
-    await data(client.post(f"/payments/{reference}/simulate", json=outcome, headers=shop.as_sandbox), 200)
-    assert (await data(client.get(f"/public/payments/{reference}/verify"), 200))["status"] == "SUCCESS"
+    assert (await api.send("POST", f"{public}/process", **silent))["status"] == "PENDING"
+    await api.send("POST", f"{payment}/simulate", own, outcome="SUCCESS")
+    assert (await api.get(f"{public}/verify"))["status"] == "SUCCESS"
 
 
 async def test_everything_works_through_pgbouncer_in_transaction_mode(bouncer: str, database_url: str) -> None:
@@ -66,8 +55,7 @@ async def test_everything_works_through_pgbouncer_in_transaction_mode(bouncer: s
         shop = await apis[0].open_shop()
         for api in apis:
             await seed_gateways(api.services.gateways, "builtin", ("provider_a", "provider_b"))
-        endpoint = {"url": f"{receiver.origin}/hooks", "environment": "SANDBOX"}
-        await data(apis[0].client.post(f"{shop.path}/webhooks", headers=shop.as_owner, json=endpoint), 201)
+        await apis[0].add_endpoint(shop, receiver.origin)
         await asyncio.gather(*(journey(api, shop) for api in apis for _ in range(JOURNEYS)))
         expected = STORES * JOURNEYS * 2  # PENDING and SUCCESS
         for _ in range(expected):

@@ -127,30 +127,6 @@ async def test_lookups_of_one_moment_each_get_their_own(store: PostgresStore) ->
             assert answer == (payments[n % 10] if n < 30 else None)
 
 
-async def test_a_revocation_that_was_answered_is_seen_by_every_later_lookup(
-    store: PostgresStore, database_url: str
-) -> None:
-    key = a_key()
-    async with store.begin() as tx:
-        await tx.businesses.add(a_business())
-        await tx.api_keys.add(key)
-    stop = asyncio.Event()
-
-    async def keep_asking() -> None:
-        while not stop.is_set():
-            await store.find_key(key.secret_hash)
-
-    asking = [asyncio.create_task(keep_asking()) for _ in range(8)]
-    another = PostgresStore(database_url, pool_size=1, pgbouncer=False)
-    async with another.begin() as tx:
-        await tx.api_keys.save(key.revoke(NOW))
-    found = await asyncio.gather(*(store.find_key(key.secret_hash) for _ in range(16)))
-    stop.set()
-    await asyncio.gather(*asking)
-    await another.close()
-    assert {holder.key.status.value for holder in found if holder} == {"REVOKED"}
-
-
 async def test_hits_of_many_callers_are_counted_exactly_and_old_buckets_go_away(
     store: PostgresStore, database_url: str
 ) -> None:

@@ -2,8 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -22,19 +20,8 @@ from payagg.domain.payment import Status
 from payagg.entrypoints.process import worker
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.audit_trail import entries
-from tests.support.http_world import an_api
+from tests.support.http_world import an_api, working
 from tests.support.receivers import a_receiver, until
-
-
-@asynccontextmanager
-async def working(services: Any) -> AsyncIterator[None]:
-    """Its worker, until the block is left."""
-    stop = asyncio.Event()
-    running = asyncio.create_task(worker.run(services, stop))
-    yield
-    stop.set()
-    async with asyncio.timeout(30):
-        await running
 
 
 def services_with(**stubs: dict[str, Any]) -> Any:
@@ -49,7 +36,7 @@ async def test_an_unpaid_payment_expires_and_its_merchant_hears_of_it(store: Pos
         shop = await api.open_shop()
         await api.add_endpoint(shop, receiver.origin)
         reference = (await api.initiate(shop))["reference"]
-        async with working(services):
+        async with working(services, pace=0.05):
             await until(lambda: bool(receiver.received))
         assert b'"payment.failed"' in receiver.received[0].body
         found = await store.find_payment(reference)
@@ -112,7 +99,8 @@ async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> No
         await worker.run(services_with(dispatcher={"run": ends, "purge": purge}), asyncio.Event())
 
 
-async def test_a_worker_told_to_stop_while_a_sweep_hangs_stops_nonetheless() -> None:
+async def test_a_worker_told_to_stop_while_a_sweep_hangs_stops_nonetheless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "STOP_SECONDS", 0.1)
     started = asyncio.Event()
 
     async def hangs() -> int:

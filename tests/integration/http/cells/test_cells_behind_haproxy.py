@@ -12,7 +12,7 @@ from lab.kit.processes import Processes
 from payagg.entrypoints.cli.arguments import parser
 from payagg.extensions.cells.command import cell
 from tests.support.cell_world import NAMES, SECRET, CellWorld, three_cells
-from tests.support.http_world import Shop, assert_refused, bearer
+from tests.support.http_world import Api, Shop, assert_refused, bearer
 from tests.support.machine import ROOT, program
 from tests.support.ports import free_port
 
@@ -37,7 +37,7 @@ async def write_maps(world: CellWorld, folder: Path, *options: str) -> int:
 @asynccontextmanager
 async def behind_haproxy(
     new_database: Callable[[], AbstractContextManager[str]], folder: Path
-) -> AsyncIterator[tuple[CellWorld, httpx.AsyncClient]]:
+) -> AsyncIterator[tuple[CellWorld, Api]]:
     """The maps are of before the first shop."""
     port, file = free_port(), folder / "haproxy.cfg"
     with new_database() as first, new_database() as second, new_database() as third, Processes(folder) as processes:
@@ -46,44 +46,34 @@ async def behind_haproxy(
             file.write_text(configuration(world, port, folder))
             processes.start("haproxy", [program("haproxy"), "-db", "-f", str(file)])
             connect = httpx.AsyncHTTPTransport(retries=5)
-            origin = f"http://127.0.0.1:{port}/api/v1"
-            async with httpx.AsyncClient(base_url=origin, transport=connect, timeout=30) as client:
+            origin = f"http://127.0.0.1:{port}"
+            async with httpx.AsyncClient(base_url=f"{origin}/api/v1", transport=connect, timeout=30) as client:
                 await client.get("/payments/context")  # HAProxy listens
-                yield world, client
+                yield world, Api(world.cells["PAY"].api.services, origin, client)
 
 
-async def initiated(client: httpx.AsyncClient, shop: Shop) -> str:
-    asked = await client.post("/payments/initiate", json={"amount": 1000}, headers=shop.as_sandbox)
-    assert asked.status_code == 201, asked.text
-    reference: str = asked.json()["data"]["reference"]
-    return reference
-
-
-async def assert_served(client: httpx.AsyncClient, shop: Shop, reference: str) -> None:
+async def assert_served(front: Api, cell: str, shop: Shop) -> None:
+    reference = (await front.initiate(shop))["reference"]
+    assert reference.startswith(cell)
     for path, headers in (
         (f"/public/payments/{reference}", {}),
         (f"/payments/{reference}", shop.as_sandbox),
         ("/payments/context", shop.as_sandbox),
         (shop.path, shop.as_owner),
     ):
-        read = await client.get(path, headers=headers)
-        assert read.status_code == 200, read.text
+        await front.get(path, headers)
 
 
 async def test_the_home_cell_sends_on_what_haproxy_cannot_tell_and_may_be_down(
     new_database: Callable[[], AbstractContextManager[str]], tmp_path: Path
 ) -> None:
-    async with behind_haproxy(new_database, tmp_path) as (world, client):
-        shops = await world.shops()
+    async with behind_haproxy(new_database, tmp_path) as (world, front):
+        shops, client = await world.shops(), front.client
         for name, shop in shops.items():
-            reference = await initiated(client, shop)
-            assert reference.startswith(name)
-            await assert_served(client, shop, reference)
-        listed = await client.get("/merchant/businesses", headers=shop.as_owner)
-        assert len(listed.json()["data"]["businesses"]) == len(NAMES)
-        origin, secret = str(client.base_url).removesuffix("/api/v1/"), bearer(SECRET)
+            await assert_served(front, name, shop)
+        assert len((await front.get("/merchant/businesses", shop.as_owner))["businesses"]) == len(NAMES)
         for path in ("/internal/cell", "/%69nternal/cell/names"):
-            closed = await client.get(origin + path, headers=secret)
+            closed = await client.get(front.origin + path, headers=bearer(SECRET))
             assert closed.status_code == 404
             assert "x-payagg-cell" not in closed.headers
         stranger = bearer("ssk_sand_" + "0" * 48)
@@ -92,7 +82,7 @@ async def test_the_home_cell_sends_on_what_haproxy_cannot_tell_and_may_be_down(
         assert await write_maps(world, tmp_path, "--haproxy", f"{tmp_path}/admin.sock") == 0
         await world.cells["PAY"].kill()
         for name in NAMES[1:]:
-            await assert_served(client, shops[name], await initiated(client, shops[name]))
+            await assert_served(front, name, shops[name])
         away = await client.get("/payments/context", headers=shops["PAY"].as_sandbox)
         assert_refused(away, 503, "SERVICE_UNAVAILABLE")
         assert int(away.headers["Retry-After"]) > 0
@@ -101,4 +91,4 @@ async def test_the_home_cell_sends_on_what_haproxy_cannot_tell_and_may_be_down(
         before = (tmp_path / "keys.map").read_text()
         assert await write_maps(world, tmp_path, "--haproxy", f"{tmp_path}/admin.sock") == 1
         assert sorted((tmp_path / "keys.map").read_text().splitlines()) == sorted(before.splitlines())
-        await assert_served(client, shops["PBX"], await initiated(client, shops["PBX"]))
+        await assert_served(front, "PBX", shops["PBX"])

@@ -1,9 +1,6 @@
 """The home cell before two others, each with its own database: what it does not have it sends on to the cell that has
 it."""
 
-import hashlib
-import hmac
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -11,13 +8,11 @@ from typing import Any
 import pytest
 
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.schemas.gateways import UpdateCredentials
-from tests.support.cell_world import BY, NAMES, CellWorld, three_cells
-from tests.support.http_world import Shop, admin_token, assert_refused, bearer, raw
+from tests.support.cell_world import NAMES, CellWorld, event_about, three_cells
+from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, raw
 
 _INBOX = Statement("SELECT id FROM inbox")
 CARD = "4242424242424242"
-WEBHOOK_SECRET = "sk_test_" + "a" * 40
 
 
 @pytest.fixture(scope="module")
@@ -28,29 +23,22 @@ async def world(new_database: Callable[[], AbstractContextManager[str]]) -> Asyn
             yield world
 
 
-def home(world: CellWorld) -> Any:
-    """A client of the home cell."""
-    return world.cells["PAY"].api.client
+def home(world: CellWorld) -> Api:
+    return world.cells["PAY"].api
 
 
 async def initiated(world: CellWorld, shop: Shop) -> str:
-    answer = await home(world).post("/payments/initiate", json={"amount": 150000}, headers=shop.as_sandbox)
-    assert answer.status_code == 201, answer.text
-    reference: str = answer.json()["data"]["reference"]
-    return reference
+    return str((await home(world).initiate(shop))["reference"])
 
 
 async def journey(world: CellWorld, shop: Shop) -> str:
     """Initiate, pay at the hosted page's endpoints, and read as the merchant; the reference."""
     reference = await initiated(world, shop)
-    (await home(world).get(f"/public/payments/{reference}")).raise_for_status()
-    paid = await home(world).post(
-        f"/public/payments/{reference}/process", json={"gatewaySlug": "sandbox", "cardNumber": CARD}
-    )
-    paid.raise_for_status()
-    (await home(world).get(f"/public/payments/{reference}/verify")).raise_for_status()
-    read = await home(world).get(f"/payments/{reference}", headers=shop.as_sandbox)
-    assert read.json()["data"]["status"] == "SUCCESS", read.text
+    public = f"/public/payments/{reference}"
+    await home(world).get(public)
+    await home(world).send("POST", f"{public}/process", gatewaySlug="sandbox", cardNumber=CARD)
+    await home(world).get(f"{public}/verify")
+    assert (await home(world).get(f"/payments/{reference}", shop.as_sandbox))["status"] == "SUCCESS"
     return reference
 
 
@@ -63,70 +51,51 @@ async def test_each_request_goes_to_the_cell_of_its_business(world: CellWorld) -
         for other in NAMES[1:]:  # which ask nobody
             found = await world.cells[other].api.client.get(f"/public/payments/{reference}")
             assert found.status_code == (200 if other == name else 404)
-        read = await home(world).get(shop.path, headers=owner)
-        assert read.json()["data"]["id"] == shop.business.id
+        assert (await home(world).get(shop.path, owner))["id"] == shop.business.id
     # A key decides what it may know of any reference.
-    theirs = await home(world).get(f"/payments/{reference}", headers=shops["PAY"].as_sandbox)
+    client = home(world).client
+    theirs = await client.get(f"/payments/{reference}", headers=shops["PAY"].as_sandbox)
     assert_refused(theirs, 404, "PAYMENT_NOT_FOUND")
-    listed = (await home(world).get("/merchant/businesses", headers=owner)).json()["data"]["businesses"]
+    listed = (await home(world).get("/merchant/businesses", owner))["businesses"]
     assert {shop.business.id for shop in shops.values()} <= {one["id"] for one in listed}
-    assert_refused(await home(world).get("/merchant/businesses"), 401, "UNAUTHORIZED")
+    assert_refused(await client.get("/merchant/businesses"), 401, "UNAUTHORIZED")
 
     shop = shops["PBX"]
-    [key] = (await home(world).get(f"{shop.path}/api-keys", headers=shop.as_owner)).json()["data"]["sandbox"]
-    (await home(world).delete(f"{shop.path}/api-keys/{key['id']}", headers=shop.as_owner)).raise_for_status()
-    assert_refused(await home(world).get("/payments/context", headers=shop.as_sandbox), 401, "INVALID_API_KEY")
-    body = {"environment": "SANDBOX", "name": "New"}
-    made = await home(world).post(f"{shop.path}/api-keys", json=body, headers=shop.as_owner)
-    fresh = bearer(made.json()["data"]["secretKey"])
-    assert (await home(world).get("/payments/context", headers=fresh)).status_code == 200
+    keys = f"{shop.path}/api-keys"
+    [key] = (await home(world).get(keys, shop.as_owner))["sandbox"]
+    await home(world).send("DELETE", f"{keys}/{key['id']}", shop.as_owner)
+    assert_refused(await client.get("/payments/context", headers=shop.as_sandbox), 401, "INVALID_API_KEY")
+    made = await home(world).send("POST", keys, shop.as_owner, environment="SANDBOX", name="New")
+    await home(world).get("/payments/context", bearer(made["secretKey"]))
 
 
 async def test_an_administrator_reaches_any_cell_by_its_name(world: CellWorld) -> None:
     as_admin = bearer(admin_token())
-    body, in_pcx = {"name": "A shop", "owner": "owner-9"}, {**as_admin, "X-Payagg-Cell": "PCX"}
-    in_cell = await home(world).post("/admin/businesses", json=body, headers=in_pcx)
-    assert in_cell.status_code == 201, in_cell.text
-    path = f"/admin/businesses/{in_cell.json()['data']['id']}"
-    for client in (world.cells["PCX"].api.client, home(world)):
-        assert (await client.get(path, headers=as_admin)).is_success
-    wrong = await home(world).get("/admin/businesses", headers={**as_admin, "X-Payagg-Cell": "XXX"})
+    in_pcx = {**as_admin, "X-Payagg-Cell": "PCX"}
+    made = await home(world).send("POST", "/admin/businesses", in_pcx, name="A shop", owner="owner-9")
+    for api in (world.cells["PCX"].api, home(world)):
+        await api.get(f"/admin/businesses/{made['id']}", as_admin)
+    wrong = await home(world).client.get("/admin/businesses", headers={**as_admin, "X-Payagg-Cell": "XXX"})
     assert_refused(wrong, 400, "VALIDATION_ERROR", "X-Payagg-Cell")
 
 
 async def test_an_answer_of_another_cell_is_told_as_one_of_this(world: CellWorld) -> None:
     shop = (await world.shops())["PBX"]
     hops = {"X-Request-Id": "request-of-mine", "Connection": "keep-alive", "X-Payagg-Cell-Secret": "x" * 32}
-    answer = await home(world).get("/payments/context", headers={**shop.as_sandbox, **hops})
+    answer = await home(world).client.get("/payments/context", headers={**shop.as_sandbox, **hops})
     there = await world.cells["PBX"].api.client.get("/payments/context", headers={**shop.as_sandbox, **hops})
     assert answer.json() == there.json()
     assert [sorted(one.headers) for one in (answer, there)] == [sorted(there.headers)] * 2
     for name in answer.headers:
         assert len(answer.headers.get_list(name)) == 1, name
     assert answer.headers["x-request-id"] == "request-of-mine"
-    head = await home(world).head("/payments/context", headers=shop.as_sandbox)
+    head = await home(world).client.head("/payments/context", headers=shop.as_sandbox)
     assert (head.status_code, head.content) == (200, b"")
     long = b"POST /api/v1/payments/initiate HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 70000\r\n"
     told = await raw(
-        world.cells["PAY"].api.origin, long + f"Authorization: Bearer {shop.sandbox}\r\n\r\n".encode() + b" " * 70_000
+        home(world).origin, long + f"Authorization: Bearer {shop.sandbox}\r\n\r\n".encode() + b" " * 70_000
     )
     assert told.startswith(b"HTTP/1.1 413 "), told
-
-
-async def ready_for_events(world: CellWorld) -> None:
-    at_home = world.cells["PAY"].api.services
-    [gateway] = [one.id for one in await at_home.gateways.list_gateways() if one.slug == "provider_a"]
-    await at_home.gateways.set_credentials(
-        gateway, UpdateCredentials(credentials={"sandboxSecretKey": WEBHOOK_SECRET}), by=BY
-    )
-    await at_home.gateways.enable(gateway, by=BY)
-    await world.replicate_gateways()
-
-
-def event_about(reference: str) -> tuple[bytes, dict[str, str]]:
-    data = {"id": 5, "domain": "test", "status": "success", "reference": reference, "amount": 150000, "currency": "NGN"}
-    body = json.dumps({"event": "charge.success", "data": data}).encode()
-    return body, {"x-provider_a-signature": hmac.new(WEBHOOK_SECRET.encode(), body, hashlib.sha512).hexdigest()}
 
 
 async def inbox_of(world: CellWorld, name: str) -> int:
@@ -137,12 +106,14 @@ async def inbox_of(world: CellWorld, name: str) -> int:
 async def test_a_dead_cell_stops_its_own_businesses_alone(database_urls: list[str]) -> None:
     async with three_cells(database_urls, unknown_reference_limit=5) as world:
         shops = await world.shops()
-        await ready_for_events(world)
+        await home(world).open_gateways()
+        await world.replicate_gateways()
         references = {name: await initiated(world, shop) for name, shop in shops.items()}
         await an_event_is_led_home(world, references["PBX"])
-        assert_refused(await home(world).get("/payments/context", headers=bearer("ssk_x")), 401, "INVALID_API_KEY")
+        client = home(world).client
+        assert_refused(await client.get("/payments/context", headers=bearer("ssk_x")), 401, "INVALID_API_KEY")
         guesses = [bearer(f"ssk_sand_{number:048x}") for number in range(8)]
-        codes = [(await home(world).get("/payments/context", headers=key)).status_code for key in guesses]
+        codes = [(await client.get("/payments/context", headers=key)).status_code for key in guesses]
         assert codes == [401] * 5 + [429] * 3
 
     async with three_cells(database_urls) as world:
@@ -155,13 +126,13 @@ async def test_a_dead_cell_stops_its_own_businesses_alone(database_urls: list[st
                 (f"/public/payments/{references[name]}", {}),
                 (shop.path, shop.as_owner),
             ):
-                answer = await home(world).get(path, headers=headers)
+                answer = await home(world).client.get(path, headers=headers)
                 if name == "PBX":
                     assert_refused(answer, 503, "SERVICE_UNAVAILABLE")
                     assert int(answer.headers["retry-after"]) >= 1
                 else:
                     assert answer.status_code == 200
-        listed = await home(world).get("/merchant/businesses", headers=shops["PAY"].as_owner)
+        listed = await home(world).client.get("/merchant/businesses", headers=shops["PAY"].as_owner)
         assert listed.headers["x-payagg-cells-away"] == "PBX"
         own = {shops[name].business.id for name in ("PAY", "PCX")}
         assert own <= {one["id"] for one in listed.json()["data"]["businesses"]}
@@ -186,5 +157,5 @@ async def an_event_is_led_home(world: CellWorld, reference: str) -> None:
     assert_refused(forged, 400, "INVALID_WEBHOOK_SIGNATURE")
     # One about nobody's reference is kept where it came.
     body, signature = event_about("OLD-20250131-7K2M9X")
-    assert (await home(world).post(address, content=body, headers=signature)).status_code == 200
+    assert (await home(world).client.post(address, content=body, headers=signature)).status_code == 200
     assert [await inbox_of(world, name) for name in NAMES] == [1, 1, 0]

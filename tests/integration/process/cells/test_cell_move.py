@@ -1,9 +1,6 @@
 """`payagg cell move` beside three cells, killed at random and run again: nothing told is lost."""
 
 import asyncio
-import hashlib
-import hmac
-import json
 import random
 import sys
 from collections import Counter
@@ -20,11 +17,9 @@ from payagg_testing.builders import a_payment
 
 from payagg.adapters.postgres.doctor import examine
 from payagg.domain.values import Environment
-from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.process import worker
 from payagg.extensions.cells.ports import DEPARTURES
-from tests.support.cell_world import NAMES, SECRET, CellWorld, three_cells
-from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
+from tests.support.cell_world import NAMES, SECRET, CellWorld, event_about, three_cells
+from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, working
 from tests.support.processes import SECRETS, environment
 from tests.support.receivers import Receiver, listening, until
 from tests.support.rounds import ROUNDS, scaled
@@ -121,13 +116,6 @@ async def started(market: Market, *, to: str = OTHER, at: str = OTHER) -> asynci
     )
 
 
-def event_about(reference: str) -> tuple[bytes, dict[str, str]]:
-    """As provider_a signs it with the key of `open_gateways`."""
-    data = {"id": 5, "domain": "test", "status": "success", "reference": reference, "amount": 1000, "currency": "NGN"}
-    body = json.dumps({"event": "charge.success", "data": data}).encode()
-    return body, {"x-provider_a-signature": hmac.new(b"sk_test_" + b"a" * 40, body, hashlib.sha512).hexdigest()}
-
-
 def has_gone_on(market: Market, before: tuple[Any, ...], payments: int, process: asyncio.subprocess.Process) -> bool:
     """Whether the command has ended, or has done something since `before` and taken so many payments more."""
     now = market.under_way()
@@ -150,17 +138,6 @@ async def taken(market: Market) -> None:
             async with services.store.begin() as tx:
                 rows = await tx.of(DEPARTURES).take(market.shop.business.id, services.clock.now(), 10)
             await asyncio.sleep(0.01)
-
-
-@asynccontextmanager
-async def working(services: Services) -> AsyncIterator[None]:
-    stop = asyncio.Event()
-    task = asyncio.create_task(worker.run(services, stop))
-    try:
-        yield
-    finally:
-        stop.set()
-        await task
 
 
 @pytest.fixture

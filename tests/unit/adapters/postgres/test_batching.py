@@ -95,6 +95,16 @@ async def test_a_caller_that_gives_up_hurts_nobody(work: Work) -> None:
     assert work.runs == [[0, 1, 2], [5]]
 
 
+async def test_a_question_is_not_answered_by_a_run_that_began_before_it(work: Work) -> None:
+    """What its caller was told of before, as that a key is revoked, must be seen."""
+    batch = Batch(work, size=10, concurrency=1)
+    work.gate.clear()
+    before, after = await asking(batch, 1), await asking(batch, 1)
+    work.gate.set()
+    await asyncio.gather(*before, *after)
+    assert work.runs == [[1], [1]]
+
+
 async def test_a_question_asked_by_an_answered_caller_at_once_is_answered(work: Work) -> None:
     batch = Batch(work, size=10, concurrency=1)
 
