@@ -129,6 +129,20 @@ async def test_a_card_that_failed_before_the_one_that_paid_ends_no_payment(shop:
         assert await shop.events(reference) == ["payment.pending", "payment.success"]
 
 
+@pytest.mark.rule("description.9")
+@pytest.mark.parametrize("parts", [[150_000], [75_000, 75_000], [152_250]], ids=["whole", "in parts", "with a fee"])
+async def test_a_charge_that_was_reversed_ends_an_open_payment_whatever_refunds_say(
+    shop: ReconciledShop, parts: list[int]
+) -> None:
+    reference = await shop.sent()
+    back = [a_line(reference, Outcome.REVERSED, part, kind=LineKind.REFUND, id=str(n)) for n, part in enumerate(parts)]
+    shop.lists.tell(a_line(reference, Outcome.REVERSED), *back)
+    for _ in range(2):
+        await shop.reconcile()
+        assert (await shop.payment(reference)).status is Status.REVERSED
+        assert await shop.events(reference) == ["payment.pending", "payment.reversed"]
+
+
 REFUND = a_line("{paid}", Outcome.REVERSED, 100, kind=LineKind.REFUND)
 DISPUTE = a_line("{paid}", Outcome.DISPUTED, kind=LineKind.DISPUTE)
 
