@@ -19,15 +19,19 @@ from payagg_testing.builders import (
     a_transition,
     an_endpoint,
     an_event,
+    an_id,
 )
 
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
 from payagg.application.ports.store import Transaction
 from payagg.application.schemas.api_keys import GenerateApiKey
+from payagg.application.schemas.resolutions import ResolvePayment
+from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.api_key import ACTIVE_KEYS_MAX
 from payagg.domain.business import Role
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
+from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import services_over
@@ -147,3 +151,15 @@ async def test_of_two_owners_removed_at_once_the_second_stays(database_url: str,
         lambda services: services.businesses.remove_member("biz_1", "bo", by=AN_ADMIN),
     )
     assert refused == [ErrorCode.LAST_OWNER]
+
+
+async def test_of_two_requests_to_end_a_payment_by_hand_the_second_is_refused(
+    database_url: str, store: PostgresStore
+) -> None:
+    payment, _ = await store.add_payment(a_payment())
+    async with store.begin() as tx:
+        await tx.payments.save(*a_transition(payment, Trigger.PROCESS))
+        await tx.anomalies.add(Anomaly(an_id("anm"), REFERENCE, AnomalyKind.NO_EVIDENCE, "reconciler", {}, NOW))
+    command = ResolvePayment(outcome="FAILED", reason="The account is closed.", evidence="Case 4711.")
+    uses = [lambda services: services.resolutions.ask(REFERENCE, command, by=AN_ADMIN)] * 2
+    assert await refused_of_two(database_url, *uses) == [ErrorCode.RESOLUTION_ALREADY_REQUESTED]
