@@ -36,6 +36,7 @@ from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.support.http_world import bearer
 from tests.support.machine import ROOT, program
 from tests.support.ports import free_port
+from tests.support.processes import answers, is_ready
 
 CONFIG = ROOT / "deploy" / "haproxy.cfg"
 PATIENCE = 60.0
@@ -204,18 +205,10 @@ async def a_secret_key(site: RollingSite, release: Release) -> tuple[str, str]:
 
 async def waits_not_ready(site: RollingSite) -> None:
     """The new server is alive, gets no request, and stays that way for a while."""
-    origin = f"http://127.0.0.1:{site.ports[2]}"
-    async with httpx.AsyncClient(base_url=origin, trust_env=False) as client:
-        for _ in range(300):
-            with contextlib.suppress(httpx.TransportError):
-                if (await client.get("/healthz")).status_code == 200:
-                    break
-            await asyncio.sleep(0.1)
-        else:
-            raise SystemExit("The new server never answered.")
-        await asyncio.sleep(STEADY_SECONDS)
-        is_ready = (await client.get("/readyz")).status_code != 503
-    if is_ready or not site.processes.lives("api3") or site.balancer.state("api3") == "UP":
+    port = site.ports[2]
+    await asyncio.to_thread(until, lambda: answers(port, "/healthz"), "the new server answers")
+    await asyncio.sleep(STEADY_SECONDS)
+    if is_ready(port) or not site.processes.lives("api3") or site.balancer.state("api3") == "UP":
         raise SystemExit("A server of this release must wait for the migration, and be not ready meanwhile.")
 
 

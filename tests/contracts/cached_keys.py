@@ -56,15 +56,13 @@ class RememberedKeyContract:
         if now.business != cached.business:
             await db.businesses.save(now.business)
         again, new = (a_payment(reference=OTHER, idempotency_key=key) for key in ("order-1", "order-2"))
-        for payment in (again, new):
+        for ask in (
+            *(db.add_payment(payment, cached) for payment in (again, new)),
+            *(db.find_payment(reference, cached) for reference in (REFERENCE, OTHER)),
+            *(db.find_original("biz_1", SANDBOX, key, cached) for key in ("order-1", "order-2")),
+        ):
             with pytest.raises(KeyStateChanged):
-                await db.add_payment(payment, cached)
-        for reference in (REFERENCE, OTHER):
-            with pytest.raises(KeyStateChanged):
-                await db.find_payment(reference, cached)
-        for key in ("order-1", "order-2"):
-            with pytest.raises(KeyStateChanged):
-                await db.find_original("biz_1", SANDBOX, key, cached)
+                await ask
         assert await db.find_payment(REFERENCE, now) == first
         assert await db.add_payment(again, now) == (first, False)
         assert await db.add_payment(new, now) == (new, True)  # the idempotency key had stayed free
@@ -72,9 +70,8 @@ class RememberedKeyContract:
     async def test_a_cached_key_must_exist(self, db: Database) -> None:
         await stored(db)
         nobody = KeyHolder(a_key(), a_business())
-        for key in (None, "order-1"):
+        new = [a_payment(reference=OTHER, idempotency_key=key) for key in (None, "order-1")]
+        for ask in (*(db.add_payment(payment, nobody) for payment in new), db.find_payment(REFERENCE, nobody)):
             with pytest.raises(KeyStateChanged):
-                await db.add_payment(a_payment(reference=OTHER, idempotency_key=key), nobody)
-        with pytest.raises(KeyStateChanged):
-            await db.find_payment(REFERENCE, nobody)
+                await ask
         assert await db.find_payment(OTHER) is None

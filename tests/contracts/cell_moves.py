@@ -30,7 +30,7 @@ from payagg.domain.audit import AuditFilter
 from payagg.domain.business import Role
 from payagg.domain.cell_move import MoveState
 from payagg.domain.cells import Cells
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.extensions.cells.among_cells import AmongCells
@@ -48,6 +48,7 @@ from tests.contracts.moving import (
     originals,
     the_gateway,
 )
+from tests.support.refusals import refusal_in, refused_with
 
 GONE = "PBX"
 CELLS = Cells("PAY", {"PAY": "http://a", GONE: "http://b"})
@@ -155,13 +156,11 @@ class CellMoveContract:
                 await ask()
         await command.run(SHOP, by=AN_ADMIN)
         for ask in asks:
-            with pytest.raises(Refusal) as moved:
-                await ask()
-            assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
-            assert moved.value.message == f"The cell {GONE} has this now."
-        with pytest.raises(Refusal) as moved:
-            await Removal(store, other, other="PCX").command().run(SHOP, by=AN_ADMIN)
-        assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
+            moved = await refusal_in(ask())
+            assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
+            assert moved.message == f"The cell {GONE} has this now."
+        moved = await refusal_in(Removal(store, other, other="PCX").command().run(SHOP, by=AN_ADMIN))
+        assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
         there = among(other)
         await there.ensure_key_here(digest)
         await there.ensure_business_here(SHOP)
@@ -266,9 +265,7 @@ class CellMoveContract:
         moving = Removal(store, other)
         await moving.command()._close(SHOP, AN_ADMIN)
         await _assert_refused(store, other, "on its way to PBX", to="PCX", is_open=False)
-        with pytest.raises(Refusal) as unknown:
-            await moving.command().run("biz_9", by=AN_ADMIN)
-        assert unknown.value.code is ErrorCode.NOT_FOUND
+        assert await refused_with(moving.command().run("biz_9", by=AN_ADMIN)) == (ErrorCode.NOT_FOUND, None)
 
 
 def _moves() -> AuditFilter:
@@ -301,10 +298,9 @@ async def _assert_in_one_place(source: Store, target: Store) -> None:
 
 async def _assert_refused(store: Store, other: Store, said: str, to: str = GONE, *, is_open: bool = True) -> None:
     """And nothing has changed."""
-    with pytest.raises(Refusal) as refused:
-        await Removal(store, other, other=to).command().run(SHOP, by=AN_ADMIN)
-    assert refused.value.code is ErrorCode.VALIDATION_ERROR
-    assert said in refused.value.message
+    refused = await refusal_in(Removal(store, other, other=to).command().run(SHOP, by=AN_ADMIN))
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert said in refused.message
     assert (await store.find_key(a_key().secret_hash) is not None) is is_open
 
 

@@ -7,7 +7,7 @@ import pytest
 from payagg_testing.builders import NOW, REFERENCE
 
 from payagg.domain.resolution import Resolution
-from tests.contracts.database import Database, put
+from tests.contracts.database import Database, breaks_a_rule, put
 
 OTHER = "PAY-20250131-OTHER1"
 FIRST = Resolution("res_1", REFERENCE, "Account closed.", "Case 4711.", "admin:ada", NOW)
@@ -31,6 +31,5 @@ class ResolutionContract:
     async def test_a_request_is_confirmed_once_and_by_another(self, db: Database, wrong: Resolution) -> None:
         await put(db, FIRST, SECOND)
         await db.resolutions.confirm(CONFIRMED)
-        with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own word for a broken rule
-            await db.resolutions.confirm(wrong)
+        await breaks_a_rule(db.resolutions.confirm(wrong))
         assert await db.resolutions.of_payment(REFERENCE) == [FIRST, CONFIRMED]

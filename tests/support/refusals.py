@@ -14,8 +14,14 @@ def refusal_of(call: Callable[..., object], *arguments: object, **named: object)
     return refused.value
 
 
-async def refused_with(work: Awaitable[object]) -> tuple[ErrorCode, str | None]:
-    """Code and field, of work that must end with a refusal."""
+async def refusal_in(work: Awaitable[object]) -> Refusal:
+    """Of work that must end with one."""
     with pytest.raises(Refusal) as refused:
         await work
-    return refused.value.code, refused.value.field
+    return refused.value
+
+
+async def refused_with(work: Awaitable[object]) -> tuple[ErrorCode, str | None]:
+    """Code and field of its refusal."""
+    refused = await refusal_in(work)
+    return refused.code, refused.field

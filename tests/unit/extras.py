@@ -54,8 +54,7 @@ def _asked_for(requirement: Requirement) -> set[str]:
     while waiting:
         one = waiting.pop()
         name = canonicalize_name(one.name)
-        if name not in found:
-            found.add(name)
+        found.add(name)
         extras = one.extras or {""}
         for line in _requires(name):
             further = Requirement(line)

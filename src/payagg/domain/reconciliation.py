@@ -12,7 +12,7 @@ from payagg.domain.anomaly import RECONCILIATION, Anomaly
 from payagg.domain.attempt import payment_reference
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import invalid
-from payagg.domain.payment import Status
+from payagg.domain.payment import PAYMENT, Status
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import CURRENCY, REFERENCE_SHAPE, Environment
 
@@ -171,8 +171,9 @@ def _of_payment(payment: OurPayment, lines: Sequence[ProviderLine]) -> list[Matc
     matches = [_of_return(payment, line) for line in returns]
     paid = [line for line in charges if line.is_paid]
     bucket = _bucket_of_charges(payment, paid)
-    # The refund itself says more than the charge that it reversed, and both are one fact.
+    # The refund itself says more than the charge that it reversed, and both are one fact; but a part ends no payment.
     is_told = bucket is MatchBucket.RETURNED_THERE and any(match.reports for match in matches)
+    is_told &= payment.status in PAYMENT.final
     # A card that failed says nothing beside one that paid: told first, it would end an open payment.
     told = [] if bucket in NO_FINDING or is_told else paid or [line for line in charges if line.report.is_news]
     reports = [line.report for line in told]

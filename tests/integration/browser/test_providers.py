@@ -83,6 +83,7 @@ def test_what_no_bank_declined_is_not_called_declined(site: Site, page: Page, wo
     site.fakes.paystack.decline(url[-19:], words)
     page.goto(url)
     heading(page, title)
+    expect(page).to_have_title(f"{title} · ₦1,500.00 to Ada's Shop")
     expect(page.locator("#waiting-text")).to_have_text("You have not been charged. You can try another card.")
     assert site.status(url) == "PENDING"
 

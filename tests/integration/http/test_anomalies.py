@@ -106,7 +106,7 @@ async def test_an_anomaly_is_worked_off_by_administrators(api: Api) -> None:
     assert_refused(await posted("acknowledge", path=unknown), 404, "NOT_FOUND")
 
 
-ADA, BEN, EVE = (bearer(a_token(name, type="admin", role="ADMIN")) for name in ("ada", "ben", "eve"))
+ADA, BEN = (bearer(a_token(name, type="admin", role="ADMIN")) for name in ("ada", "ben"))
 ROOT = bearer(a_token("root", type="admin", role="SUPER_ADMIN"))
 BODY = {"outcome": "FAILED", "reason": "The account is closed.", "evidence": "Case 4711: nothing was paid."}
 RESOLVE = f"/admin/payments/{REFERENCE}/resolve"
@@ -196,19 +196,3 @@ async def test_refusals_to_end_a_payment_by_hand(stuck: Api, clock: ManualClock)
     assert_refused(await post(stuck, CONFIRM, ADA), 409, "SECOND_ADMINISTRATOR_REQUIRED")
     assert_refused(await post(stuck, RESOLVE, BEN, BODY), 409, "RESOLUTION_ALREADY_REQUESTED")
     assert (await stored(stuck)).status is Status.PENDING
-
-
-@pytest.mark.rule("description.12", "POST /admin/payments/{reference}/resolve/confirm")
-async def test_of_administrators_who_race_one_asks_and_one_confirms(stuck: Api) -> None:
-    asked = await asyncio.gather(*(post(stuck, RESOLVE, who, BODY) for who in (ADA, BEN, EVE) * 4))
-    assert sorted(answer.status_code for answer in asked) == [201] + [409] * 11
-    (first,) = (answer.json()["data"]["requestedBy"] for answer in asked if answer.status_code == 201)
-    others = [who for name, who in (("ada", ADA), ("ben", BEN), ("eve", EVE)) if first != f"admin:{name}"]
-    confirmed = await asyncio.gather(*(post(stuck, CONFIRM, who) for who in others * 4))
-    assert sorted(answer.status_code for answer in confirmed) == [200] + [409] * 7
-    async with stuck.services.store.begin() as tx:
-        moves = [one.to_status for one in await tx.payments.transitions(REFERENCE)]
-        events, _ = await tx.webhook_events.of_payment(REFERENCE)
-    assert (moves, len(events)) == ([Status.PENDING, Status.FAILED], 2)
-    trail = [one.action for one in await entries(stuck.services.store, object_id=REFERENCE)]
-    assert sorted(trail) == ["payment.ask_resolution", "payment.resolve"]

@@ -1,5 +1,4 @@
-"""Sixty-four callers of two servers at one moment, over HTTP, round after round: one charge, one payment, one end of a
-drain."""
+"""Sixty-four callers of two servers at one moment, over HTTP, round after round: one charge, one payment."""
 
 import asyncio
 import random
@@ -7,18 +6,14 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
-from payagg_testing.builders import AN_ADMIN
 
 from lab.races.grid import Grid, a_grid
-from lab.races.model import A, B
+from lab.races.model import A
 from payagg.domain.attempt import payment_reference
-from payagg.domain.gateway import GatewayStatus
-from tests.support.audit_trail import entries
 from tests.support.http_world import Api, Shop, an_api
 from tests.support.rounds import scaled
 
@@ -70,23 +65,3 @@ async def test_64_requests_with_one_key_are_one_payment_and_64_clicks_one_charge
         assert {answer.status_code for answer in answers} == {200}
         assert len({answer.text for answer in answers}) == 1
         assert crowd.charges(reference) == 1
-
-
-async def test_drains_that_ended_while_nobody_ran_end_once(crowd: TwoServers) -> None:
-    """The service was down for two hours; then both servers' schedulers start at one moment."""
-    grid = crowd.grid
-    for turn in range(CROWDS):
-        for slug in (A, B):
-            await grid.servers[0].gateways.disable(f"gw_{slug}", by=AN_ADMIN)
-        ends = (await grid.gateway()).drain_ends_at
-        grid.clock.move(timedelta(hours=2))
-        sweeps = [server.gateways.end_drains for server in grid.servers for _ in range(2)]
-        ended = await grid.race(random.Random(turn), *sweeps)
-        ended.append(await grid.servers[0].gateways.end_drains())  # what was locked at their moment
-        assert sum(ended) == 2
-        gateway = await grid.gateway()
-        assert (gateway.status, gateway.updated_at) == (GatewayStatus.DISABLED, ends)
-        for slug in (A, B):
-            await grid.servers[1].gateways.enable(f"gw_{slug}", by=AN_ADMIN)
-    trail = Counter(entry.action for entry in await entries(grid.world.store))
-    assert trail["gateway.end_drain"] == trail["gateway.disable"] == 2 * CROWDS

@@ -19,15 +19,21 @@ from payagg_testing.builders import (
     a_transition,
     an_endpoint,
     an_event,
+    an_id,
 )
 
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
 from payagg.application.ports.store import Transaction
 from payagg.application.schemas.api_keys import GenerateApiKey
+from payagg.application.schemas.resolutions import ResolvePayment
+from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.api_key import ACTIVE_KEYS_MAX
+from payagg.domain.business import Role
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
+from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
+from payagg.entrypoints.bootstrap import Services
 from tests.support.assembly import services_over
 from tests.support.postgres_world import somebody_waits
 from tests.support.receivers import until
@@ -113,6 +119,14 @@ class MeetingStore(PostgresStore):
             await until(lambda: self.ending > 1 or somebody_waits(self.database_url))
 
 
+async def refused_of_two(database_url: str, *uses: Callable[[Services], Awaitable[object]]) -> list[ErrorCode]:
+    """Two uses that would decide on the same state, were it not locked; the codes of the refusals."""
+    meeting = MeetingStore(database_url)
+    ended = await asyncio.gather(*(use(services_over(meeting)) for use in uses), return_exceptions=True)
+    await meeting.close()
+    return [one.code for one in ended if isinstance(one, Refusal)]
+
+
 async def test_of_two_keys_made_at_once_the_second_is_counted_after_the_first(
     database_url: str, store: PostgresStore
 ) -> None:
@@ -120,13 +134,33 @@ async def test_of_two_keys_made_at_once_the_second_is_counted_after_the_first(
         await tx.businesses.add(a_business())
         for number in range(ACTIVE_KEYS_MAX - 1):
             await tx.api_keys.add(a_key(f"key_{number}"))
-    meeting = MeetingStore(database_url)
-    keys = services_over(meeting).api_keys
     command = GenerateApiKey(environment=Environment.SANDBOX, name="Server")
-    made = await asyncio.gather(
-        *(keys.generate("biz_1", command, by=AN_ADMIN) for _ in range(2)), return_exceptions=True
-    )
-    await meeting.close()
-    assert [one.code for one in made if isinstance(one, Refusal)] == [ErrorCode.KEY_LIMIT_REACHED]
+    uses = [lambda services: services.api_keys.generate("biz_1", command, by=AN_ADMIN)] * 2
+    assert await refused_of_two(database_url, *uses) == [ErrorCode.KEY_LIMIT_REACHED]
     async with store.begin() as tx:
         assert await tx.api_keys.count_active("biz_1", Environment.SANDBOX) == ACTIVE_KEYS_MAX
+
+
+async def test_of_two_owners_removed_at_once_the_second_stays(database_url: str, store: PostgresStore) -> None:
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        for owner in ("ada", "bo"):
+            await tx.members.add("biz_1", owner, Role.OWNER)
+    refused = await refused_of_two(
+        database_url,
+        lambda services: services.businesses.remove_member("biz_1", "ada", by=AN_ADMIN),
+        lambda services: services.businesses.remove_member("biz_1", "bo", by=AN_ADMIN),
+    )
+    assert refused == [ErrorCode.LAST_OWNER]
+
+
+async def test_of_two_requests_to_end_a_payment_by_hand_the_second_is_refused(
+    database_url: str, store: PostgresStore
+) -> None:
+    payment, _ = await store.add_payment(a_payment())
+    async with store.begin() as tx:
+        await tx.payments.save(*a_transition(payment, Trigger.PROCESS))
+        await tx.anomalies.add(Anomaly(an_id("anm"), REFERENCE, AnomalyKind.NO_EVIDENCE, "reconciler", {}, NOW))
+    command = ResolvePayment(outcome="FAILED", reason="The account is closed.", evidence="Case 4711.")
+    uses = [lambda services: services.resolutions.ask(REFERENCE, command, by=AN_ADMIN)] * 2
+    assert await refused_of_two(database_url, *uses) == [ErrorCode.RESOLUTION_ALREADY_REQUESTED]

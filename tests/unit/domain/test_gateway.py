@@ -1,4 +1,4 @@
-"""Gateways: the drain's instants, the built-in's protection, what a business may change and offer."""
+"""Gateways: the built-in's protection, what a business may change and offer, and how long secrets serve."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -20,33 +20,6 @@ from payagg.domain.gateway import (
 )
 from payagg.domain.values import Environment
 from tests.support.refusals import refusal_of
-
-HALF_HOUR = timedelta(minutes=30)
-NOT_ACTIVE = (GatewayStatus.DRAINING, GatewayStatus.DISABLED)
-
-
-@pytest.mark.rule("limits.5")
-def test_a_drain_ends_after_thirty_minutes_or_when_it_is_enabled() -> None:
-    draining = a_gateway().disable(NOW)
-    assert (draining.drain_started_at, draining.drain_ends_at) == (NOW, NOW + HALF_HOUR)
-    assert draining.as_of(NOW + HALF_HOUR - TICK) is draining
-    for later in (timedelta(0), timedelta(days=2)):
-        ended = draining.as_of(NOW + HALF_HOUR + later)
-        assert (ended.status, ended.updated_at) == (GatewayStatus.DISABLED, NOW + HALF_HOUR)
-        assert (ended.drain_started_at, ended.drain_ends_at) == (None, None)
-    enabled = draining.enable(NOW + TICK)
-    assert (enabled.status, enabled.drain_ends_at) == (GatewayStatus.ACTIVE, None)
-    for still in (enabled, a_gateway(status=GatewayStatus.DISABLED)):  # time alone moves only what drains
-        assert still.as_of(NOW + timedelta(days=365)) is still
-
-
-def test_a_change_keeps_what_it_does_not_name_and_clears_a_name_that_it_names() -> None:
-    before = a_choice(a_gateway(), display_name="Cards", display_order=3, is_default=True)
-    after = before.with_settings(a_gateway(), NOW + TICK, display_name=None)
-    assert (after.display_name, after.display_order, after.is_default, after.is_enabled) == ("Cards", 3, True, True)
-    assert (after.created_at, after.updated_at) == (NOW, NOW + TICK)
-    assert before.with_settings(a_gateway(), NOW, display_name=None, rename=True).display_name is None
-    assert before.with_settings(a_gateway(), NOW, display_name="Bank", rename=True).display_name == "Bank"
 
 
 @pytest.mark.rule("options.3")
@@ -74,7 +47,7 @@ def test_the_built_in_is_never_disabled_deleted_or_reordered_and_a_business_may_
 
 def test_only_an_active_gateway_that_was_not_turned_off_is_offered() -> None:
     gateway = a_gateway()
-    for status in NOT_ACTIVE:
+    for status in (GatewayStatus.DRAINING, GatewayStatus.DISABLED):
         inactive = a_gateway(status=status)
         assert not is_offered(inactive, None)
         assert refusal_of(ensure_selectable, inactive, None).code is ErrorCode.GATEWAY_NOT_FOUND

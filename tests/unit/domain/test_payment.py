@@ -2,14 +2,13 @@
 
 from dataclasses import asdict, replace
 from datetime import timedelta
-from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing import strategies
-from payagg_testing.builders import HOUR, NOW, TICK, WAY_TO, a_payment, an_expired_payment
+from payagg_testing.builders import HOUR, NOW, TICK, a_payment, an_expired_payment
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import PAYMENT, Payment, Status, Trigger, parse_metadata
@@ -22,14 +21,6 @@ IDENTITY = (
     *("reference", "business_id", "environment", "amount", "currency"),
     *("created_at", "expires_at", "idempotency_key"),
 )
-
-
-@pytest.mark.rule("limits.4")
-def test_a_new_payment_is_initiated_in_naira_and_expires_one_hour_later() -> None:
-    payment = a_payment()
-    assert (payment.status, payment.currency, payment.sequence) == (Status.INITIATED, "NGN", 0)
-    assert payment.expires_at - payment.created_at == HOUR
-    assert payment.settled_at is None
 
 
 @pytest.mark.rule("payments.14")
@@ -95,16 +86,6 @@ def test_handing_over_names_the_payers_gateway_once() -> None:
     assert (first.status, first.gateway, transition.sequence) == (Status.PENDING, "provider_a", 1)
     assert again is first
     assert nothing is None
-
-
-def test_a_final_move_is_dated_and_only_a_failure_keeps_its_reason() -> None:
-    later = NOW + TICK
-    for status, reason in product(FINAL, ("DECLINED", None)):
-        moved, transition = a_payment().move(WAY_TO[status], later, actor="verify", reason=reason)
-        assert (moved.status, moved.settled_at, moved.updated_at) == (status, later, later)
-        assert moved.failure_reason == (reason if status is Status.FAILED else None)
-        assert transition is not None
-        assert (transition.reference, transition.reason, transition.actor) == (moved.reference, reason, "verify")
 
 
 @given(strategies.payments(), st.lists(st.tuples(st.sampled_from(Trigger), strategies.waits), max_size=6))

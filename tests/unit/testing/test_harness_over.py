@@ -17,7 +17,6 @@ from payagg_testing import (
     open_target,
     run_machine,
 )
-from payagg_testing.command import main
 from payagg_testing.conformance import assumptions
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
 from payagg_testing.conformance.expectation import Expected
@@ -33,19 +32,13 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers.book import FakeCharge
 from tests.rules import sentences
+from tests.support.harness import harness
 from tests.support.in_process import InProcess
 from tests.support.rounds import scaled
 
 OF_THE_DOMAIN = ("payments", "idempotency", "api-keys", "businesses", "gateways", "webhooks")
 BRIEF = Effort(histories=scaled(20), actions=30, seed=1)  # the same in each run
 Alter = Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]
-
-
-def exit_code_of(*words: str) -> object:
-    """Of `payagg-testing run`."""
-    with pytest.raises(SystemExit) as ended:
-        main(["run", *words])
-    return ended.value.code
 
 
 @pytest.mark.parametrize("name", OF_THE_DOMAIN)
@@ -165,8 +158,8 @@ def test_statements_are_those_of_our_rules_and_each_is_tried_or_has_a_reason() -
 
 def test_what_nobody_tried_is_listed_with_its_reason(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     options = ["--over", "domain", "--machine", "payments", "--histories", "2", "--actions", "8"]
-    assert exit_code_of(*options, "--strict", "--matrix", "--json", str(tmp_path / "matrix.json")) == 1
-    told = capsys.readouterr().out
+    status, told = harness(capsys, "run", *options, "--strict", "--matrix", "--json", str(tmp_path / "matrix.json"))
+    assert status == 1
     assert "tried     access.1 every answer is an envelope" in told
     assert "NOT TRIED keys.1 a secret is shown once and kept as a hash: the machine api-keys was left out" in told
     assert "NOT TRIED limits.9 100 inbound webhooks" in told
@@ -185,8 +178,8 @@ def test_what_the_domain_cannot_answer_is_said() -> None:
 
 @pytest.mark.parametrize("over", ["domain", "memory", "payagg_testing:domain_target"])
 def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = exit_code_of("--over", over, "--histories", "2", "--actions", "8"), capsys.readouterr().out
-    assert code == 0, told
+    status, told = harness(capsys, "run", "--over", over, "--histories", "2", "--actions", "8")
+    assert status == 0, told
     assert told.count("  keeps ") == (len(MACHINES) if over == "memory" else len(OF_THE_DOMAIN))
 
 
@@ -200,13 +193,12 @@ def other_outcomes() -> ConformanceTarget:
 
 
 def test_what_the_interface_does_not_show_differs_and_breaks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    run = ["--over", f"{__name__}:other_outcomes", "--machine", "payments", "--histories", "40", "--seed", "1"]
+    run = ["run", "--over", f"{__name__}:other_outcomes", "--machine", "payments", "--histories", "40", "--seed", "1"]
     for strict in (False, True):
-        assert exit_code_of(*run, *["--strict"] * strict) == int(strict)
-        expected = f"differs from payagg, which the interface allows: {assumptions.OUTCOME}"
-        assert expected in capsys.readouterr().out
-    assert exit_code_of("--assumptions") == 0
-    assert capsys.readouterr().out.splitlines() == list(assumptions.ASSUMPTIONS)
+        status, told = harness(capsys, *run, *["--strict"] * strict)
+        assert status == int(strict)
+        assert f"differs from payagg, which the interface allows: {assumptions.OUTCOME}" in told
+    assert harness(capsys, "run", "--assumptions") == (0, "".join(f"{one}\n" for one in assumptions.ASSUMPTIONS))
 
 
 def test_the_words_of_a_service_for_an_outcome_or_a_card_are_sent() -> None:
@@ -261,8 +253,9 @@ def without_payers() -> ConformanceTarget:
 
 def test_what_is_not_built_is_left_out_and_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     over, junit = f"{__name__}:without_payers", tmp_path / "verdicts.xml"
-    assert exit_code_of("--over", over, "--histories", "20", "--without", "payer", "--junit", str(junit)) == 0
-    assert f"checkout.3 {SAYS['checkout.3']}: it needs {PAYER.words}" in capsys.readouterr().out
+    run = ["run", "--over", over, "--histories", "20", "--without", "payer", "--junit", str(junit)]
+    status, told = harness(capsys, *run)
+    assert (status, f"checkout.3 {SAYS['checkout.3']}: it needs {PAYER.words}" in told) == (0, True)
     cases = {
         part: {case.get("name"): case for case in ElementTree.parse(junit).findall(f"testcase[@classname='{part}']")}
         for part in ("statements", "conformance")

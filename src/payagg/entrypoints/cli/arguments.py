@@ -63,14 +63,14 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     commands = whole.add_subparsers(dest="command", prog="payagg", help=argparse.SUPPRESS)
 
     dev = _command(commands, "dev")
-    dev.add_argument("--port", type=_port, default=8000)
+    dev.add_argument("--port", type=_port, default=8000, help="default: 8000")
     dev.add_argument("--fresh", action="store_true", help="forget the demo's data and keys first")
     dev.add_argument("--json", action="store_true", help="print demo.json as one line instead of the tour")
 
     serve = _command(commands, "serve")
-    serve.add_argument("--host", default="127.0.0.1")
-    serve.add_argument("--port", type=_port, default=8000)
-    serve.add_argument("--workers", type=_count, default=1, help="processes that answer requests")
+    serve.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1")
+    serve.add_argument("--port", type=_port, default=8000, help="default: 8000")
+    serve.add_argument("--workers", type=_count, default=1, help="processes that answer requests; default: 1")
     serve.add_argument("--no-worker", action="store_true", help="leave deliveries and sweeps to `payagg worker`")
 
     _command(commands, "worker")
@@ -89,7 +89,7 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     revoke.add_argument("--issued-before", metavar="INSTANT", help="with --sub; default: now")
     for realm in (admin, merchant):
         realm.add_argument("--sub", required=True, help="the subject: who the token speaks for")
-        realm.add_argument("--ttl", type=_count, default=3600, help="seconds")
+        realm.add_argument("--ttl", type=_count, default=3600, help="seconds; default: 3600")
 
     business = _command(commands, "business")
     actions = business.add_subparsers(dest="action", required=True)
@@ -116,7 +116,7 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     audit.add_argument("--from", dest="since", metavar="INSTANT", help="for example 2025-01-31T12:00:00Z")
     audit.add_argument("--to", dest="until", metavar="INSTANT", help="not included")
     audit.add_argument("--after", metavar="ID", help="only entries older than this one")
-    audit.add_argument("--limit", type=_count, default=100)
+    audit.add_argument("--limit", type=_count, default=100, help="default: 100")
     audit.add_argument("--json", action="store_true", help="one object instead of lines")
 
     explain = _command(commands, "explain")
@@ -146,7 +146,7 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     listed.add_argument("--assignee", metavar="SUB", help="who works on it")
     listed.add_argument("--reference")
     listed.add_argument("--after", metavar="ID", help="the last id of the page before")
-    listed.add_argument("--limit", type=_count, default=50)
+    listed.add_argument("--limit", type=_count, default=50, help="default: 50")
     acknowledge = steps.add_parser("acknowledge", help="somebody looks at it")
     assign = steps.add_parser("assign", help="say who works on it")
     who = assign.add_mutually_exclusive_group(required=True)

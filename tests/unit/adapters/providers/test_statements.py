@@ -42,6 +42,17 @@ def test_columns_are_found_by_name_and_say_whether_they_are_naira_or_kobo() -> N
     assert (line.amount, line.report.outcome) == (150_000, Outcome.FAILED)
 
 
+def test_a_transaction_is_told_by_its_own_id() -> None:
+    """Two of one reference are two charges."""
+    for slug, columns in (
+        ("provider_a", "Id,Reference,Amount,Currency,Status"),
+        ("provider_b", "Transaction Reference,Merchant Reference,Amount Received,Currency,Status"),
+    ):
+        status = "success" if slug == "provider_a" else "Completed"
+        lines = read("\n".join([columns, *(f"{id},{REFERENCE},1500,NGN,{status}" for id in (71, 72))]), slug).lines
+        assert [(line.id, line.report.facts.provider_id) for line in lines] == [("71", "71"), ("72", "72")]
+
+
 def test_a_row_whose_amount_is_no_whole_kobo_is_counted_and_not_guessed() -> None:
     for amount in ("19.999", "1,50", "", "-5", "1e400", "12 000", "₦5"):
         page = read(f'{A}\n{REFERENCE},"{amount}",NGN,success,,\n{REFERENCE},5,NGN,success,,\n')

@@ -37,7 +37,7 @@ async def test_a_gateway_from_creation_to_deletion_leaves_an_entry_for_each_step
     made = (await world.gateways.create(CreateGateway(slug="acme", name="Acme Pay"), by=AN_ADMIN)).id
     for change in (UpdateGateway(name="Acme", display_order=0), UpdateGateway(name="Acme"), UpdateGateway()):
         await world.gateways.update(made, change, by=AN_ADMIN)
-    for credentials in ({"a": "1", "b": "2"}, {"b": "2", "c": "3"}):
+    for credentials in ({"a": "1", "b": "2", "d": "4"}, {"b": "2", "c": "3", "d": "5"}):
         await world.gateways.set_credentials(made, UpdateCredentials(credentials=credentials), by=AN_ADMIN)
     await world.gateways.enable(made, by=AN_ADMIN)
     await world.gateways.disable(made, by=AN_ADMIN)
@@ -48,8 +48,8 @@ async def test_a_gateway_from_creation_to_deletion_leaves_an_entry_for_each_step
     assert trail(world.store, object_id=made) == [
         ("gateway.create", made, created),
         ("gateway.update", made, {"name": ("Acme Pay", "Acme")}),
-        ("gateway.set_credentials", made, {"credentialsSet": (None, ["a", "b"])}),
-        ("gateway.set_credentials", made, {"credentialsSet": (None, ["c"]), "credentialsRemoved": (["a"], None)}),
+        ("gateway.set_credentials", made, {"credentialsSet": (None, ["a", "b", "d"])}),
+        ("gateway.set_credentials", made, {"credentialsSet": (None, ["c", "d"]), "credentialsRemoved": (["a"], None)}),
         ("gateway.enable", made, {"status": ("DISABLED", "ACTIVE")}),
         ("gateway.disable", made, {"status": ("ACTIVE", "DRAINING"), "drainEndsAt": (None, ends)}),
         ("gateway.end_drain", made, {"status": ("DRAINING", "DISABLED"), "drainEndsAt": (ends, None)}),

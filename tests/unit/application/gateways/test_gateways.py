@@ -65,7 +65,7 @@ async def test_a_drain_ends_at_its_instant_and_the_worker_makes_it_durable(world
     gateway = ids["acme"]
     draining = await world.gateways.disable(gateway, by=AN_ADMIN)
     assert (draining.status, draining.drain_started_at, draining.drain_ends_at) == ("DRAINING", NOW, NOW + DRAIN)
-    world.clock.set(NOW + TICK)
+    world.clock.set(NOW + 2 * TICK)
     await world.gateways.disable(ids["later"], by=AN_ADMIN)
     world.clock.set(NOW + DRAIN - TICK)
     assert (await refused_with(world.gateways.delete(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_IN_USE
@@ -75,6 +75,7 @@ async def test_a_drain_ends_at_its_instant_and_the_worker_makes_it_durable(world
         assert (ended.status, ended.drain_started_at, ended.drain_ends_at) == ("DISABLED", None, None)
     assert (await refused_with(world.gateways.disable(gateway, by=AN_ADMIN)))[0] is ErrorCode.GATEWAY_NOT_ACTIVE
     assert (await world.stored(gateway)).status is GatewayStatus.DRAINING
+    world.clock.move(TICK)
     assert [await world.gateways.end_drains() for _ in range(2)] == [1, 0]
     stored = await world.stored(gateway)
     assert (stored.status, stored.updated_at) == (GatewayStatus.DISABLED, NOW + DRAIN)
@@ -100,6 +101,8 @@ async def test_business_count_is_active_businesses_minus_their_opt_outs(world: G
     ids = await world.seeded("acme", "other")
     await world.add(a_business("biz_2", "Bola"), a_business("biz_3", "Chidi"), a_business("biz_4", "Dayo"))
     for business in ("biz_1", "biz_2"):
+        await world.choose(ids["acme"], business, display_name="Pay")
+        world.clock.move(TICK)
         await world.choose(ids["acme"], business, is_enabled=False)
     await world.choose(ids["acme"], "biz_3", display_name="Cards")
     await world.db.businesses.save(a_business("biz_2", "Bola", BusinessStatus.SUSPENDED))
@@ -107,7 +110,8 @@ async def test_business_count_is_active_businesses_minus_their_opt_outs(world: G
     assert counts == {"builtin": 3, "acme": 2, "other": 3}
     detail = await world.gateways.detail(ids["acme"])
     assert detail.business_count == 2
-    assert [override.business_name for override in detail.overrides] == ["Ada's Shop", "Bola"]
+    changed = [(override.business_name, override.updated_at) for override in detail.overrides]
+    assert changed == [("Ada's Shop", NOW + TICK), ("Bola", NOW + 2 * TICK)]
     assert (await world.gateways.disable(ids["acme"], by=AN_ADMIN)).business_count == 2
 
 
@@ -116,11 +120,12 @@ async def test_every_active_business_is_a_merchant_configured_or_not(world: Gate
     gateway = (await world.seeded("acme"))["acme"]
     bola = a_business("biz_2", "Bola", created_at=NOW + TICK)
     await world.add(bola, a_business("biz_3", "Off", BusinessStatus.RESTRICTED))
-    world.clock.move(2 * TICK)
-    await world.choose(gateway, display_name="Cards", is_default=True, display_order=9)
+    for change in ({"display_name": "Cards", "is_default": True}, {"display_order": 9}):
+        world.clock.move(TICK)
+        await world.choose(gateway, **change)
     configured, bare = (await world.gateways.merchants(gateway, None, 1, 20))[0]
     assert (configured.id, configured.business_id) == (f"{gateway}:biz_1", "biz_1")
-    assert configured.created_at == NOW + 2 * TICK
+    assert configured.created_at == NOW + TICK
     assert (configured.display_name, configured.display_order, configured.is_default) == ("Cards", 9, True)
     assert (bare.id, bare.business_id, bare.business_name, bare.created_at) == ("biz_2", "biz_2", "Bola", NOW + TICK)
     assert (bare.is_enabled, bare.display_name, bare.display_order, bare.is_default) == (True, None, 1, False)

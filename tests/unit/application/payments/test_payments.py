@@ -15,14 +15,14 @@ from payagg.application.schemas.payments import InitiatePayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.checks import with_changes
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import SIMULATED, Payment, Status
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint
 from tests.support.audit_trail import entries
 from tests.support.memory_shop import SHOP, MemoryShop
-from tests.support.refusals import refused_with
+from tests.support.refusals import refusal_in, refused_with
 
 BUSINESS = a_business(SHOP)
 DUPLICATE = (ErrorCode.DUPLICATE_PAYMENT, "idempotencyKey")
@@ -103,9 +103,8 @@ async def test_live_needs_a_gateway_that_the_business_left_on_and_sandbox_none(s
     assert gateway is not None
     await shop.store.transaction.gateway_choices.save(a_choice(gateway, SHOP, is_enabled=False))
     assert await refused_with(initiate(shop, gateway="provider_a")) == (ErrorCode.GATEWAY_DISABLED, "gateway")
-    with pytest.raises(Refusal) as refused:
-        await shop.initiated(LIVE)
-    assert (refused.value.code, refused.value.retry_after) == (ErrorCode.NO_GATEWAY_AVAILABLE, 60)
+    refused = await refusal_in(shop.initiated(LIVE))
+    assert (refused.code, refused.retry_after) == (ErrorCode.NO_GATEWAY_AVAILABLE, 60)
     assert (await shop.payment(await shop.initiated(SANDBOX))).status is Status.INITIATED
     await shop.change("provider_b")
     assert (await shop.payment(await shop.initiated(LIVE))).environment is LIVE

@@ -10,7 +10,6 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, DAY, HOUR, LIVE, SECOND
 from payagg_testing.clocks import START
 
-from payagg.adapters.providers.registry import lists_of
 from payagg.application.ports.providers import LinePage
 from payagg.application.reports.reconciliation import STALE
 from payagg.domain.adjustment import told_of
@@ -129,6 +128,20 @@ async def test_a_card_that_failed_before_the_one_that_paid_ends_no_payment(shop:
         assert await shop.events(reference) == ["payment.pending", "payment.success"]
 
 
+@pytest.mark.rule("description.9")
+@pytest.mark.parametrize("parts", [[150_000], [75_000, 75_000], [152_250]], ids=["whole", "in parts", "with a fee"])
+async def test_a_charge_that_was_reversed_ends_an_open_payment_whatever_refunds_say(
+    shop: ReconciledShop, parts: list[int]
+) -> None:
+    reference = await shop.sent()
+    back = [a_line(reference, Outcome.REVERSED, part, kind=LineKind.REFUND, id=str(n)) for n, part in enumerate(parts)]
+    shop.lists.tell(a_line(reference, Outcome.REVERSED), *back)
+    for _ in range(2):
+        await shop.reconcile()
+        assert (await shop.payment(reference)).status is Status.REVERSED
+        assert await shop.events(reference) == ["payment.pending", "payment.reversed"]
+
+
 REFUND = a_line("{paid}", Outcome.REVERSED, 100, kind=LineKind.REFUND)
 DISPUTE = a_line("{paid}", Outcome.DISPUTED, kind=LineKind.DISPUTE)
 
@@ -232,27 +245,6 @@ async def test_a_statement_is_reconciled_without_asking_anybody(shop: Reconciled
     shop.lists.tell(*[a_line(await shop.paid(), amount=1_500) for _ in range(3)])
     assert (await refused_with(shop.reconcile(statement=b"...")))[1] == "file"
     assert await shop.anomalies() == []
-
-
-STATEMENTS = {
-    "provider_a": "Id,Reference,Amount,Currency,Status\n{ids[0]},{0},1500,NGN,success\n{ids[1]},{0},1500,NGN,success\n",
-    "provider_b": "Transaction Reference,Merchant Reference,Amount Received,Currency,Status\n"
-    "{ids[0]},{0},1500,NGN,Completed\n{ids[1]},{0},1500,NGN,Completed\n",
-}
-
-
-@pytest.mark.parametrize("gateway", STATEMENTS)
-@pytest.mark.parametrize(("ids", "kinds"), [(("71", "72"), [AnomalyKind.SECOND_CHARGE]), (("71", "71"), [])])
-async def test_two_transactions_of_one_reference_in_a_statement_are_two_charges(
-    shop: ReconciledShop, gateway: str, ids: tuple[str, str], kinds: list[AnomalyKind]
-) -> None:
-    shop.runs = replace(shop.runs, lists=lists_of(allow_loopback=False))
-    reference = await shop.sent(gateway)
-    statement = STATEMENTS[gateway].format(reference, ids=ids).encode()
-    for _ in range(2):
-        _, findings = await shop.reconcile(gateway=gateway, statement=statement)
-        assert {one.bucket.value for one in findings} == {"TWO_THERE"}
-        assert ((await shop.payment(reference)).status, await shop.anomalies()) == (Status.SUCCESS, kinds)
 
 
 async def test_a_run_that_did_not_end_is_seen_and_can_be_run_again(shop: ReconciledShop) -> None:

@@ -501,10 +501,12 @@ async def test_more_results_than_one_statement_takes_are_recorded_part_by_part(
     world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "RECORD_MAX", 2)
+    waiting = list[int]()
+    around(world.store.queue, "finish", before=lambda: waiting.append(len(world.dispatcher._results)))
     for _ in range(5):
         await world.settle()
     assert await world.dispatcher.run_once() == 5
-    assert world.all_delivered()
+    assert (waiting, world.all_delivered()) == ([5, 3, 1], True)
 
 
 async def test_a_secret_that_we_cannot_open_is_tried_again_and_held_against_nobody(world: MemoryOutbox) -> None:

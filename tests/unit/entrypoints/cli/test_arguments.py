@@ -1,6 +1,8 @@
 """What `payagg` prints of itself."""
 
+import argparse
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,6 +21,21 @@ def test_payagg_alone_prints_every_command_in_its_group(capsys: pytest.CaptureFi
     for title, group in GROUPS.items():
         below = lines[lines.index(f"{title}:") + 1 :]
         assert [line.split()[0] for line in below[: len(group)]] == list(group)
+
+
+def options_of(whole: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in whole._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for one in action.choices.values():
+                yield from options_of(one)
+        elif action.option_strings:
+            yield action
+
+
+def test_each_option_with_a_default_tells_it() -> None:
+    with_default = [one for one in options_of(parser()) if one.default not in (None, False, argparse.SUPPRESS)]
+    assert with_default
+    assert [one.option_strings for one in with_default if f"default: {one.default}" not in str(one.help)] == []
 
 
 def test_a_server_without_secrets_is_told_of_all_and_where_they_come_from() -> None:

@@ -10,14 +10,14 @@ from payagg.adapters.providers import PROVIDERS
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.attempt import AttemptState
 from payagg.domain.cells import Cells
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 from payagg.extensions.cells.ports import DEPARTURES
 from tests.contracts.cell_moves import among
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.receivers import until
-from tests.support.refusals import refused_with
+from tests.support.refusals import refusal_in, refused_with
 
 OTHER = "PBX"
 CELLS = Cells("PAY", {"PAY": "http://a", OTHER: "http://b"})
@@ -86,9 +86,8 @@ async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: Mem
     with pytest.raises(Unavailable):
         await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
     await departures.forget_arrivals([reference])
-    with pytest.raises(Refusal) as moved:
-        await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
-    assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
+    moved = await refusal_in(settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a"))
+    assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
     assert await shop.anomalies() == []
 
 
@@ -112,9 +111,8 @@ async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_
     object.__setattr__(events, "elsewhere", among(shop.store))
     body = shop.a.event(a_report(Outcome.SUCCEEDED, provider_reference=reference), 1)
     await leave(shop)
-    with pytest.raises(Refusal) as moved:
-        await signed_event(shop, body)
-    assert (moved.value.code, moved.value.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
+    moved = await refusal_in(signed_event(shop, body))
+    assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
     assert shop.store.state.inbox == {}
 
     monkeypatch.setattr(shop.a, "read_event", lambda body: None)

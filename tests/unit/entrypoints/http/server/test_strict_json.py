@@ -14,6 +14,7 @@ from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http.server import strict_json
 from payagg.entrypoints.http.server.strict_json import DEPTH_MAX, EXPONENTS_MAX, decode
+from tests.support.refusals import refusal_of
 
 
 class Item(Struct, rename="camel", forbid_unknown_fields=True):
@@ -30,10 +31,9 @@ class Credentials(Struct):
 
 
 def refusal(body: bytes, kind: type = InitiatePayment) -> Refusal:
-    with pytest.raises(Refusal) as refused:
-        decode(body, kind)
-    assert refused.value.code is ErrorCode.VALIDATION_ERROR
-    return refused.value
+    refused = refusal_of(decode, body, kind)
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    return refused
 
 
 AMOUNTS = [

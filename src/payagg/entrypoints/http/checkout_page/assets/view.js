@@ -69,13 +69,15 @@ export function showDecline(reason) {
   if (reason === declined) return;
   declined = reason;
   at("waiting-spinner").hidden = reason !== null;
-  at("waiting-title").textContent = reason === null ? "Waiting for confirmation" : declineTitle(reason);
+  const title = reason === null ? "Waiting for confirmation" : declineTitle(reason);
+  at("waiting-title").textContent = title;
+  document.title = `${title} · ${facts().title}`;
   at("waiting-text").textContent =
     reason === null
       ? "If you have paid, there is nothing more to do: this page updates by itself."
       : `${DECLINES[reason] || ""}You have not been charged. You can try another card.`;
   at("resume").textContent = reason === null ? "Not paid yet? Continue" : "Try another card";
-  if (reason !== null) announce(`${declineTitle(reason)}. You can try another card.`);
+  if (reason !== null) announce(`${title}. You can try another card.`);
 }
 
 export function alertWith(text) {
