@@ -1,6 +1,8 @@
 """The table of defects fits the product, and detectors notice what is broken."""
 
 import ast
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,12 +23,17 @@ def named_in(file: Path) -> set[str]:
     return {function.name for function in functions if function.name.startswith("test_")}
 
 
-def test_every_edit_fits_the_product() -> None:
-    for defect in DEFECTS:
+def test_every_edit_fits_the_product(tmp_path: Path) -> None:
+    for number, defect in enumerate(DEFECTS):
         for file, text in defect.planted(SOURCE).items():
+            (planted := tmp_path / str(number) / file).parent.mkdir(parents=True, exist_ok=True)
+            planted.write_text(text)
             nodes = ast.walk(ast.parse(text)) if file.endswith(".py") else ()
             modules = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
             assert [module for module in modules if find_spec(module) is None] == [], defect.name
+    # A name that is nowhere breaks the program, which anything would notice.
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--quiet", "--select=F821", "--output-format=concise"]
+    assert subprocess.run([*ruff, tmp_path], check=False, capture_output=True, text=True).stdout == ""
 
 
 def test_every_defect_names_a_detector_and_tests_that_exist() -> None:
