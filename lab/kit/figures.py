@@ -43,7 +43,7 @@ WORDS = {
     "of which {known} told, {afterwards} ten seconds later; another business's reads {slowest} ms at most; none of {acknowledged:,} lost, {grown:+d} MiB",
     "parsers": "{holds} of {all} hold in {inputs:,} inputs",
     "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day, models in 10 times the histories",
-    "races orders": "{orders:,} orders of statements of {crowds} pairs and triples hold",
+    "races orders": "{orders:,} orders of statements of {crowds} pairs and triples hold; {left} ends of orders never came back",
     "simulation": "{broken} of {histories:,} histories broken, {never} goals missed",
     "soak hardships": "{holds} of {all} hold: frozen, without memory, without descriptors",
     "soak steady": "{rate}/s for half an hour: {faults} of {requests:,} failed, memory {growth}, connections {connections}",

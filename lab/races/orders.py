@@ -97,10 +97,14 @@ class Caller:
 
 
 class PathLost(Exception):
-    """The same choices led elsewhere before. Two who wait for a row that is then updated race for its new version."""
+    """From that round trip on, the same choices led elsewhere before. Two who wait for a row that is then updated race
+    for its new version."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
 
 
-LOST_MAX = 50  # in a row
+LOST_MAX = 200  # in a row
 
 
 class SteppedConnection(StatementConnection):
@@ -211,7 +215,7 @@ class Turns:
                 path.append(node)
             if may != path[depth].may:
                 self.let_all_go()
-                raise PathLost
+                raise PathLost(depth)
             last = self.callers[path[depth].taken[-1]]
             last.gates.pop(0)[0].set_result(None)
             depth += 1
@@ -269,6 +273,7 @@ class OrdersFound:
     tries: int = 0  # with those that turned out to equal an earlier one
     waited: int = 0
     longest: int = 0  # round trips
+    left: int = 0  # ends of orders that never came back
     broken: list[str] = field(default_factory=list)
 
 
@@ -277,13 +282,15 @@ async def every_order(grid: Grid, turns: Turns, names: Sequence[str], most: int 
     found = OrdersFound()
     for start in starts(names):
         path: list[OrderNode] = []
-        end, lost = found.orders + (most or sys.maxsize), 0
+        end, again = found.orders + (most or sys.maxsize), 0
         while found.orders < end:
-            if not await _try(grid, turns, names, start, path, found):
-                lost += 1
-                assert lost < LOST_MAX, f"{names} from {start}: the order comes back no more"
+            lost = await _try(grid, turns, names, start, path, found)
+            if lost is not None and (again := again + 1) < LOST_MAX:
                 continue
-            lost = 0
+            if lost is not None:
+                found.left += 1
+                del path[lost:]
+            again = 0
             while path and not path[-1].left():
                 path.pop()
             if not path:
@@ -294,8 +301,9 @@ async def every_order(grid: Grid, turns: Turns, names: Sequence[str], most: int 
 
 async def _try(
     grid: Grid, turns: Turns, names: Sequence[str], start: RaceState, path: list[OrderNode], found: OrdersFound
-) -> bool:
-    """Whether it could follow the path. What else it met is judged all the same."""
+) -> int | None:
+    """The round trip from which it could not follow the path, if there is one. What else it met is judged all the
+    same."""
     found.tries += 1
     await turns.watch.execute("UPDATE attempts SET next_ask_at = NULL WHERE next_ask_at IS NOT NULL")  # of others
     own = await begun(grid, names, f"{names} {time.monotonic_ns()}", start)
@@ -310,9 +318,9 @@ async def _try(
         firsts = [Effect(shows=CLOCK) if name in MOMENTS else Effect(reads=CLOCK) for name in names]
         turns.start(calls, firsts if MOMENTS & set(names) else [])
         found.orders += await turns.follow(path)
-        is_followed = True
-    except PathLost:
-        is_followed = False
+        lost = None
+    except PathLost as other:
+        lost = other.depth
     finally:
         turns.let_all_go()
     answers = [await caller.task for caller in turns.callers if caller.task is not None]
@@ -327,4 +335,4 @@ async def _try(
         found.broken.append(f"{names} from {start}, order {order}: {error!r} at {where}")
     with suppress(Refusal):  # sweeps of the next order must not meet this payment
         await grid.servers[0].payments.simulate(own.payment.reference, "FAILED", BUSINESS, by=AN_ADMIN)
-    return is_followed
+    return lost

@@ -30,11 +30,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--times", type=int, help="as many rounds as in `make test`; default: 100, and 10 of histories")
     parser.add_argument("--orders", action="store_true", help="instead of the searches")
     parser.add_argument("--most", type=int, help="orders of one crowd; default: all")
+    parser.add_argument("--crowd", default="", help="of those whose names hold this text")
     chosen = parser.parse_args(arguments)
     tally = RunSummary("races", arguments)
     if chosen.orders:
-        orders = asyncio.run(_try_orders(tally, chosen.most))
-        return tally.end(whole=chosen.most is None, name="races orders", crowds=len(CROWDS), orders=orders)
+        found = asyncio.run(_try_orders(tally, chosen.most, chosen.crowd))
+        is_whole = chosen.most is None and not chosen.crowd
+        return tally.end(whole=is_whole, name="races orders", crowds=len(CROWDS), **found)
     for name, (times, files) in SEARCHES.items():
         if chosen.only in (None, name):
             rounds = {"PAYAGG_TEST_ROUNDS": str((chosen.times or times) * SHORT)}
@@ -44,13 +46,13 @@ def main(arguments: Sequence[str]) -> int:
     return tally.end(whole=chosen.only is None and chosen.times is None)
 
 
-async def _try_orders(tally: RunSummary, most: int | None) -> int:
-    orders = 0
+async def _try_orders(tally: RunSummary, most: int | None, crowd: str) -> dict[str, int]:
+    orders = left = 0
     with a_folder("races") as folder, a_postgres(folder) as server:
         async with a_stepped_grid(server.url, folder) as (grid, turns):
-            for names in CROWDS:
+            for names in (one for one in CROWDS if crowd in ", ".join(one)):
                 found = await every_order(grid, turns, names, most)
-                orders += found.orders
-                told = f"{found.orders} orders of up to {found.longest} round trips, {found.waited} times one waited"
+                orders, left = orders + found.orders, left + found.left
+                told = f"{found.orders} orders of up to {found.longest} round trips, {found.waited} times one waited, {found.left} ends left"
                 tally.line(f"{', '.join(names)}: {told}", found.broken)
-    return orders
+    return {"orders": orders, "left": left}
