@@ -36,7 +36,7 @@ from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.support.http_world import bearer
 from tests.support.machine import ROOT, program
 from tests.support.ports import free_port
-from tests.support.processes import answers, is_ready
+from tests.support.processes import answers
 
 CONFIG = ROOT / "deploy" / "haproxy.cfg"
 PATIENCE = 60.0
@@ -208,7 +208,8 @@ async def waits_not_ready(site: RollingSite) -> None:
     port = site.ports[2]
     await asyncio.to_thread(until, lambda: answers(port, "/healthz"), "the new server answers")
     await asyncio.sleep(STEADY_SECONDS)
-    if is_ready(port) or not site.processes.lives("api3") or site.balancer.state("api3") == "UP":
+    ready = await asyncio.to_thread(httpx.get, f"http://127.0.0.1:{port}/readyz", trust_env=False)
+    if ready.status_code != 503 or not site.processes.lives("api3") or site.balancer.state("api3") == "UP":
         raise SystemExit("A server of this release must wait for the migration, and be not ready meanwhile.")
 
 

@@ -41,7 +41,6 @@ class StandIn(ScriptedProvider):
     start_fault: FaultKind | None = None
     fetch_fault: FaultKind | None = None
     reason: str | None = None
-    environment: Environment | None = None
     started: list[Charge] = field(default_factory=list)
     fetched: list[Charge] = field(default_factory=list)
     called: asyncio.Event = field(default_factory=asyncio.Event)
@@ -68,8 +67,7 @@ class StandIn(ScriptedProvider):
             await self.may_answer.wait()
         if self.fetch_fault is not None:
             raise ProviderFault(self.fetch_fault)
-        report = self.says.report(charge.reference, charge.amount)
-        return replace(report, reason=self.reason, environment=self.environment)
+        return replace(self.says.report(charge.reference, charge.amount), reason=self.reason)
 
 
 class MemoryShop:

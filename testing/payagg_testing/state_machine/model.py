@@ -117,6 +117,10 @@ class Model:
             return "UNCHANGED"
         if outcome == "REVERSED" and said.share == "HALF":
             return self.give_back("PARTIAL_REFUND", number, said)
+        is_open = self.visible_state(now)[0] not in FINAL
+        if outcome == "REVERSED" and said.share == "MORE" and not (asked and is_open):
+            self.expire(now)
+            return self.give_back("LATE_REVERSAL", number, said)  # with a fee that the payer bore
         if said.share != "WHOLE":
             self.keep("MISMATCH", number, said)
             return "MISMATCH"
@@ -167,7 +171,7 @@ class Model:
         gone = sum(fact.kobo for fact in [*lost, *(fact for fact in own if fact.kind != "DISPUTE")])
         is_in_status = self.status == "REVERSED" and self.paid in (number, 0)
         gone += self.amount if is_in_status else 0
-        is_named, kobo = said.id is not None, said.kobo(self.amount)
+        is_named, kobo = said.id is not None, min(said.kobo(self.amount), self.amount)
         if said.id is not None and said.id.startswith("#") and gone >= self.amount:
             return "UNCHANGED"  # an event without an id, sent again
         if not is_named or is_in_status or any(fact.said.id is None for fact in own):
@@ -179,7 +183,7 @@ class Model:
 
     def keep(self, kind: str, number: int, said: Said, kobo: int | None = None) -> str:
         """A fact about attempt `number`."""
-        fact = Fact(kind, number, said, said.kobo(self.amount) if kobo is None else kobo)
+        fact = Fact(kind, number, said, min(said.kobo(self.amount), self.amount) if kobo is None else kobo)
         self.anomalies.add(kind)
         if not any(replace(known, is_told=False) == fact for known in self.facts):
             self.facts.append(fact)

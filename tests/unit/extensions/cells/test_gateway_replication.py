@@ -1,6 +1,5 @@
 """Gateways that one cell sets and the others have: every move, sealed secrets, logos, and a version that says so."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -19,7 +18,6 @@ from payagg.domain.audit import Actor, ActorRealm, AuditFilter
 from payagg.domain.gateway import OVERLAP, Gateway, GatewayStatus
 from payagg.entrypoints.bootstrap import Services
 from payagg.extensions.cells.gateway_replication import GatewayReplication
-from payagg.extensions.cells.ports import CellAnswer, EventAnswer
 from tests.contracts.database import autocommit
 from tests.support.assembly import services_over
 from tests.support.images import an_image
@@ -42,15 +40,6 @@ class Wire:
     async def home_logo(self, gateway_id: str) -> bytes:
         self.logos_fetched.append(gateway_id)
         return (await self.home.gateways.logo(gateway_id)).content
-
-    async def hand_on(self, cell: str, path: str, body: bytes, headers: Mapping[str, str]) -> EventAnswer:
-        raise AssertionError("no event here")
-
-    async def find(self, place: str) -> str | None:
-        raise AssertionError("no request here")
-
-    async def forward(self, *_: Any) -> CellAnswer:
-        raise AssertionError("no request here")
 
 
 @dataclass
