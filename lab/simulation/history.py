@@ -170,7 +170,7 @@ class Director:
             world.ledger.orders[order.amount] = order
             payer = Payer(world, self.invariants, self.bank, order)
             world.send_out(Merchant(world, self.invariants, order).buy(payer))
-        operators = Operators(world, self.gateway_ids, self.processes)
+        operators = Operators(world, self.bank, self.gateway_ids, self.processes)
         for errand, share in (
             (operators.drain, 0.4),
             (operators.point_at_another_account, 0.15),

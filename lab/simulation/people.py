@@ -203,8 +203,10 @@ class Payer:
 class Operators:
     """Administrators who switch gateways off and on, deployments, and what befalls the machines."""
 
-    def __init__(self, world: SimulatedWorld, gateway_ids: dict[str, str], processes: list[SimulatedProcess]) -> None:
-        self.world, self.chance = world, world.chance
+    def __init__(
+        self, world: SimulatedWorld, bank: Bank, gateway_ids: dict[str, str], processes: list[SimulatedProcess]
+    ) -> None:
+        self.world, self.bank, self.chance = world, bank, world.chance
         self.gateway_ids, self.processes = gateway_ids, processes
 
     async def drain(self) -> None:
@@ -219,7 +221,17 @@ class Operators:
             await self._move(slug, "enable")
         elif then != "nothing":
             await self.world.wait(timedelta(minutes=31).total_seconds())
-            await self._move(slug, then.partition(" ")[0])
+            if await self._move(slug, then.partition(" ")[0]) and then == "delete":
+                await self._refund_after_the_wipe(slug)
+
+    async def _refund_after_the_wipe(self, slug: str) -> None:
+        """Once nothing is asked with a deleted gateway's credentials they are wiped; its events must be proved yet."""
+        await self.world.wait(4 * DAY)
+        # Its own timer is not awake while days are skipped.
+        await self._ask_for(f"sweep {slug}", lambda services: services.gateway_settling.wipe())
+        taken = [charge for charge in self.world.ledger.charges.values() if charge.slug == slug and charge.taken]
+        for charge in taken[:1]:
+            self.bank.give_back(charge.reference, 1, named=True)
 
     async def point_at_another_account(self) -> None:
         """By mistake, and back again, or for good; while payers are at their pages."""

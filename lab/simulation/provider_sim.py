@@ -243,6 +243,8 @@ class Bank:
             gateways = [g for g in world.store.state.gateways.values() if g.slug == charge.slug]
             if all(gateway.status.value == "DELETED" for gateway in gateways):
                 world.sometimes["an event of a deleted gateway is proved"] += 1
+                is_wiped = not any(gateway.has_credentials for gateway in gateways)
+                world.sometimes["an event is proved whose gateway's credentials are wiped"] += is_wiped
             told = AcknowledgedEvent(charge.reference, outcome.value)
             if told in self.ledger.told:
                 world.sometimes["an event is acknowledged twice"] += 1

@@ -55,6 +55,7 @@ COVERAGE_GOALS: Final = frozenset(
         "a transaction is rolled back and done again",
         "an answer to a client is lost",
         "an event is acknowledged twice",
+        "an event is proved whose gateway's credentials are wiped",
         "an event of a deleted gateway is proved",
         "an idempotency key is replayed",
         "an idempotency key is used after completion",
