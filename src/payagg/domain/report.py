@@ -418,7 +418,11 @@ def _gone_transactions(report: ProviderReport, known: Sequence[Anomaly]) -> set[
 
 def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime) -> Verdict:
     """A dispute's state. Of one that was lost only that counts as gone which a status without an id, read before, does
-    not count already."""
+    not count already. Sent again, it is the fact that it was: without an id it would count itself as another."""
+    said = report.evidence()
+    for fact in known:
+        if fact.kind is AnomalyKind.DISPUTE and {**fact.details, "amount": None} == {**said, "amount": None}:
+            return Verdict(ReportEffect.ANOMALY, anomaly=AnomalyKind.DISPUTE, details=fact.details)
     if report.details.get("state") in LOST:
         before, came = _gone_before(report, payment, known, now)
         left = max(0, (payment.amount if before.unclaimed else came) - before.kobo)

@@ -227,6 +227,15 @@ def test_each_of_two_transactions_goes_back_by_its_own_status(order: tuple[str, 
         assert money_back(known, PAID.amount).kobo == min(number + 1, 2) * PAID.amount
 
 
+def test_the_end_of_a_dispute_without_an_id_sent_again_is_the_same_fact() -> None:
+    nameless = replace(DISPUTED, details={"disputeId": "", "state": "accepted"})
+    for known in ([], [replace(GIVEN, kind=AnomalyKind.LATE_REVERSAL)]):  # a status told of a part before
+        first = judged(nameless, PAID, known=known)
+        fact = replace(GIVEN, id="anm_2", kind=AnomalyKind.DISPUTE, details=first.details)
+        again = judged(nameless, PAID, known=[fact, *known])
+        assert (again.anomaly, again.details) == (AnomalyKind.DISPUTE, first.details)
+
+
 @pytest.mark.parametrize("fee", [2_250, 2_000, None], ids=["told", "told otherwise", "never told"])
 def test_what_the_payer_paid_with_a_fee_on_top_is_given_back_whole(fee: int | None) -> None:
     paid = PAID.with_fee(fee, PAID.amount + (fee or 0))

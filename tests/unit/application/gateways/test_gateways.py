@@ -9,7 +9,7 @@ from payagg.adapters.providers import PROVIDERS
 from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode
-from payagg.domain.gateway import GatewayStatus
+from payagg.domain.gateway import DRAIN_WINDOW, GatewayStatus
 from tests.support.audit_trail import trail
 from tests.support.gateway_world import DRAIN, TICK, GatewayWorld
 from tests.support.refusals import refused_with
@@ -63,6 +63,7 @@ async def test_only_the_display_order_of_the_built_in_may_change(world: GatewayW
 async def test_a_drain_ends_at_its_instant_and_the_worker_makes_it_durable(world: GatewayWorld) -> None:
     ids = await world.seeded("acme", "later")
     gateway = ids["acme"]
+    assert world.gateways.drain_window == DRAIN_WINDOW == DRAIN  # the setting's default, and the domain's
     draining = await world.gateways.disable(gateway, by=AN_ADMIN)
     assert (draining.status, draining.drain_started_at, draining.drain_ends_at) == ("DRAINING", NOW, NOW + DRAIN)
     world.clock.set(NOW + 2 * TICK)
