@@ -28,7 +28,7 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import FakeServers
-from tests.contracts.database import autocommit
+from tests.contracts.database import Database, autocommit
 from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running
 
@@ -54,8 +54,9 @@ class StoreWorld(Generic[S]):
     folder: Path
     url: str
 
-    def __post_init__(self) -> None:
-        self.db = autocommit(self.store)
+    @property
+    def db(self) -> Database:
+        return autocommit(self.store)
 
     async def payment(self, environment: Environment = Environment.SANDBOX, **fields: Any) -> Payment:
         """An INITIATED payment under a fresh reference."""
