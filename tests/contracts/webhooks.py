@@ -176,6 +176,8 @@ class WebhookContract:
             assert ([one.id for one in page], total) == ([DLV[number] for number in numbers], 3)
         assert await db.webhook_events.delivery("whe_2", DLV[1]) is None
         assert await db.webhook_events.delivery("whe_1", DLV[1]) is not None
+        # Also where another request has removed the endpoint in between.
+        assert await db.webhook_events.deliveries("whe_none", 0, 10) == ([], 0)
 
 
 class QueueContract:

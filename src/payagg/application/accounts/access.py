@@ -86,7 +86,7 @@ class Access:
         BUSINESS_RESTRICTED.
         """
         claims = self._read_claims(credential)
-        found = await self.store.find_member(business_id, *_names(claims))
+        found = await self.store.find_member(business_id, *_token_identity(claims))
         _ensure_valid(is_revoked=found.is_revoked)
         subject = _merchant(claims)
         ensure_manager(found.role)
@@ -139,7 +139,7 @@ class Access:
     async def _claims(self, credential: Credential) -> Mapping[str, Any]:
         """The claims of a valid credential; raises UNAUTHORIZED, also for a revoked one."""
         claims = self._read_claims(credential)
-        _ensure_valid(is_revoked=await self.store.is_revoked(*_names(claims)))
+        _ensure_valid(is_revoked=await self.store.is_revoked(*_token_identity(claims)))
         return claims
 
     def _read_claims(self, credential: Credential) -> Mapping[str, Any]:
@@ -164,7 +164,7 @@ class Access:
             del self.cached[next(iter(self.cached))]  # the one read longest ago
 
 
-def _names(claims: Mapping[str, Any]) -> tuple[str | None, str, datetime]:
+def _token_identity(claims: Mapping[str, Any]) -> tuple[str | None, str, datetime]:
     """What a revocation may name of a token: `jti`, `sub` and when it was issued."""
     issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)
     return claims.get("jti"), str(claims["sub"]), issued_at

@@ -286,7 +286,7 @@ class Checkout:
         found = await self.store.find_checkout(reference)
         if found is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-        return await self.expiry.store(found[0]), found[1]
+        return await self.expiry.ensure_stored(found[0]), found[1]
 
 
 def _scenario(slug: str, command: ProcessPayment) -> str | None:

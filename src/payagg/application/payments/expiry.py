@@ -14,7 +14,7 @@ BATCH = 200
 class Expiry:
     settlement: Settlement
 
-    async def store(self, payment: Payment) -> Payment:
+    async def ensure_stored(self, payment: Payment) -> Payment:
         """The payment for a reader. One whose window has closed is stored as FAILED before anybody reads it: it would
         open again if the database's clock was ahead and is set back. While the database takes no writes, the sweep
         does it."""

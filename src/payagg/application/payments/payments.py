@@ -104,7 +104,7 @@ class Payments:
                 # A replay answers the same while gateways change, so the key is looked up before they are.
                 original = await self.store.find_original(business.id, environment, command.idempotency_key, cached)
                 if original is not None:
-                    original = await self.expiry.store(original)
+                    original = await self.expiry.ensure_stored(original)
                     return self._initiation(original.replay(now), False, fingerprint, unsigned)
             await self.payment_options.ensure_can_initiate(business.id, environment, command.gateway)
         for _ in range(REFERENCE_DRAWS):
@@ -113,7 +113,7 @@ class Payments:
             except ReferenceTaken:
                 payment = replace(payment, reference=self.entropy.reference(now))
                 continue
-            seen = stored if created else (await self.expiry.store(stored)).replay(self.clock.now())
+            seen = stored if created else (await self.expiry.ensure_stored(stored)).replay(self.clock.now())
             return self._initiation(seen, created, fingerprint, unsigned)
         raise Unavailable("no free reference was drawn")
 
@@ -151,7 +151,7 @@ class Payments:
         """Raises PAYMENT_NOT_FOUND alike for an unknown reference, another business's and another environment's, and
         with `cached` what the store says of it."""
         found = _ensure_owner(await self.store.find_payment(reference, cached), business_id, environment)
-        payment = await self.expiry.store(found)
+        payment = await self.expiry.ensure_stored(found)
         facts: list[Anomaly] = []
         # Few payments have any, so only those cost another statement.
         if payment.has_adjustments:

@@ -79,7 +79,7 @@ class Verification:
                     # Paused after faults counts as unreachable, without a call.
                     return _verified_view(seen, attempt.last_decline)
         if attempt is None or choice is None:  # both, or neither
-            return _verified_view((await self.expiry.store(payment)).as_of(now), None)
+            return _verified_view((await self.expiry.ensure_stored(payment)).as_of(now), None)
         # The simulator is our own code and needs no rate.
         may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_check(reference, attempt.number, now, every)
         if not may_ask:

@@ -140,7 +140,7 @@ async def test_without_the_database_a_claim_is_refused_and_an_expiry_waits_for_t
     with pytest.raises(Unavailable):
         await shop.process(payment.reference)
     shop.clock.move(CHECKOUT_TTL)
-    assert (await shop.services.expiry.store(payment)).status is Status.FAILED
+    assert (await shop.services.expiry.ensure_stored(payment)).status is Status.FAILED
     assert store.state.payments[payment.reference] == payment  # to be stored later
     store.is_down = False
-    assert (await shop.services.expiry.store(payment)).status is Status.FAILED
+    assert (await shop.services.expiry.ensure_stored(payment)).status is Status.FAILED

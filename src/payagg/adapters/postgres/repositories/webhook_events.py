@@ -198,10 +198,9 @@ class PostgresWebhookEvents:
         self, endpoint_id: str, offset: int, limit: int, after: str | None = None
     ) -> tuple[list[Delivery], int]:
         values = {"endpoint_id": endpoint_id, "offset": offset, "limit": limit, "after": after}
-        [(total,)], rows = await self._connection.all(
-            (TOTAL, {"endpoint_id": endpoint_id}), (_log(after is not None), values)
-        )
-        return DELIVERY.all(rows), total
+        asked = (TOTAL, {"endpoint_id": endpoint_id}), (_log(after is not None), values)
+        totals, rows = await self._connection.all(*asked)
+        return DELIVERY.all(rows), sum(total for (total,) in totals)
 
     async def delivery(self, endpoint_id: str, delivery_id: str) -> Delivery | None:
         return DELIVERY.from_row(await self._connection.row(LOCK_DELIVERY, endpoint_id=endpoint_id, id=delivery_id))
