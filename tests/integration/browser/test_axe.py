@@ -1,7 +1,6 @@
 """The hosted page before axe-core, in each state that has parts of its own: dark on a small phone, light on a desk."""
 
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -61,7 +60,7 @@ def mismatch(site: Site, page: Page) -> None:
 
 def expired(site: Site, page: Page) -> None:
     site.business(name=LONG_NAME)
-    page.goto(site.put(ttl=timedelta(milliseconds=1)))
+    page.goto(site.put_expired())
     heading(page, "This payment link has expired")
 
 

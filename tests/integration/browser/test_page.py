@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 
 import pytest
 from payagg_testing.builders import AN_ADMIN
@@ -167,7 +166,7 @@ def test_a_second_tab_and_a_reload_show_the_payment_as_it_stands(site: Site, chr
 
 def test_an_expired_link_of_a_live_payment_is_told_before_any_script(site: Site, unscripted: Page) -> None:
     site.business(name="Ada's Shop")
-    unscripted.goto(site.put(ttl=timedelta(milliseconds=1), environment=Environment.LIVE))
+    unscripted.goto(site.put_expired(environment=Environment.LIVE))
     heading(unscripted, "This payment link has expired")
     shown(unscripted, "go back to Ada's Shop and start a new payment")
     expect(unscripted.locator("#test-mode, #window")).to_have_count(0)

@@ -18,7 +18,7 @@ from tests.support.ports import free_port
 from tests.support.postgres_rules import admitted_by
 from tests.support.processes import SECRETS, environment, is_ready, one_line, payagg, started, succeeded, wait_until
 
-COMMANDS = (("serve",), ("worker",), ("migrate",), ("doctor",))
+COMMANDS = (("serve", "--port", str(free_port())), ("worker",), ("migrate",), ("doctor",))
 
 
 def test_the_keys_that_are_made_start_a_server_s_commands(tmp_path: Path) -> None:
