@@ -20,7 +20,6 @@ async def events_of(store: PostgresStore, after: str | None = None) -> list[Even
         return await tx.webhook_events.page("biz_1", SANDBOX, after, 9)
 
 
-@pytest.mark.rule("GET /events")
 async def test_events_that_follow_one_of_a_clock_that_was_ahead_are_shown_at_once(
     store: PostgresStore, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

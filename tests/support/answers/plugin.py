@@ -36,9 +36,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     shutil.rmtree(folder)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Last, and counted in the line that ends the run: where all passed, nothing else says why it failed."""
     findings = config.stash.get(_findings, [])
     if findings:
+        terminalreporter.stats["findings"] = findings
         terminalreporter.section(f"the recorded answers: {len(findings)} findings", red=True)
         for finding in findings[:SHOWN]:
             terminalreporter.line(finding)
