@@ -38,6 +38,10 @@ CHECK_AFTER = (
     timedelta(hours=72),
 )
 
+# The last check, while its call fails: by then nobody else asks, and the payment would stay PENDING for good.
+RETRY_LAST_EVERY = timedelta(hours=1)
+RETRY_LAST_FOR = timedelta(hours=24)
+
 LONGEST_CHECK = CHECK_AFTER[-1] + CHECK_SPREAD_MAX  # from the hand-off to the last check
 
 # When a paid charge is checked, counted from its confirmation here: this finds a refund or a dispute whose one event
@@ -388,8 +392,11 @@ def postpone_check(payment: Payment, attempt: Attempt, now: datetime) -> Attempt
     return None
 
 
-def after_check(payment: Payment, attempt: Attempt, began: datetime, chance: float) -> Attempt:
-    """The attempt after a check that began at `began`, with the next instant of its schedule; none after the last.
+def after_check(
+    payment: Payment, attempt: Attempt, began: datetime, chance: float, *, is_answered: bool = True
+) -> Attempt:
+    """The attempt after a check that began at `began`, with the next instant of its schedule; none after the last,
+    which is made again for RETRY_LAST_FOR until its call is answered.
 
     An answer is no evidence about the time after its request: when a worker was frozen in between, the instants that
     passed meanwhile are still due.
@@ -398,7 +405,10 @@ def after_check(payment: Payment, attempt: Attempt, began: datetime, chance: flo
     if attempt.confirmed_at is not None:
         due = next_check(attempt.confirmed_at, began, chance, CHECK_PAID_AFTER)
     else:
-        due = next_check(attempt.handed_off_at or attempt.created_at, began, chance)
+        since = attempt.handed_off_at or attempt.created_at
+        due = next_check(since, began, chance)
+        if due is None and not is_answered and began - since < CHECK_AFTER[-1] + RETRY_LAST_FOR:
+            due = began + RETRY_LAST_EVERY
     last = max(began, attempt.last_ask_at or began)
     return with_changes(attempt, asks=attempt.asks + 1, last_ask_at=last, next_ask_at=None if is_over else due)
 

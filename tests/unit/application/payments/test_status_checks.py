@@ -157,6 +157,30 @@ async def test_without_credentials_or_an_answer_the_schedule_goes_on_and_the_pay
     assert await shop.anomalies() == [AnomalyKind.NO_EVIDENCE]
 
 
+async def test_a_last_check_whose_call_fails_is_made_again_each_hour_for_a_day(shop: MemoryShop) -> None:
+    """Or one failed call at the wrong minute leaves a paid payment PENDING for good."""
+    lost = await shop.handed_over()
+    shop.a.fetch_fault = FaultKind.UNREACHABLE
+    asked = await to_the_end(shop, lost)
+    last = CHECK_AFTER[-1]
+    assert asked == [*CHECK_AFTER, *(last + timedelta(hours=hour) for hour in range(1, 25))]
+    assert (await shop.payment(lost)).status is Status.PENDING
+    assert await shop.anomalies() == [AnomalyKind.NO_EVIDENCE]
+
+
+async def test_a_payment_whose_last_check_failed_settles_by_the_next(shop: MemoryShop) -> None:
+    paid = await shop.handed_over()
+    shop.a.fetch_fault = FaultKind.UNREACHABLE
+    shop.clock.set(START + CHECK_AFTER[-1])
+    await shop.reconciler.run_once()
+    shop.a.fetch_fault = None
+    shop.says(Outcome.SUCCEEDED)
+    shop.clock.move(timedelta(hours=1))
+    await shop.reconciler.run_once()
+    assert (await shop.payment(paid)).status is Status.SUCCESS
+    assert await shop.anomalies() == []
+
+
 async def test_each_provider_and_environment_has_a_rate_of_its_own(shop: MemoryShop) -> None:
     assert set(shop.reconciler.shares()) == set(product((*SLUGS, "sandbox"), Environment))
     for slug, environment in (("provider_a", SANDBOX), ("provider_b", SANDBOX), ("provider_a", LIVE)):
