@@ -90,6 +90,13 @@ def test_this_week_and_the_next_ones_are_made_once_by_several_at_once(database_u
     assert make(database_url, "PAY", NOW + 7 * DAY) == 1
 
 
+def test_while_one_process_makes_them_no_other_does(database_url: str, db: Connection) -> None:
+    db.execute(f"SELECT pg_advisory_lock({partitions.LOCK}, {partitions.OWN_SCHEMA})")
+    assert (make(database_url, "PAY", NOW), make_patiently(database_url, "PAY", NOW, told, pause=0)) == (0, 0)
+    db.execute("SELECT pg_advisory_unlock_all()")
+    assert make(database_url, "PAY", NOW) == len(ALL)
+
+
 def test_an_event_lies_in_its_week_and_what_has_none_in_the_default(database_url: str, db: Connection) -> None:
     make(database_url, "PAY", NOW)
     for reference, name in (
