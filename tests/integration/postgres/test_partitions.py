@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.migrations.upgrade import migrate
+from payagg.adapters.postgres.own_schema import OWN_SCHEMA
 from payagg.adapters.postgres.partitions import AHEAD, TABLES, drop, make, make_patiently, weeks
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.postgres.week import WEEK, Week
@@ -91,7 +92,7 @@ def test_this_week_and_the_next_ones_are_made_once_by_several_at_once(database_u
 
 
 def test_while_one_process_makes_them_no_other_does(database_url: str, db: Connection) -> None:
-    db.execute(f"SELECT pg_advisory_lock({partitions.LOCK}, {partitions.OWN_SCHEMA})")
+    db.execute(f"SELECT pg_advisory_lock({partitions.LOCK}, {OWN_SCHEMA})")
     assert (make(database_url, "PAY", NOW), make_patiently(database_url, "PAY", NOW, told, pause=0)) == (0, 0)
     db.execute("SELECT pg_advisory_unlock_all()")
     assert make(database_url, "PAY", NOW) == len(ALL)
