@@ -71,9 +71,18 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The URL of this process's server, its template migrated. Not durable: a power cut may eat a test's database."""
+    """The URL of this process's server, its template migrated. Not durable: a power cut may eat a test's database.
+
+    PAYAGG_TEST_POSTGRES is the folder of another Postgres' programs, as Debian has them: payagg runs on 15 or newer.
+    """
     from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
     from payagg.adapters.postgres.migrations.upgrade import migrate
+
+    if other := os.environ.get("PAYAGG_TEST_POSTGRES"):
+        embedded, patch = "payagg.adapters.postgres.embedded", pytest.MonkeyPatch()
+        patch.setattr(f"{embedded}.server.programs", lambda _: Path(other))
+        patch.setattr(f"{embedded}.data_folder.MAJOR", int(Path(other).parent.name))
+        patch.setattr(f"{embedded}.data_folder.LOCALE", ("--encoding=UTF8", "--locale=C.UTF-8"))
 
     with (
         tempfile.TemporaryDirectory(prefix="payagg-tests-", dir=_in_memory()) as folder,

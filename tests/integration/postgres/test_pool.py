@@ -322,6 +322,13 @@ async def test_a_constraint_that_is_looked_at_last_breaks_what_was_sent_at_once(
     await pool.close()
 
 
+async def test_no_plan_is_compiled(url: str) -> None:
+    """A server with LLVM, as distributions have it, did so for 80 ms each time where a small table has no index."""
+    pool = StatementPool(connector(url, pgbouncer=False), 1)
+    assert await pool.run(Statement("SELECT current_setting('jit')", reads=True)) == [("off",)]
+    await pool.close()
+
+
 async def test_single_statements_do_not_wait_behind_transactions(url: str) -> None:
     pool = StatementPool(connector(url, pgbouncer=False), 3)
     done, both = asyncio.Event(), asyncio.Event()

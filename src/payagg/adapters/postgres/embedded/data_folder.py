@@ -17,6 +17,8 @@ FIRST_STATEMENTS = (
     f"ALTER DATABASE postgres RENAME TO {APPLICATION}",
     f"ALTER DATABASE {APPLICATION} OWNER TO {APPLICATION}",
 )
+# The built-in C.UTF-8 behaves the same on every machine, whatever its locales.
+LOCALE = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
 
 
 def make_data_folder(data: Path, account: Account, binaries: Path) -> None:
@@ -41,10 +43,8 @@ def make_data_folder(data: Path, account: Account, binaries: Path) -> None:
     if maker is not None:
         os.chown(fresh, maker, account.gid)
     seen = account.visible_path(fresh)
-    # The built-in C.UTF-8 behaves the same on every machine, whatever its locales.
-    locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     login = [f"--username={SUPERUSER}", "--auth-local=peer", "--auth-host=reject"]
-    done = account.run([str(binaries / "initdb"), f"--pgdata={seen}", *locale, *login], maker)
+    done = account.run([str(binaries / "initdb"), f"--pgdata={seen}", *LOCALE, *login], maker)
     if done.returncode == 0:
         alone = [str(binaries / "postgres"), "--single", "-c", "exit_on_error=on", "-D", seen, "template1"]
         done = account.run(alone, maker, "".join(f"{statement}\n" for statement in FIRST_STATEMENTS))
