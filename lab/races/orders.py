@@ -47,7 +47,12 @@ PAYMENT = "payments"
 OF_PAYMENT = {PAYMENT, "attempts", "transitions", "events", "deliveries", "anomalies", "idempotency_keys"}
 # Written by who has locked the payment's row: to him a further statement about them is no further lock.
 GUARDED = {PAYMENT, "transitions", "events", "deliveries", "anomalies"}
+TABLES = set(metadata.tables) - {"provider_calls"}  # each adds its own rows there, and no caller reads them
 WRITTEN = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)")
+# Words that may name a table: `attempts` and `events` are columns, too, behind a dot, in the list of an INSERT or before
+# what they are set to.
+COLUMNS = re.compile(r"(INSERT INTO [a-z_]+(?: AS [a-z_]+)?) \([^)]*\)")
+WORDS = re.compile(r"(?<![.a-z_])[a-z_]+(?![a-z_]|\s*=)")
 
 
 class Effect(NamedTuple):
@@ -127,7 +132,7 @@ class SteppedConnection(StatementConnection):
         reads, locks = set(CLOCK), set[str]()
         for one in self._unsent:
             sql = one.statement.sql.decode()
-            named = set(re.findall(r"[a-z_]+", sql)) & set(metadata.tables)
+            named = set(WORDS.findall(COLUMNS.sub(r"\1", sql))) & TABLES
             reads |= named
             if not one.statement.reads:
                 self.written |= named & set(WRITTEN.findall(sql))
