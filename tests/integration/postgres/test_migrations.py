@@ -133,6 +133,16 @@ def test_an_index_is_built_beside_writes_and_long_transactions(empty_url: str) -
         assert connection.execute("SELECT 1 FROM pg_index WHERE NOT indisvalid").fetchall() == []
 
 
+def test_a_database_whose_transactions_keep_their_snapshot_is_migrated(empty_url: str) -> None:
+    """Building an index waits for every transaction that has one."""
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'".encode())
+        connection.execute(f"ALTER DATABASE {name} SET lock_timeout = '3s'".encode())
+    migrate(empty_url)
+    assert plan_migrations(empty_url) == []
+
+
 def test_a_schema_that_is_ahead_stays_as_it_is(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")

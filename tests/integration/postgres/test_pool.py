@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy import bindparam, update
 
 import payagg.adapters.postgres.pool as module
-from payagg.adapters.postgres.connections import connector
+from payagg.adapters.postgres.connections import conninfo, connector
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
@@ -322,10 +322,15 @@ async def test_a_constraint_that_is_looked_at_last_breaks_what_was_sent_at_once(
     await pool.close()
 
 
-async def test_no_plan_is_compiled(url: str) -> None:
-    """A server with LLVM, as distributions have it, did so for 80 ms each time where a small table has no index."""
-    pool = StatementPool(connector(url, pgbouncer=False), 1)
-    assert await pool.run(Statement("SELECT current_setting('jit')", reads=True)) == [("off",)]
+async def test_a_session_depends_on_no_default_of_its_server(database_url: str) -> None:
+    """A server with LLVM, as distributions have it, compiled plans for 80 ms where a small table has no index."""
+    name = conninfo(database_url)["dbname"]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for setting in ("jit = on", "default_transaction_isolation = serializable", "timezone = 'Asia/Kolkata'"):
+            connection.execute(f"ALTER DATABASE {name} SET {setting}".encode())
+    pool = StatementPool(connector(database_url, pgbouncer=False), 1)
+    settings = "SELECT current_setting('jit'), current_setting('transaction_isolation'), current_setting('timezone')"
+    assert await pool.run(Statement(settings, reads=True)) == [("off", "read committed", "UTC")]
     await pool.close()
 
 

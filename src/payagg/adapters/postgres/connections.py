@@ -59,9 +59,12 @@ def each_host(parameters: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def sync_connection(database_url: str, **parameters: str) -> "psycopg.Connection[Any]":
-    """One without timeouts, for migrations and operators; PgBouncer may stand between. `parameters` of libpq stand
-    before the URL's. Raises psycopg.Error, and Unavailable for a URL that cannot be read."""
-    return psycopg.connect(**conninfo(database_url) | parameters, prepare_threshold=None)
+    """One without timeouts, for migrations and operators; PgBouncer may stand between. READ COMMITTED, whatever the
+    database's default: a migration that keeps its first snapshot waits for itself to build an index. `parameters` of
+    libpq stand before the URL's. Raises psycopg.Error, and Unavailable for a URL that cannot be read."""
+    connection = psycopg.connect(**conninfo(database_url) | parameters, prepare_threshold=None)
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    return connection
 
 
 @contextmanager
@@ -75,9 +78,9 @@ def sync_engine(database_url: str) -> Iterator[Engine]:
 
 
 def connector(database_url: str, *, pgbouncer: bool) -> Connect:
-    """How this process connects: in UTC, with TIMEOUTS and BY_INDEX.
+    """How this process connects: in UTC, READ COMMITTED, with TIMEOUTS and BY_INDEX.
 
-    Behind PgBouncer in transaction mode no statement stays prepared, and both settings belong to the database role: a
+    Behind PgBouncer in transaction mode no statement stays prepared, and those settings belong to the database role: a
     setting made on one connection would reach another client's. When the URL names several hosts, all are tried at the
     same time: an unresponsive one delays nobody, and of two that accept writes the last promoted one is used.
     """
@@ -85,7 +88,7 @@ def connector(database_url: str, *, pgbouncer: bool) -> Connect:
     if pgbouncer:
         parameters["prepare_threshold"] = None
     else:
-        wanted = {**TIMEOUTS, "timezone": "UTC", **BY_INDEX}
+        wanted = {**TIMEOUTS, "timezone": "UTC", "default_transaction_isolation": r"read\ committed", **BY_INDEX}
         ours = " ".join(f"-c {name}={value}" for name, value in wanted.items())
         # The operator's options come last and win.
         parameters["options"] = f"{ours} {parameters.get('options') or ''}".strip()
