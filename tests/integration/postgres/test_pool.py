@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy import bindparam, update
 
 import payagg.adapters.postgres.pool as module
-from payagg.adapters.postgres.connections import conninfo, connector
+from payagg.adapters.postgres.connections import connector, conninfo
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
@@ -326,11 +326,20 @@ async def test_a_session_depends_on_no_default_of_its_server(database_url: str) 
     """A server with LLVM, as distributions have it, compiled plans for 80 ms where a small table has no index."""
     name = conninfo(database_url)["dbname"]
     with psycopg.connect(database_url, autocommit=True) as connection:
-        for setting in ("jit = on", "default_transaction_isolation = serializable", "timezone = 'Asia/Kolkata'"):
+        for setting in (
+            "jit = on",
+            "default_transaction_isolation = serializable",
+            "timezone = 'Asia/Kolkata'",
+            "datestyle = SQL",
+        ):
             connection.execute(f"ALTER DATABASE {name} SET {setting}".encode())
     pool = StatementPool(connector(database_url, pgbouncer=False), 1)
-    settings = "SELECT current_setting('jit'), current_setting('transaction_isolation'), current_setting('timezone')"
-    assert await pool.run(Statement(settings, reads=True)) == [("off", "read committed", "UTC")]
+    settings = (
+        "SELECT current_setting('jit'), current_setting('transaction_isolation'), now() AT TIME ZONE 'UTC' = now()"
+    )
+    assert await pool.run(Statement(settings, reads=True)) == [("off", "read committed", True)]
+    [(read,)] = await pool.run(Statement("SELECT TIMESTAMPTZ '2025-02-01 12:00Z'", reads=True))
+    assert read == datetime(2025, 2, 1, 12, tzinfo=UTC)
     await pool.close()
 
 

@@ -27,6 +27,8 @@ TIMEOUTS = {
 # Nearly every statement finds rows by key: one generic plan, by index even while a table is small. Where a small table
 # has none, `enable_seqscan` makes a plan so costly (to Postgres 17) that a server with LLVM would compile it for 80 ms.
 BY_INDEX = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
+# In other forms the driver reads no instant.
+FORMS = {"timezone": "UTC", "datestyle": "ISO", "intervalstyle": "postgres"}
 CONNECT_WAIT = 5  # seconds for each host of the URL
 # TCP keepalives notice a vanished host while a connection is idle, too.
 TCP = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 8_000}
@@ -78,7 +80,7 @@ def sync_engine(database_url: str) -> Iterator[Engine]:
 
 
 def connector(database_url: str, *, pgbouncer: bool) -> Connect:
-    """How this process connects: in UTC, READ COMMITTED, with TIMEOUTS and BY_INDEX.
+    """How this process connects: READ COMMITTED, with TIMEOUTS, FORMS and BY_INDEX.
 
     Behind PgBouncer in transaction mode no statement stays prepared, and those settings belong to the database role: a
     setting made on one connection would reach another client's. When the URL names several hosts, all are tried at the
@@ -88,7 +90,7 @@ def connector(database_url: str, *, pgbouncer: bool) -> Connect:
     if pgbouncer:
         parameters["prepare_threshold"] = None
     else:
-        wanted = {**TIMEOUTS, "timezone": "UTC", "default_transaction_isolation": r"read\ committed", **BY_INDEX}
+        wanted = {**TIMEOUTS, **FORMS, "default_transaction_isolation": r"read\ committed", **BY_INDEX}
         ours = " ".join(f"-c {name}={value}" for name, value in wanted.items())
         # The operator's options come last and win.
         parameters["options"] = f"{ours} {parameters.get('options') or ''}".strip()
