@@ -112,6 +112,15 @@ async def test_provider_b_lists_refunds_and_chargebacks_in_naira(fakes: FakeServ
         assert (dispute.report.details["state"], dispute.report.word) == (state, state)
 
 
+async def test_provider_b_is_asked_for_page_after_page_until_the_last(fakes: FakeServers) -> None:
+    fakes.payaza.book.charges[REFERENCE] = a_charge(1, REFERENCE, "Completed", key=PUBLIC_KEYS["live"])
+    for _ in range(101):
+        fakes.payaza.refund(REFERENCE, 100)
+    pages = await read(fakes, "provider_b", LineKind.REFUND)
+    assert [len(page.lines) for page in pages] == [100, 1]
+    assert {line.id for page in pages for line in page.lines} == {str(one.id) for one in fakes.payaza.book.returns}
+
+
 @pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.RATE_LIMITED, Fault.RESET])
 async def test_a_read_that_failed_in_passing_is_tried_again(fakes: FakeServers, fault: Fault) -> None:
     told(fakes, a_charge(1))

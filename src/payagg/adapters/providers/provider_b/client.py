@@ -28,10 +28,11 @@ QUERY = "/merchant-collection/transfer_notification_controller/merchant/transact
 
 
 class PayazaEnvelope(msgspec.Struct):
-    """Two envelopes in one: `message, success, data` and, for errors, `response_code, response_message`.
-    `success` says that data was found, never that anybody paid."""
+    """Three envelopes in one: `message, success, data`, of lists with `status` for `success`, and, for errors,
+    `response_code, response_message`. `success` says that data was found, never that anybody paid."""
 
     success: Any = None
+    status: Any = None
     message: Any = None
     response_code: Any = None
     response_message: Any = None

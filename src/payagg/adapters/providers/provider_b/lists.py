@@ -1,7 +1,6 @@
 """Payaza's lists of refunds and chargebacks, and the CSV file of its dashboard. It has no list of transactions.
 
-The names of the fields are not documented beyond the addresses, so each is looked for under every name that Payaza
-gives to the same thing elsewhere; what is under none of them is unreadable, and reported as such.
+Parameters and fields are those of Payaza's API reference, Fetch Refund History and Chargeback Transaction History.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -33,7 +32,7 @@ PATHS = {
 }
 # A chargeback under any other word waits for an answer, so that no money counts as kept or lost by mistake.
 CHARGEBACK_ENDS = frozenset({"won", "lost", "accepted"})
-REFUNDED = frozenset({"completed", "successful", "success", "processed", "refunded"})
+REFUNDED = "SUCCESS"  # nothing moved before
 STATEMENT = statements.StatementShape(
     columns={
         "merchant reference": "reference",
@@ -58,27 +57,34 @@ STATEMENT = statements.StatementShape(
 )
 
 
-class _ListedReturn(msgspec.Struct):
-    """A refund or a chargeback."""
+class _Currency(msgspec.Struct):
+    code: Any = None
+
+
+class _Returned(msgspec.Struct):
+    """The transaction whose money went back."""
 
     merchant_reference: Any = None
-    merchant_transaction_reference: Any = None
     transaction_reference: Any = None
-    refund_reference: Any = None
-    chargeback_reference: Any = None
+    currency: _Currency = msgspec.field(default_factory=_Currency)
+
+
+class _ListedReturn(msgspec.Struct):
+    """A refund or a chargeback. `transaction_reference` is a refund's own, but a chargeback's transaction's."""
+
+    transaction: _Returned
     id: Any = None
+    transaction_reference: Any = None
+    refund_order_id: Any = None
     refund_amount: msgspec.Raw = ABSENT
-    chargeback_amount: msgspec.Raw = ABSENT
-    amount: msgspec.Raw = ABSENT
-    refund_status: Any = None
+    original_amt: msgspec.Raw = ABSENT
+    mpgs_refund_status: Any = None
     chargeback_status: Any = None
-    status: Any = None
-    currency: Any = None
-    currency_code: Any = None
 
 
 class _Content(msgspec.Struct):
     content: list[msgspec.Raw]
+    last: Any = None
 
 
 @dataclass(frozen=True)
@@ -94,24 +100,24 @@ class PayazaLists:
         credentials: Mapping[str, str],
         environment: Environment,
     ) -> AsyncIterator[LinePage]:
-        pace, number, has_more = Pace(), 0, True
+        pace, number, has_more = Pace(), 1, True
+        # Days alone, whose zone is not documented: one more on either side loses nothing.
+        wanted = {"from": f"{since:%Y-%m-%d}", "to": f"{until:%Y-%m-%d}", "size": PAGE}
+        if kind is LineKind.REFUND:
+            wanted["refund_status"] = REFUNDED
         while has_more:
-            # Days alone, whose zone is not documented: one more on either side loses nothing.
-            days = {"from": f"{since:%Y-%m-%d}", "to": f"{until:%Y-%m-%d}"}
-            path = f"{PATHS[kind]}?{urlencode(days | {'page': number, 'size': PAGE})}"
+            path = f"{PATHS[kind]}?{urlencode({**wanted, 'page': number})}"
 
-            async def call(path: str = path) -> list[msgspec.Raw]:
+            async def call(path: str = path) -> _Content:
                 answer = await self.provider.send(credentials, environment, "GET", path, body_max=PAGE_BYTES)
                 envelope = decode_body(answer.body, PayazaEnvelope)
-                if not (answer.status == 200 and envelope.success is True):
+                if not (answer.status == 200 and envelope.status == "success"):
                     raise fault_of(answer.status, envelope)
-                is_list = bytes(envelope.data).lstrip()[:1] == b"["
-                data = envelope.data
-                return decode_body(data, list[msgspec.Raw]) if is_list else decode_body(data, _Content).content
+                return decode_body(envelope.data, _Content)
 
-            items = await pace.ask(call)
-            yield page_of(items, f"{kind.value.lower()} list, page {number + 1}", lambda item: _line(kind, item))
-            has_more = len(items) >= PAGE
+            page = await pace.ask(call)
+            yield page_of(page.content, f"{kind.value.lower()} list, page {number}", lambda item: _line(kind, item))
+            has_more = bool(page.content) and page.last is not True
             number += 1
 
     def read_statement(self, content: bytes, environment: Environment) -> LinePage:
@@ -139,21 +145,19 @@ def _charge(row: Mapping[str, str], amount: int | None, fee: int | None) -> Prov
 
 def _line(kind: LineKind, item: msgspec.Raw) -> ProviderLine | None:
     told = decode_body(item, _ListedReturn)
-    is_refund = kind is LineKind.REFUND
-    named = (told.merchant_reference, told.merchant_transaction_reference, told.transaction_reference)
+    is_refund, paid = kind is LineKind.REFUND, told.transaction
+    named = (paid.merchant_reference, paid.transaction_reference, told.refund_order_id, told.transaction_reference)
     reference = next((known for known in map(ours, named) if known is not None), None)
-    id = (told.refund_reference if is_refund else told.chargeback_reference) or told.id
-    said = (told.refund_status if is_refund else told.chargeback_status) or told.status
-    own = told.refund_amount if is_refund else told.chargeback_amount
-    amount = kobo_of(told.amount if bytes(own) in (b"", b"null") else own, UNIT)
+    amount = kobo_of(told.refund_amount if is_refund else told.original_amt, UNIT)
     if amount is None or not any(isinstance(text, str) for text in named):
         return None
-    status = said.lower() if isinstance(said, str) else ""
-    details = {"refundId" if is_refund else "disputeId": word(str(id))}
+    said = told.mpgs_refund_status if is_refund else told.chargeback_status
+    details = {"refundId" if is_refund else "disputeId": word(str(told.id))}
     if is_refund:
-        outcome = Outcome.REVERSED if status in REFUNDED else Outcome.PENDING
+        outcome = Outcome.REVERSED if said == REFUNDED else Outcome.PENDING
     else:
         # Two words for one state are one fact, which the merchant is told once.
+        status = said.lower() if isinstance(said, str) else ""
         outcome, said = Outcome.DISPUTED, status if status in CHARGEBACK_ENDS else OPENED
         details["state"] = said
     report = ProviderReport(
@@ -161,7 +165,7 @@ def _line(kind: LineKind, item: msgspec.Raw) -> ProviderLine | None:
         outcome=outcome,
         word=word(said),
         amounts=frozenset({amount}),
-        currency=word(told.currency or told.currency_code),
+        currency=word(paid.currency.code),
         details=details,
     )
-    return line(kind, id, (amount,), None, report)
+    return line(kind, told.id, (amount,), None, report)

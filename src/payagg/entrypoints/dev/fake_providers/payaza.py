@@ -102,7 +102,7 @@ class FakePayaza:
         """There is no event for it."""
         charge = self.book.charges[reference]
         part = charge.amount if amount is None else amount
-        self.book.returns.append(FakeReturn(self.book.ids(), charge, part, "Completed", False, self.book.now()))
+        self.book.returns.append(FakeReturn(self.book.ids(), charge, part, "SUCCESS", False, self.book.now()))
 
     def dispute(self, reference: str, status: str = "Pending") -> None:
         """Nor for a chargeback."""
@@ -110,14 +110,14 @@ class FakePayaza:
         self.book.returns.append(FakeReturn(self.book.ids(), charge, charge.amount, status, True, self.book.now()))
 
     def return_row(self, one: FakeReturn) -> dict[str, Any]:
-        name = "chargeback" if one.is_dispute else "refund"
-        return {
-            f"{name}_reference": f"P-R-{one.id}",
-            "merchant_reference": one.charge.reference,
-            f"{name}_amount": _naira(one.amount),
-            f"{name}_status": one.status,
-            "currency": one.charge.currency,
-        }
+        """A refund or chargeback as its list has it. Where a chargeback names its payment, a refund names itself."""
+        of_payment = {"transaction_reference": one.charge.reference, "currency": {"code": one.charge.currency}}
+        facts = {"id": one.id, "transaction": of_payment}
+        if one.is_dispute:
+            own = {"transaction_reference": one.charge.reference, "original_amt": str(_naira(one.amount))}
+            return facts | own | {"chargeback_status": one.status}
+        own = {"transaction_reference": f"RF20250101-{one.id}", "refund_order_id": one.charge.reference}
+        return facts | own | {"refund_amount": _naira(one.amount), "mpgs_refund_status": one.status}
 
     def transaction(self, charge: FakeCharge) -> dict[str, Any]:
         """The `data` of the query. The amount is there whatever the status is."""
@@ -209,12 +209,16 @@ def fake_payaza(fake: FakePayaza) -> ASGIApp:
         key, wanted = _key(request), request.query_params
         if key is None:
             return Response(REFUSED_KEY[1], status_code=REFUSED_KEY[0], media_type="application/json")
+        is_dispute, number, size = RETURNS[request.url.path], int(wanted["page"]), int(wanted["size"])
+        if number < 1 or (not is_dispute and wanted.get("refund_status") not in ("SUCCESS", "Initialized")):
+            return json({"status": "failed", "message": "Bad request"}, 400)
         mode = "live" if "PKLIVE" in key else "test"
         days = {"since": f"{wanted['from']}T00:00:00Z", "until": f"{wanted['to']}T23:59:59Z"}
-        found = book.list_returns(mode, is_dispute=RETURNS[request.url.path], **days)
-        first = int(wanted["page"]) * int(wanted["size"])
-        items = [fake.return_row(one) for one in found[first : first + int(wanted["size"])]]
-        body = {"message": "fetched", "success": True, "data": {"content": items, "totalElements": len(found)}}
+        found = book.list_returns(mode, is_dispute=is_dispute, **days)
+        items = [fake.return_row(one) for one in found if is_dispute or one.status == wanted["refund_status"]]
+        shown = items[(number - 1) * size : number * size]
+        data = {"content": shown, "total": len(items), "last": number * size >= len(items)}
+        body = {"status": "success", "message": "Refund History Success.", "data": data}
         return Response(_number.encode(body), media_type="application/json")
 
     app: Litestar = application(book, [bundle, popup, open_popup, act_in_popup, query, list_returns])
