@@ -98,6 +98,14 @@ async def test_a_refund_and_a_dispute_are_read_as_their_events_would_be(fakes: F
     assert refund.report.outcome is Outcome.PENDING
 
 
+async def test_a_refund_that_a_dispute_made_is_left_for_the_dispute_to_tell(fakes: FakeServers) -> None:
+    told(fakes, a_charge(5_000, REFERENCE))
+    fakes.paystack.refund(REFERENCE, silently=True)
+    fakes.paystack.book.returns = [replace(one, of_dispute=77) for one in fakes.paystack.book.returns]
+    ((refund,),) = [page.lines for page in await read(fakes, "provider_a", LineKind.REFUND)]
+    assert (refund.reference, refund.amount, refund.report.outcome) == (REFERENCE, 150_000, Outcome.PENDING)
+
+
 async def test_provider_b_lists_refunds_and_chargebacks_in_naira(fakes: FakeServers) -> None:
     fakes.payaza.book.charges[REFERENCE] = a_charge(1, REFERENCE, "Completed", key=PUBLIC_KEYS["live"], amount=150_050)
     fakes.payaza.refund(REFERENCE, 50_025)

@@ -57,10 +57,12 @@ class _ListedTransaction(PaystackTransaction):
 
 
 class _ListedRefund(msgspec.Struct):
-    """`transaction` is a number in most lists; the reference that events carry is then asked for."""
+    """`transaction` is a number in most lists; the reference that events carry is then asked for. `dispute` is the id of
+    the dispute that it was made for, if any."""
 
     id: Any = None
     transaction: Any = None
+    dispute: Any = None
     transaction_reference: Any = None
     amount: msgspec.Raw = ABSENT
     status: Any = None
@@ -181,7 +183,8 @@ def _charge(told: PaystackTransaction, id: object, at: object) -> ProviderLine |
 
 
 def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | None:
-    """Read as the event of it would be, so that both are one fact; nothing moved before it was processed."""
+    """Read as the event of it would be, so that both are one fact; nothing moved before it was processed. What went back
+    for a dispute is told by the dispute, which has a list of its own: told here too, it would count twice."""
     refund = decode_body(item, _ListedRefund)
     amount = kobo_of(refund.amount, UNIT)
     reference = refund.transaction_reference
@@ -191,7 +194,7 @@ def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | 
     if amount is None or not isinstance(reference, str):
         return None
     report = ProviderReport(ours(reference) or f"other:{word(reference)}", Outcome.PENDING, word(refund.status))
-    if refund.status == PROCESSED:
+    if refund.status == PROCESSED and refund.dispute is None:
         report = _as_event(REFUNDED, item, reference) or foreign(reference, Outcome.REVERSED, refund.status)
     return line(LineKind.REFUND, refund.id, (amount,), refund.created_at or refund.createdAt, report)
 

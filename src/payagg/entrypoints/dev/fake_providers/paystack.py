@@ -123,7 +123,8 @@ class FakePaystack:
             "createdAt": _instant(one.created_at),
         }
         if not one.is_dispute:
-            return facts | {"transaction": one.charge.id, "amount": one.amount, "deducted_amount": one.amount}
+            about = {"transaction": one.charge.id, "dispute": one.of_dispute}
+            return facts | about | {"amount": one.amount, "deducted_amount": one.amount}
         transaction = self.transaction(one.charge)
         return facts | {"refund_amount": one.amount, "resolution": None, "transaction": transaction}
 
