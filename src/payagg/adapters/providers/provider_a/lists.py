@@ -57,8 +57,8 @@ class _ListedTransaction(PaystackTransaction):
 
 
 class _ListedRefund(msgspec.Struct):
-    """`transaction` is a number in most lists; the reference that events carry is then asked for. `dispute` is the id of
-    the dispute that it was made for, if any."""
+    """`transaction` is a number in most lists; the reference that events carry is then asked for. `dispute` is the
+    number of the dispute that it was made for, if any."""
 
     id: Any = None
     transaction: Any = None
@@ -183,8 +183,8 @@ def _charge(told: PaystackTransaction, id: object, at: object) -> ProviderLine |
 
 
 def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | None:
-    """Read as the event of it would be, so that both are one fact; nothing moved before it was processed. What went back
-    for a dispute is told by the dispute, which has a list of its own: told here too, it would count twice."""
+    """Read as the event of it would be, so that both are one fact; nothing moved before it was processed. A
+    dispute's own list tells what went back for it: told here too, it would count twice."""
     refund = decode_body(item, _ListedRefund)
     amount = kobo_of(refund.amount, UNIT)
     reference = refund.transaction_reference
