@@ -382,10 +382,11 @@ def ensure_attempts_left(attempts: Sequence[Attempt]) -> None:
 def postpone_check(payment: Payment, attempt: Attempt, now: datetime) -> Attempt | None:
     """The attempt to store instead of a check at `now`, or None when a check is due.
 
-    A refused attempt is not checked again, nor is one whose result can change nothing. A live claim gets the time to
-    end.
+    A refused attempt is not checked again, unless it was found paid after all, nor is one whose result can change
+    nothing. A live claim gets the time to end.
     """
-    if _is_past_asking(payment, attempt) or attempt.state is AttemptState.REFUSED:
+    is_refused = attempt.state is AttemptState.REFUSED and attempt.confirmed_at is None
+    if is_refused or _is_past_asking(payment, attempt):
         return with_changes(attempt, next_ask_at=None)
     if attempt.is_held(now):
         return with_changes(attempt, next_ask_at=attempt.lease_until)
