@@ -61,6 +61,12 @@ async def test_every_page_of_a_list_is_read_and_no_more_than_the_days_asked_for(
     assert (line.report.outcome, line.report.environment) == (Outcome.SUCCEEDED, LIVE)
 
 
+async def test_pages_shorter_than_asked_for_are_read_until_all_that_there_are(fakes: FakeServers) -> None:
+    told(fakes, *(a_charge(number) for number in range(1, 101)))
+    fakes.paystack.page_max = 50
+    assert [len(page.lines) for page in await read(fakes, "provider_a", LineKind.CHARGE)] == [50, 50]
+
+
 async def test_requests_keep_their_pace(fakes: FakeServers) -> None:
     told(fakes, *(a_charge(number) for number in range(1, 301)))
     began = time.monotonic()

@@ -92,7 +92,7 @@ class PaystackLists:
         environment: Environment,
     ) -> AsyncIterator[LinePage]:
         reading = _Reading(self.provider, credentials, environment)
-        number, has_more = 1, True
+        number, read, has_more = 1, 0, True
         first, last = query(since, until)
         while has_more:
             wanted = urlencode({"from": first, "to": last, "perPage": PAGE, "page": number})
@@ -101,9 +101,12 @@ class PaystackLists:
             references = await reading.references(items) if kind is LineKind.REFUND else {}
             where = f"{kind.value.lower()} list, page {number}"
             page = page_of(items, where, lambda item, known=references: _line(kind, item, known))  # type: ignore[misc]
-            total = envelope.meta.get("total") if isinstance(envelope.meta, dict) else None
-            yield LinePage(page.lines, page.unreadable, total if type(total) is int else None)
-            has_more = len(items) >= PAGE
+            told = envelope.meta.get("total") if isinstance(envelope.meta, dict) else None
+            total = told if type(told) is int else None
+            yield LinePage(page.lines, page.unreadable, total)
+            # A page may be shorter than asked for: no maximum is documented.
+            read += len(items)
+            has_more = bool(items) and (len(items) >= PAGE or read < (total or 0))
             number += 1
 
     def read_statement(self, content: bytes, environment: Environment) -> LinePage:

@@ -30,6 +30,7 @@ class FakePaystack:
         self.base_url = base_url  # filled in by `serve_fakes` when the port is known
         self.header = header
         self.broken: list[Any] = []  # at the end of each page of a list: what nobody can read
+        self.page_max = 100  # items of a list's page, however many are asked for
         self.min_amount = 1  # kobo; smaller charges are refused, as providers do with amounts they find too small
         self.book = book or Book()
 
@@ -208,7 +209,7 @@ def fake_paystack(fake: FakePaystack) -> ASGIApp:
             items = [fake.transaction(charge) for charge in book.list_charges(mode, **days)]
         else:
             items = [fake.return_row(one) for one in book.list_returns(mode, is_dispute=kind == "dispute", **days)]
-        page, size = int(wanted["page"]), int(wanted["perPage"])
+        page, size = int(wanted["page"]), min(int(wanted["perPage"]), fake.page_max)
         meta = {"total": len(items), "skipped": (page - 1) * size, "perPage": size, "page": page}
         shown = items[(page - 1) * size : page * size]
         return json({"status": True, "message": "Retrieved", "data": [*shown, *fake.broken], "meta": meta})
