@@ -38,7 +38,7 @@ CHECK_AFTER = (
     timedelta(hours=72),
 )
 
-# The last check, while its call fails: by then nobody else asks, and the payment would stay PENDING for good.
+# The last check, while nobody answers it: by then nobody else asks, and the payment would stay PENDING for good.
 RETRY_LAST_EVERY = timedelta(hours=1)
 RETRY_LAST_FOR = timedelta(hours=24)
 
@@ -397,7 +397,7 @@ def after_check(
     payment: Payment, attempt: Attempt, began: datetime, chance: float, *, is_answered: bool = True
 ) -> Attempt:
     """The attempt after a check that began at `began`, with the next instant of its schedule; none after the last,
-    which is made again for RETRY_LAST_FOR until its call is answered.
+    which is made again for RETRY_LAST_FOR until it is answered.
 
     An answer is no evidence about the time after its request: when a worker was frozen in between, the instants that
     passed meanwhile are still due.
