@@ -1,6 +1,7 @@
 """The Payaza calls: look a charge up by our reference. Starting one needs no call."""
 
 import base64
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -110,7 +111,7 @@ def _message_of(envelope: PayazaEnvelope) -> str:
 
 def _is_unknown_reference(envelope: PayazaEnvelope) -> bool:
     """The HTTP status of this answer is not documented, so only the body's words decide."""
-    return "transaction not found" in _message_of(envelope)
+    return re.search("transaction (data )?not found", _message_of(envelope)) is not None
 
 
 def fault_of(status: int, envelope: PayazaEnvelope) -> ProviderFault:
