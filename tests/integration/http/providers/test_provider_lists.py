@@ -119,11 +119,24 @@ async def test_provider_b_lists_refunds_and_chargebacks_in_naira(fakes: FakeServ
     for status in statuses:
         fakes.payaza.dispute(REFERENCE, status)
     ((refund,),) = [page.lines for page in await read(fakes, "provider_b", LineKind.REFUND)]
+    assert fakes.payaza.book.count("query", REFERENCE) == 1  # the list has Payaza's own reference of it alone
     (disputes,) = [page.lines for page in await read(fakes, "provider_b", LineKind.DISPUTE)]
     assert (refund.reference, refund.amount, refund.report.outcome) == (REFERENCE, 50_025, Outcome.REVERSED)
     for dispute, state in zip(reversed(disputes), statuses.values(), strict=True):  # newest first
         assert (dispute.reference, dispute.amount, dispute.report.outcome) == (REFERENCE, 150_050, Outcome.DISPUTED)
         assert (dispute.report.details["state"], dispute.report.word) == (state, state)
+
+
+async def test_what_is_not_ours_is_asked_about_once_and_stays_the_accounts_own(fakes: FakeServers) -> None:
+    book = fakes.payaza.book
+    for number, reference in enumerate(("order 7", REFERENCE), 1):
+        book.charges[reference] = a_charge(number, reference, "Completed", key=PUBLIC_KEYS["live"])
+        for _ in range(2):
+            fakes.payaza.refund(reference, 100)
+    del book.charges[REFERENCE]  # Payaza does not know it
+    (page,) = await read(fakes, "provider_b", LineKind.REFUND)
+    assert {line.reference for line in page.lines} == {"other:P-C-20250101-1", "other:P-C-20250101-2"}
+    assert book.count("query") == 2
 
 
 async def test_provider_b_is_asked_for_page_after_page_until_the_last(fakes: FakeServers) -> None:

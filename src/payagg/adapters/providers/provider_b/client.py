@@ -25,7 +25,8 @@ from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
-QUERY = "/merchant-collection/transfer_notification_controller/merchant/transaction-query"
+_QUERIES = "/merchant-collection/transfer_notification_controller"
+QUERY, OWN_QUERY = f"{_QUERIES}/merchant/transaction-query", f"{_QUERIES}/transaction-query"  # by ours, by Payaza's
 
 
 class PayazaEnvelope(msgspec.Struct):
@@ -40,7 +41,7 @@ class PayazaEnvelope(msgspec.Struct):
     data: msgspec.Raw = ABSENT
 
 
-class _PayazaTransaction(msgspec.Struct):
+class PayazaTransaction(msgspec.Struct):
     """`amount_received` is filled in before anything is received, so it counts only beside a paid status."""
 
     merchant_transaction_reference: Any = None
@@ -75,10 +76,10 @@ class Payaza(ProviderAdapter):
         answer = await self.send(charge.credentials, charge.environment, "GET", path)
         status, envelope = answer.status, decode_body(answer.body, PayazaEnvelope)
         if not (status == 200 and envelope.success is True):
-            if _is_unknown_reference(envelope):
+            if is_unknown_reference(envelope):
                 return ProviderReport(charge.reference, Outcome.UNPAID, NO_CHARGE)
             raise fault_of(status, envelope)
-        transaction = decode_body(envelope.data, _PayazaTransaction)
+        transaction = decode_body(envelope.data, PayazaTransaction)
         reference = ours(transaction.merchant_transaction_reference)
         if reference is None:
             raise ProviderFault(FaultKind.MALFORMED, "the answer names no reference")
@@ -109,7 +110,7 @@ def _message_of(envelope: PayazaEnvelope) -> str:
     return " ".join(text.lower() for text in (envelope.message, envelope.response_message) if isinstance(text, str))
 
 
-def _is_unknown_reference(envelope: PayazaEnvelope) -> bool:
+def is_unknown_reference(envelope: PayazaEnvelope) -> bool:
     """The HTTP status of this answer is not documented, so only the body's words decide."""
     return re.search("transaction (data )?not found", _message_of(envelope)) is not None
 
