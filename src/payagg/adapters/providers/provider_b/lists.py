@@ -193,12 +193,12 @@ def _line(kind: LineKind, item: msgspec.Raw, references: Mapping[str, object]) -
         return None
     reference = next(filter(None, map(ours, names)), None) or ours(references.get(names[0]))
     said = told.mpgs_refund_status if is_refund else told.chargeback_status
+    status = said.lower() if isinstance(said, str) else ""
     details = {"refundId" if is_refund else "disputeId": word(str(told.id))}
     if is_refund:
-        outcome = Outcome.REVERSED if said == REFUNDED else Outcome.PENDING
+        outcome = Outcome.REVERSED if status == REFUNDED.lower() else Outcome.PENDING
     else:
         # Two words for one state are one fact, which the merchant is told once.
-        status = said.lower() if isinstance(said, str) else ""
         outcome, said = Outcome.DISPUTED, status if status in CHARGEBACK_ENDS else OPENED
         details["state"] = said
     report = ProviderReport(

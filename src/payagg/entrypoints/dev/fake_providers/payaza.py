@@ -103,7 +103,7 @@ class FakePayaza:
         """There is no event for it."""
         charge = self.book.charges[reference]
         part = charge.amount if amount is None else amount
-        self.book.returns.append(FakeReturn(self.book.ids(), charge, part, "SUCCESS", False, self.book.now()))
+        self.book.returns.append(FakeReturn(self.book.ids(), charge, part, "Success", False, self.book.now()))
 
     def dispute(self, reference: str, status: str = "Pending") -> None:
         """Nor for a chargeback."""
@@ -220,7 +220,7 @@ def fake_payaza(fake: FakePayaza) -> ASGIApp:
         mode = "live" if "PKLIVE" in key else "test"
         days = {"since": f"{wanted['from']}T00:00:00Z", "until": f"{wanted['to']}T23:59:59Z"}
         found = book.list_returns(mode, is_dispute=is_dispute, **days)
-        items = [fake.return_row(one) for one in found if is_dispute or one.status == wanted["refund_status"]]
+        items = [fake.return_row(one) for one in found if is_dispute or one.status.upper() == wanted["refund_status"]]
         shown = items[(number - 1) * size : number * size]
         data = {"content": shown, "total": len(items), "last": number * size >= len(items)}
         body = {"status": "success", "message": "Refund History Success.", "data": data}
