@@ -112,6 +112,17 @@ async def test_a_refund_that_a_dispute_made_is_left_for_the_dispute_to_tell(fake
     assert (refund.reference, refund.amount, refund.report.outcome) == (REFERENCE, 150_000, Outcome.PENDING)
 
 
+async def test_a_dispute_that_paystack_put_aside_waits_for_nobody(fakes: FakeServers) -> None:
+    """It is over; where the money is says how."""
+    told(fakes, a_charge(5_000, REFERENCE))
+    fakes.paystack.dispute(REFERENCE, silently=True)
+    fakes.paystack.book.returns = [replace(one, status="archived") for one in fakes.paystack.book.returns]
+    for status, state in (("success", "won"), ("reversed", "lost")):
+        fakes.paystack.book.charges[REFERENCE].status = status
+        ((dispute,),) = [page.lines for page in await read(fakes, "provider_a", LineKind.DISPUTE)]
+        assert dispute.report.details["state"] == state
+
+
 async def test_provider_b_lists_refunds_and_chargebacks_in_naira(fakes: FakeServers) -> None:
     fakes.payaza.book.charges[REFERENCE] = a_charge(1, REFERENCE, "Completed", key=PUBLIC_KEYS["live"], amount=150_050)
     fakes.payaza.refund(REFERENCE, 50_025)

@@ -23,7 +23,8 @@ from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderRepo
 from payagg.domain.values import Environment
 
 PATHS = {LineKind.CHARGE: "/transaction", LineKind.REFUND: "/refund", LineKind.DISPUTE: "/dispute"}
-PROCESSED, RESOLVED, DISPUTED = "processed", "resolved", "charge.dispute.create"
+PROCESSED, DISPUTED = "processed", "charge.dispute.create"
+DISPUTE_ENDS = ("resolved", "archived")
 STATEMENT = statements.StatementShape(
     columns={
         "id": "id",
@@ -205,7 +206,7 @@ def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | 
 def _dispute(item: msgspec.Raw) -> ProviderLine | None:
     dispute = decode_body(item, _ListedDispute)
     reference = dispute.transaction.reference
-    name = DISPUTE_RESOLVED if dispute.status == RESOLVED else DISPUTED
+    name = DISPUTE_RESOLVED if dispute.status in DISPUTE_ENDS else DISPUTED
     report = _as_event(name, item, None) or foreign(reference, Outcome.DISPUTED, dispute.status)
     amount = kobo_of(dispute.transaction.amount, UNIT)
     amounts = report.amounts or (() if amount is None else (amount,))
