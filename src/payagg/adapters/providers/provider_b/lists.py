@@ -72,7 +72,6 @@ class _Currency(msgspec.Struct):
 class _Returned(msgspec.Struct):
     """The transaction whose money went back."""
 
-    merchant_reference: Any = None
     transaction_reference: Any = None
     currency: _Currency = msgspec.field(default_factory=_Currency)
 
@@ -162,8 +161,7 @@ def _charge(row: Mapping[str, str], amount: int | None, fee: int | None) -> Prov
 
 def _names(told: _ListedReturn) -> list[str]:
     """What may name its transaction."""
-    paid = told.transaction
-    names = (paid.merchant_reference, paid.transaction_reference, told.refund_order_id, told.transaction_reference)
+    names = (told.transaction.transaction_reference, told.refund_order_id, told.transaction_reference)
     return [name for name in names if isinstance(name, str)]
 
 
