@@ -38,7 +38,7 @@ CHECK_AFTER = (
     timedelta(hours=72),
 )
 
-# The last check, while its call fails: by then nobody else asks, and the payment would stay PENDING for good.
+# The last check, while nobody answers it: by then nobody else asks, and the payment would stay PENDING for good.
 RETRY_LAST_EVERY = timedelta(hours=1)
 RETRY_LAST_FOR = timedelta(hours=24)
 
@@ -382,10 +382,11 @@ def ensure_attempts_left(attempts: Sequence[Attempt]) -> None:
 def postpone_check(payment: Payment, attempt: Attempt, now: datetime) -> Attempt | None:
     """The attempt to store instead of a check at `now`, or None when a check is due.
 
-    A refused attempt is not checked again, nor is one whose result can change nothing. A live claim gets the time to
-    end.
+    A refused attempt is not checked again, unless it was found paid after all, nor is one whose result can change
+    nothing. A live claim gets the time to end.
     """
-    if _is_past_asking(payment, attempt) or attempt.state is AttemptState.REFUSED:
+    is_refused = attempt.state is AttemptState.REFUSED and attempt.confirmed_at is None
+    if is_refused or _is_past_asking(payment, attempt):
         return with_changes(attempt, next_ask_at=None)
     if attempt.is_held(now):
         return with_changes(attempt, next_ask_at=attempt.lease_until)
@@ -396,7 +397,7 @@ def after_check(
     payment: Payment, attempt: Attempt, began: datetime, chance: float, *, is_answered: bool = True
 ) -> Attempt:
     """The attempt after a check that began at `began`, with the next instant of its schedule; none after the last,
-    which is made again for RETRY_LAST_FOR until its call is answered.
+    which is made again for RETRY_LAST_FOR until it is answered.
 
     An answer is no evidence about the time after its request: when a worker was frozen in between, the instants that
     passed meanwhile are still due.

@@ -168,8 +168,9 @@ def _of_stranger(line: ProviderLine, *, is_ours: bool) -> Match:
 def _of_payment(payment: OurPayment, lines: Sequence[ProviderLine]) -> list[Match]:
     charges = tuple(line for line in lines if line.kind is LineKind.CHARGE)
     returns = [line for line in lines if line.kind is not LineKind.CHARGE]
-    matches = [_of_return(payment, line) for line in returns]
     paid = [line for line in charges if line.is_paid]
+    is_paid_twice = len({line.report.provider_reference for line in paid}) > 1
+    matches = [_of_return(payment, line, is_paid_twice=is_paid_twice) for line in returns]
     bucket = _bucket_of_charges(payment, paid)
     # The refund itself says more than the charge that it reversed, and both are one fact; but a part ends no payment.
     is_told = bucket is MatchBucket.RETURNED_THERE and any(match.reports for match in matches)
@@ -198,9 +199,11 @@ def _bucket_of_charges(payment: OurPayment, paid: Sequence[ProviderLine]) -> Mat
     return MatchBucket.AGREED if payment.status is Status.SUCCESS else MatchBucket.PAID_THERE
 
 
-def _of_return(payment: OurPayment, line: ProviderLine) -> Match:
-    """A refund or dispute. One that is under way, was refused, or is of a payment that is REVERSED here agrees."""
-    if not line.report.is_news or (payment.status is Status.REVERSED and line.agrees_with(payment)):
+def _of_return(payment: OurPayment, line: ProviderLine, *, is_paid_twice: bool) -> Match:
+    """A refund or dispute. One that is under way, was refused, or is of a payment that is REVERSED here agrees, but for
+    one that two attempts paid: the status tells of one of them."""
+    is_in_status = payment.status is Status.REVERSED and line.agrees_with(payment) and not is_paid_twice
+    if not line.report.is_news or is_in_status:
         return Match(MatchBucket.AGREED, None, (line,))
     return Match(MatchBucket.RETURNED_THERE, None, (line,), (line.report,))
 

@@ -211,6 +211,9 @@ def secrets_of_a_deleted_gateway_serve_no_longer_than_the_asking(told: RuleScrip
     told.gateway(A, "DISABLE", "WAIT", "DELETE")
     told.sweep(SETTLING)
     told.verify(payment, PAID)
+    for _ in range(2):
+        told.reconcile(PAID, HOUR)
+    told.reconcile(PAID, HOUR * 24)
 
 
 def another_account_knows_nothing_of_the_charge(told: RuleScript) -> None:

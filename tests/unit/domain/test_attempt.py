@@ -182,3 +182,5 @@ def test_an_attempt_that_was_found_paid_keeps_its_checks_however_its_claim_ends(
     paid = an_attempt(state=AttemptState.CLAIMED, confirmed_at=NOW, next_ask_at=NOW + DAY)
     for ended in (paid.refuse(), paid.leave_unknown(NOW + TICK, 0.5)):
         assert (ended.state, ended.confirmed_at, ended.next_ask_at) == (AttemptState.UNKNOWN, NOW, NOW + DAY)
+    after_all = an_attempt(state=AttemptState.REFUSED).confirm(NO_FACTS, NOW)
+    assert postpone_check(a_payment(Status.SUCCESS), after_all, NOW + DAY) is None

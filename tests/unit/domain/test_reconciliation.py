@@ -108,6 +108,8 @@ def test_a_payment_that_is_open_here_is_never_failed_by_a_line(payments: list[Ou
         assert all(report.outcome is Outcome.SUCCEEDED for report in match.reports)
 
 
+SECOND = a_line(reference=A + ".2", id="2")
+BACK = a_line(Outcome.REVERSED, kind=LineKind.REFUND)
 S, F, R, P, I = Status.SUCCESS, Status.FAILED, Status.REVERSED, Status.PENDING, Status.INITIATED  # noqa: E741
 
 
@@ -127,7 +129,10 @@ S, F, R, P, I = Status.SUCCESS, Status.FAILED, Status.REVERSED, Status.PENDING, 
         (P, [a_line()], ["PAID_THERE"]),
         (F, [a_line()], ["PAID_THERE"]),
         (S, [a_line(), a_line(id="2")], ["TWO_THERE"]),
-        (S, [a_line(), a_line(reference=A + ".2", id="2")], ["TWO_THERE"]),
+        (S, [a_line(), SECOND], ["TWO_THERE"]),
+        (R, [a_line(Outcome.REVERSED), BACK], ["AGREED", "AGREED"]),
+        (R, [a_line(Outcome.REVERSED), a_line(id="2"), BACK], ["TWO_THERE", "AGREED"]),
+        (R, [a_line(Outcome.REVERSED), SECOND, BACK], ["TWO_THERE", "RETURNED_THERE"]),
         (S, [a_line(), a_line(Outcome.UNPAID, reference=A + ".2")], ["AGREED"]),
         (S, [a_line(), a_line(Outcome.REVERSED, 400, kind=LineKind.REFUND)], ["AGREED", "RETURNED_THERE"]),
         (S, [a_line(), a_line(Outcome.DISPUTED, kind=LineKind.DISPUTE)], ["AGREED", "RETURNED_THERE"]),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -78,17 +79,15 @@ class Reconciler:
         if opened is None:
             return
         payment, current, choice, began = opened
-        report, is_answered = None, True
+        report: ProviderReport | None = None
         if choice is not None:
-            try:
+            with suppress(ProviderFault):
                 report = await self.provider_calls.fetch(payment, current, choice, "reconciler")
-            except ProviderFault:
-                is_answered = False
         self.crash_point("J1")
         if report is not None:
             await self.settlement.report(report, current.gateway, payment.environment, "reconciler", asked=current)
         self.crash_point("J2")
-        await self._schedule(current, report, began, is_answered=is_answered)
+        await self._schedule(current, report, began)
 
     @retry_on_conflict
     async def _open(self, attempt: Attempt) -> tuple[Payment, Attempt, ChosenProvider | None, datetime] | None:
@@ -109,9 +108,7 @@ class Reconciler:
             return payment, current, choice, now
 
     @retry_on_conflict
-    async def _schedule(
-        self, asked: Attempt, report: ProviderReport | None, began: datetime, *, is_answered: bool
-    ) -> None:
+    async def _schedule(self, asked: Attempt, report: ProviderReport | None, began: datetime) -> None:
         """Schedules the next check; after the last one, evidence of no payment ends the payment."""
         async with self.store.begin() as tx:
             payment = await tx.payments.lock(asked.reference)
@@ -119,7 +116,7 @@ class Reconciler:
                 return  # it moved to another cell during the call
             # Read again under the lock: the attempt may have been handed off during the call, and that must stand.
             current = (await tx.attempts.of_payment(asked.reference))[asked.number - 1]
-            done = after_check(payment, current, began, self.entropy.chance(), is_answered=is_answered)
+            done = after_check(payment, current, began, self.entropy.chance(), is_answered=report is not None)
             await tx.attempts.save(done, current.token)
             if done.next_ask_at is None:
                 await self.settlement.end_asking(tx, payment, current, report, actor="reconciler")

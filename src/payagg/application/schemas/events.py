@@ -38,7 +38,8 @@ class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
         more = {field: details.get(named.get(field, field)) or None for field in (*named, *same)}
         if anomaly.kind is AnomalyKind.DISPUTE:
             # The disputed amount, all of it when no part is named; `amount` is the part that counts as lost.
-            amount: int | None = max(details.get("amounts") or [payment.amount])
+            disputed = amount_of({"amounts": details.get("amounts")}, payment.amount)
+            amount: int | None = payment.amount if disputed is None else disputed
         else:
             amount = amount_of(details, payment.amount)
         return cls(anomaly.id, anomaly.kind.value, amount, **more)

@@ -203,7 +203,7 @@ class DomainPayments(DomainGateways):
         if report is not None:
             self.hear(report, attempt.gateway, self.payments[attempt.reference].environment, attempt)
         payment, asked = self.payments[attempt.reference], attempts[place]
-        attempts[place] = after_check(payment, asked, now, 0.0)
+        attempts[place] = after_check(payment, asked, now, 0.0, is_answered=report is not None)
         if attempts[place].next_ask_at is None:
             self.apply(payment.reference, judge_silence(report, payment, asked, actor="reconciler", now=now))
 

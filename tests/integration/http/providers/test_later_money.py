@@ -214,6 +214,14 @@ async def test_a_dispute_says_its_id_its_state_and_its_date(
     assert (one.state, one.effect) == (state, effect)
 
 
+async def test_a_dispute_of_all_that_was_paid_says_the_amount_without_the_payers_fee(world: MoneyWorld) -> None:
+    payment = await paid(world)
+    await dispute(world, payment, "create", refund_amount=AMOUNT + 2_250)
+    _, notice = await last_notice(world, payment)
+    [one] = await adjustments(world, payment)
+    assert (notice.amount, one.amount) == (AMOUNT, AMOUNT)
+
+
 async def test_a_second_transaction_under_one_reference_is_a_second_charge(world: MoneyWorld) -> None:
     payment = await paid(world, "provider_b")
     await event_b(world, payment, narration="the same again")

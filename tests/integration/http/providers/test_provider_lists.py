@@ -61,6 +61,12 @@ async def test_every_page_of_a_list_is_read_and_no_more_than_the_days_asked_for(
     assert (line.report.outcome, line.report.environment) == (Outcome.SUCCEEDED, LIVE)
 
 
+async def test_pages_shorter_than_asked_for_are_read_until_all_that_there_are(fakes: FakeServers) -> None:
+    told(fakes, *(a_charge(number) for number in range(1, 101)))
+    fakes.paystack.page_max = 50
+    assert [len(page.lines) for page in await read(fakes, "provider_a", LineKind.CHARGE)] == [50, 50]
+
+
 async def test_requests_keep_their_pace(fakes: FakeServers) -> None:
     told(fakes, *(a_charge(number) for number in range(1, 301)))
     began = time.monotonic()
@@ -98,6 +104,25 @@ async def test_a_refund_and_a_dispute_are_read_as_their_events_would_be(fakes: F
     assert refund.report.outcome is Outcome.PENDING
 
 
+async def test_a_refund_that_a_dispute_made_is_left_for_the_dispute_to_tell(fakes: FakeServers) -> None:
+    told(fakes, a_charge(5_000, REFERENCE))
+    fakes.paystack.refund(REFERENCE, silently=True)
+    fakes.paystack.book.returns = [replace(one, of_dispute=77) for one in fakes.paystack.book.returns]
+    ((refund,),) = [page.lines for page in await read(fakes, "provider_a", LineKind.REFUND)]
+    assert (refund.reference, refund.amount, refund.report.outcome) == (REFERENCE, 150_000, Outcome.PENDING)
+
+
+async def test_a_dispute_that_paystack_put_aside_waits_for_nobody(fakes: FakeServers) -> None:
+    """It is over; where the money is says how."""
+    told(fakes, a_charge(5_000, REFERENCE))
+    fakes.paystack.dispute(REFERENCE, silently=True)
+    fakes.paystack.book.returns = [replace(one, status="archived") for one in fakes.paystack.book.returns]
+    for status, state in (("success", "won"), ("reversed", "lost")):
+        fakes.paystack.book.charges[REFERENCE].status = status
+        ((dispute,),) = [page.lines for page in await read(fakes, "provider_a", LineKind.DISPUTE)]
+        assert dispute.report.details["state"] == state
+
+
 async def test_provider_b_lists_refunds_and_chargebacks_in_naira(fakes: FakeServers) -> None:
     fakes.payaza.book.charges[REFERENCE] = a_charge(1, REFERENCE, "Completed", key=PUBLIC_KEYS["live"], amount=150_050)
     fakes.payaza.refund(REFERENCE, 50_025)
@@ -105,11 +130,33 @@ async def test_provider_b_lists_refunds_and_chargebacks_in_naira(fakes: FakeServ
     for status in statuses:
         fakes.payaza.dispute(REFERENCE, status)
     ((refund,),) = [page.lines for page in await read(fakes, "provider_b", LineKind.REFUND)]
+    assert fakes.payaza.book.count("query", REFERENCE) == 1  # the list has Payaza's own reference of it alone
     (disputes,) = [page.lines for page in await read(fakes, "provider_b", LineKind.DISPUTE)]
     assert (refund.reference, refund.amount, refund.report.outcome) == (REFERENCE, 50_025, Outcome.REVERSED)
     for dispute, state in zip(reversed(disputes), statuses.values(), strict=True):  # newest first
         assert (dispute.reference, dispute.amount, dispute.report.outcome) == (REFERENCE, 150_050, Outcome.DISPUTED)
         assert (dispute.report.details["state"], dispute.report.word) == (state, state)
+
+
+async def test_what_is_not_ours_is_asked_about_once_and_stays_the_accounts_own(fakes: FakeServers) -> None:
+    book = fakes.payaza.book
+    for number, reference in enumerate(("order 7", REFERENCE), 1):
+        book.charges[reference] = a_charge(number, reference, "Completed", key=PUBLIC_KEYS["live"])
+        for _ in range(2):
+            fakes.payaza.refund(reference, 100)
+    del book.charges[REFERENCE]  # Payaza does not know it
+    (page,) = await read(fakes, "provider_b", LineKind.REFUND)
+    assert {line.reference for line in page.lines} == {"other:P-C-20250101-1", "other:P-C-20250101-2"}
+    assert book.count("query") == 2
+
+
+async def test_provider_b_is_asked_for_page_after_page_until_the_last(fakes: FakeServers) -> None:
+    fakes.payaza.book.charges[REFERENCE] = a_charge(1, REFERENCE, "Completed", key=PUBLIC_KEYS["live"])
+    for _ in range(101):
+        fakes.payaza.refund(REFERENCE, 100)
+    pages = await read(fakes, "provider_b", LineKind.REFUND)
+    assert [len(page.lines) for page in pages] == [100, 1]
+    assert {line.id for page in pages for line in page.lines} == {str(one.id) for one in fakes.payaza.book.returns}
 
 
 @pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.RATE_LIMITED, Fault.RESET])

@@ -213,6 +213,26 @@ def test_trap_8_launch_parameters_are_exact_and_hold_only_the_public_key(
     assert raw.count(b"PZ78") == 1
 
 
+# Payaza says "Transaction data found" of a charge that it has, so of one that it has not it may say more than
+# documented; taken for a fault, a few closed popups would pause the provider for everybody.
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"response_code":404,"response_message":"Transaction not found","response_content":null}',
+        b'{"message":"Transaction data not found","data":null,"success":false}',
+    ],
+)
+async def test_a_popup_that_was_never_opened_is_no_fault_of_provider_b(
+    monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    async def answer(*_: Any) -> transport.ProviderAnswer:
+        return transport.ProviderAnswer(200, body)
+
+    monkeypatch.setattr(transport.Transport, "exchange", answer)
+    report = await B.fetch_charge(a_charge())
+    assert (report.outcome, report.is_of_a_charge) == (Outcome.UNPAID, False)
+
+
 # Trap 12: payer data.
 def test_trap_12_an_address_the_sdk_would_refuse_becomes_an_alias_it_takes() -> None:
     kept = ("ada@example.com", "ada.obi@mail.example.ng", "a-b_c@x-y.org")

@@ -168,11 +168,15 @@ async def test_a_last_check_whose_call_fails_is_made_again_each_hour_for_a_day(s
     assert await shop.anomalies() == [AnomalyKind.NO_EVIDENCE]
 
 
-async def test_a_payment_whose_last_check_failed_settles_by_the_next(shop: MemoryShop) -> None:
+@pytest.mark.parametrize("has_credentials", [True, False])
+async def test_a_payment_whose_last_check_failed_settles_by_the_next(shop: MemoryShop, has_credentials: bool) -> None:
+    """Credentials may be replaced at that minute by wrong ones, or lie under a key that is missing."""
     paid = await shop.handed_over()
     shop.a.fetch_fault = FaultKind.UNREACHABLE
+    await shop.change("provider_a", credentials=shop.sealed("provider_a") if has_credentials else None)
     shop.clock.set(START + CHECK_AFTER[-1])
     await shop.reconciler.run_once()
+    await shop.change("provider_a")
     shop.a.fetch_fault = None
     shop.says(Outcome.SUCCEEDED)
     shop.clock.move(timedelta(hours=1))

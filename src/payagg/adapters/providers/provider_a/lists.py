@@ -23,7 +23,8 @@ from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderRepo
 from payagg.domain.values import Environment
 
 PATHS = {LineKind.CHARGE: "/transaction", LineKind.REFUND: "/refund", LineKind.DISPUTE: "/dispute"}
-PROCESSED, RESOLVED, DISPUTED = "processed", "resolved", "charge.dispute.create"
+PROCESSED, DISPUTED = "processed", "charge.dispute.create"
+DISPUTE_ENDS = ("resolved", "archived")
 STATEMENT = statements.StatementShape(
     columns={
         "id": "id",
@@ -57,10 +58,12 @@ class _ListedTransaction(PaystackTransaction):
 
 
 class _ListedRefund(msgspec.Struct):
-    """`transaction` is a number in most lists; the reference that events carry is then asked for."""
+    """`transaction` is a number in most lists; the reference that events carry is then asked for. `dispute` is the
+    number of the dispute that it was made for, if any."""
 
     id: Any = None
     transaction: Any = None
+    dispute: Any = None
     transaction_reference: Any = None
     amount: msgspec.Raw = ABSENT
     status: Any = None
@@ -90,7 +93,7 @@ class PaystackLists:
         environment: Environment,
     ) -> AsyncIterator[LinePage]:
         reading = _Reading(self.provider, credentials, environment)
-        number, has_more = 1, True
+        number, read, has_more = 1, 0, True
         first, last = query(since, until)
         while has_more:
             wanted = urlencode({"from": first, "to": last, "perPage": PAGE, "page": number})
@@ -99,9 +102,12 @@ class PaystackLists:
             references = await reading.references(items) if kind is LineKind.REFUND else {}
             where = f"{kind.value.lower()} list, page {number}"
             page = page_of(items, where, lambda item, known=references: _line(kind, item, known))  # type: ignore[misc]
-            total = envelope.meta.get("total") if isinstance(envelope.meta, dict) else None
-            yield LinePage(page.lines, page.unreadable, total if type(total) is int else None)
-            has_more = len(items) >= PAGE
+            told = envelope.meta.get("total") if isinstance(envelope.meta, dict) else None
+            total = told if type(told) is int else None
+            yield LinePage(page.lines, page.unreadable, total)
+            # A page may be shorter than asked for: no maximum is documented.
+            read += len(items)
+            has_more = bool(items) and (len(items) >= PAGE or read < (total or 0))
             number += 1
 
     def read_statement(self, content: bytes, environment: Environment) -> LinePage:
@@ -181,7 +187,8 @@ def _charge(told: PaystackTransaction, id: object, at: object) -> ProviderLine |
 
 
 def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | None:
-    """Read as the event of it would be, so that both are one fact; nothing moved before it was processed."""
+    """Read as the event of it would be, so that both are one fact; nothing moved before it was processed. A
+    dispute's own list tells what went back for it: told here too, it would count twice."""
     refund = decode_body(item, _ListedRefund)
     amount = kobo_of(refund.amount, UNIT)
     reference = refund.transaction_reference
@@ -191,7 +198,7 @@ def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | 
     if amount is None or not isinstance(reference, str):
         return None
     report = ProviderReport(ours(reference) or f"other:{word(reference)}", Outcome.PENDING, word(refund.status))
-    if refund.status == PROCESSED:
+    if refund.status == PROCESSED and refund.dispute is None:
         report = _as_event(REFUNDED, item, reference) or foreign(reference, Outcome.REVERSED, refund.status)
     return line(LineKind.REFUND, refund.id, (amount,), refund.created_at or refund.createdAt, report)
 
@@ -199,7 +206,7 @@ def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | 
 def _dispute(item: msgspec.Raw) -> ProviderLine | None:
     dispute = decode_body(item, _ListedDispute)
     reference = dispute.transaction.reference
-    name = DISPUTE_RESOLVED if dispute.status == RESOLVED else DISPUTED
+    name = DISPUTE_RESOLVED if dispute.status in DISPUTE_ENDS else DISPUTED
     report = _as_event(name, item, None) or foreign(reference, Outcome.DISPUTED, dispute.status)
     amount = kobo_of(dispute.transaction.amount, UNIT)
     amounts = report.amounts or (() if amount is None else (amount,))

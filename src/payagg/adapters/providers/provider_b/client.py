@@ -1,6 +1,7 @@
 """The Payaza calls: look a charge up by our reference. Starting one needs no call."""
 
 import base64
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -24,21 +25,23 @@ from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
 
-QUERY = "/merchant-collection/transfer_notification_controller/merchant/transaction-query"
+_QUERIES = "/merchant-collection/transfer_notification_controller"
+QUERY, OWN_QUERY = f"{_QUERIES}/merchant/transaction-query", f"{_QUERIES}/transaction-query"  # by ours, by Payaza's
 
 
 class PayazaEnvelope(msgspec.Struct):
-    """Two envelopes in one: `message, success, data` and, for errors, `response_code, response_message`.
-    `success` says that data was found, never that anybody paid."""
+    """Three envelopes in one: `message, success, data`, of lists with `status` for `success`, and, for errors,
+    `response_code, response_message`. `success` says that data was found, never that anybody paid."""
 
     success: Any = None
+    status: Any = None
     message: Any = None
     response_code: Any = None
     response_message: Any = None
     data: msgspec.Raw = ABSENT
 
 
-class _PayazaTransaction(msgspec.Struct):
+class PayazaTransaction(msgspec.Struct):
     """`amount_received` is filled in before anything is received, so it counts only beside a paid status."""
 
     merchant_transaction_reference: Any = None
@@ -73,10 +76,10 @@ class Payaza(ProviderAdapter):
         answer = await self.send(charge.credentials, charge.environment, "GET", path)
         status, envelope = answer.status, decode_body(answer.body, PayazaEnvelope)
         if not (status == 200 and envelope.success is True):
-            if _is_unknown_reference(envelope):
+            if is_unknown_reference(envelope):
                 return ProviderReport(charge.reference, Outcome.UNPAID, NO_CHARGE)
             raise fault_of(status, envelope)
-        transaction = decode_body(envelope.data, _PayazaTransaction)
+        transaction = decode_body(envelope.data, PayazaTransaction)
         reference = ours(transaction.merchant_transaction_reference)
         if reference is None:
             raise ProviderFault(FaultKind.MALFORMED, "the answer names no reference")
@@ -107,9 +110,9 @@ def _message_of(envelope: PayazaEnvelope) -> str:
     return " ".join(text.lower() for text in (envelope.message, envelope.response_message) if isinstance(text, str))
 
 
-def _is_unknown_reference(envelope: PayazaEnvelope) -> bool:
+def is_unknown_reference(envelope: PayazaEnvelope) -> bool:
     """The HTTP status of this answer is not documented, so only the body's words decide."""
-    return "transaction not found" in _message_of(envelope)
+    return re.search("transaction (data )?not found", _message_of(envelope)) is not None
 
 
 def fault_of(status: int, envelope: PayazaEnvelope) -> ProviderFault:

@@ -70,6 +70,7 @@ class FakeReturn:
     status: str
     is_dispute: bool
     created_at: datetime
+    of_dispute: int | None = None  # the dispute that a refund was made for
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from payagg.entrypoints.dev.fake_providers.faults import Faulty
 from payagg.entrypoints.dev.fake_providers.steering import application, asset, json, page
 
 QUERY = "/live/merchant-collection/transfer_notification_controller/merchant/transaction-query"
+OWN_QUERY = QUERY.replace("/merchant/transaction-query", "/transaction-query")
 RETURNS = {  # whether it lists disputes
     "/live/refund-chargeback/refund/merchant/api/refund_history": False,
     "/live/refund-chargeback/chargeback/merchant/api/chargeback_requests": True,
@@ -102,7 +103,7 @@ class FakePayaza:
         """There is no event for it."""
         charge = self.book.charges[reference]
         part = charge.amount if amount is None else amount
-        self.book.returns.append(FakeReturn(self.book.ids(), charge, part, "Completed", False, self.book.now()))
+        self.book.returns.append(FakeReturn(self.book.ids(), charge, part, "Success", False, self.book.now()))
 
     def dispute(self, reference: str, status: str = "Pending") -> None:
         """Nor for a chargeback."""
@@ -110,14 +111,14 @@ class FakePayaza:
         self.book.returns.append(FakeReturn(self.book.ids(), charge, charge.amount, status, True, self.book.now()))
 
     def return_row(self, one: FakeReturn) -> dict[str, Any]:
-        name = "chargeback" if one.is_dispute else "refund"
-        return {
-            f"{name}_reference": f"P-R-{one.id}",
-            "merchant_reference": one.charge.reference,
-            f"{name}_amount": _naira(one.amount),
-            f"{name}_status": one.status,
-            "currency": one.charge.currency,
-        }
+        """A refund or chargeback as its list has it. A refund names its payment by Payaza's own reference alone."""
+        of_payment = {"transaction_reference": own_reference(one.charge), "currency": {"code": one.charge.currency}}
+        facts = {"id": one.id, "transaction": of_payment}
+        if one.is_dispute:
+            own = {"transaction_reference": one.charge.reference, "original_amt": str(_naira(one.amount))}
+            return facts | own | {"chargeback_status": one.status}
+        own = {"transaction_reference": f"RF20250101-{one.id}", "refund_order_id": own_reference(one.charge)}
+        return facts | own | {"refund_amount": _naira(one.amount), "mpgs_refund_status": one.status}
 
     def transaction(self, charge: FakeCharge) -> dict[str, Any]:
         """The `data` of the query. The amount is there whatever the status is."""
@@ -141,7 +142,7 @@ class FakePayaza:
         view = self.book.view_of(charge)
         body = _number.encode(
             {
-                "transaction_reference": f"P-C-20250101-{view.id}",
+                "transaction_reference": own_reference(view),
                 "merchant_reference": view.reference,
                 "transaction_status": STATUS_WORDS[view.status],
                 "status": view.status,
@@ -190,12 +191,16 @@ def fake_payaza(fake: FakePayaza) -> ASGIApp:
         (fake.pay if action == "pay" else fake.decline)(reference)
         return json({"message": book.charges[reference].status})
 
-    @get(QUERY)
+    @get([QUERY, OWN_QUERY])
     async def query(request: Request[Any, Any, Any]) -> Response[bytes]:
-        key = _key(request)
+        key, wanted = _key(request), request.query_params
         if key is None:
             return Response(REFUSED_KEY[1], status_code=REFUSED_KEY[0], media_type="application/json")
-        reference = request.query_params.get("merchant_reference", "")
+        if request.url.path == QUERY:
+            reference = wanted.get("merchant_reference", "")
+        else:
+            own = {own_reference(charge): charge.reference for charge in book.charges.values()}
+            reference = own.get(wanted.get("transaction_reference", ""), "")
         book.calls.append(("query", reference))
         charge = book.charges.get(reference)
         if charge is None or charge.key != key:
@@ -209,16 +214,24 @@ def fake_payaza(fake: FakePayaza) -> ASGIApp:
         key, wanted = _key(request), request.query_params
         if key is None:
             return Response(REFUSED_KEY[1], status_code=REFUSED_KEY[0], media_type="application/json")
+        is_dispute, number, size = RETURNS[request.url.path], int(wanted["page"]), int(wanted["size"])
+        if number < 1 or (not is_dispute and wanted.get("refund_status") not in ("SUCCESS", "Initialized")):
+            return json({"status": "failed", "message": "Bad request"}, 400)
         mode = "live" if "PKLIVE" in key else "test"
         days = {"since": f"{wanted['from']}T00:00:00Z", "until": f"{wanted['to']}T23:59:59Z"}
-        found = book.list_returns(mode, is_dispute=RETURNS[request.url.path], **days)
-        first = int(wanted["page"]) * int(wanted["size"])
-        items = [fake.return_row(one) for one in found[first : first + int(wanted["size"])]]
-        body = {"message": "fetched", "success": True, "data": {"content": items, "totalElements": len(found)}}
+        found = book.list_returns(mode, is_dispute=is_dispute, **days)
+        items = [fake.return_row(one) for one in found if is_dispute or one.status.upper() == wanted["refund_status"]]
+        shown = items[(number - 1) * size : number * size]
+        data = {"content": shown, "total": len(items), "last": number * size >= len(items)}
+        body = {"status": "success", "message": "Refund History Success.", "data": data}
         return Response(_number.encode(body), media_type="application/json")
 
     app: Litestar = application(book, [bundle, popup, open_popup, act_in_popup, query, list_returns])
     return Faulty(app, book, lambda path: path.startswith("/live/"), REFUSED_KEY)
+
+
+def own_reference(charge: FakeCharge) -> str:
+    return f"P-C-20250101-{charge.id}"
 
 
 def _naira(kobo: int) -> Decimal:

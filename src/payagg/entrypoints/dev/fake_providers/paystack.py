@@ -30,6 +30,7 @@ class FakePaystack:
         self.base_url = base_url  # filled in by `serve_fakes` when the port is known
         self.header = header
         self.broken: list[Any] = []  # at the end of each page of a list: what nobody can read
+        self.page_max = 100  # items of a list's page, however many are asked for
         self.min_amount = 1  # kobo; smaller charges are refused, as providers do with amounts they find too small
         self.book = book or Book()
 
@@ -123,7 +124,8 @@ class FakePaystack:
             "createdAt": _instant(one.created_at),
         }
         if not one.is_dispute:
-            return facts | {"transaction": one.charge.id, "amount": one.amount, "deducted_amount": one.amount}
+            about = {"transaction": one.charge.id, "dispute": one.of_dispute}
+            return facts | about | {"amount": one.amount, "deducted_amount": one.amount}
         transaction = self.transaction(one.charge)
         return facts | {"refund_amount": one.amount, "resolution": None, "transaction": transaction}
 
@@ -207,7 +209,7 @@ def fake_paystack(fake: FakePaystack) -> ASGIApp:
             items = [fake.transaction(charge) for charge in book.list_charges(mode, **days)]
         else:
             items = [fake.return_row(one) for one in book.list_returns(mode, is_dispute=kind == "dispute", **days)]
-        page, size = int(wanted["page"]), int(wanted["perPage"])
+        page, size = int(wanted["page"]), min(int(wanted["perPage"]), fake.page_max)
         meta = {"total": len(items), "skipped": (page - 1) * size, "perPage": size, "page": page}
         shown = items[(page - 1) * size : page * size]
         return json({"status": True, "message": "Retrieved", "data": [*shown, *fake.broken], "meta": meta})
