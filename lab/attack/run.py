@@ -5,7 +5,7 @@ import argparse
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from lab.attack import access, connections, costs, routing
+from lab.attack import attacks as known
 from lab.attack.target import AttackResult, Target
 from lab.kit.dev import dev, environ_in
 from lab.kit.figures import RunSummary
@@ -42,9 +42,6 @@ def the_product() -> Iterator[Target]:
                 origin=f"http://127.0.0.1:{port}",
                 pid=processes.running["serve"].pid,
                 secret_key=told["sandboxSecretKey"],
-                merchant_token=told["merchantToken"],
-                business_id=told["businessId"],
-                dev_origin=f"http://127.0.0.1:{told['port']}",
                 front_origin=f"http://127.0.0.1:{front}",
             )
             for name in ("haproxy", "behind", "serve"):
@@ -54,12 +51,9 @@ def the_product() -> Iterator[Target]:
 Attack = Callable[[Target], AttackResult]
 
 
-def attacks() -> Iterator[tuple[str, Attack]]:
-    """Every attack by its name, module by module."""
-    for module in (access, connections, costs, routing):
-        for name, attack in vars(module).items():
-            if name.startswith("attack_"):
-                yield f"{module.__name__.rpartition('.')[2]}.{name.removeprefix('attack_')}", attack
+def attacks() -> dict[str, Attack]:
+    """Every attack by its name."""
+    return {name.removeprefix("attack_"): one for name, one in vars(known).items() if name.startswith("attack_")}
 
 
 def tried(target: Target, attack: Attack) -> AttackResult:
@@ -75,11 +69,11 @@ def tried(target: Target, attack: Attack) -> AttackResult:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab attack", description=__doc__)
-    parser.add_argument("--only", default="", help="part of the names of attacks, as trailer or connections.one")
+    parser.add_argument("--only", default="", help="part of the names of attacks, as json or bodies")
     only = parser.parse_args(arguments).only
     tally = RunSummary("attack", arguments)
     with the_product() as target:
-        for name, attack in attacks():
+        for name, attack in attacks().items():
             if only in name:
                 found = tried(target, attack)
                 tally.line(f"{name}: {found.tried}; {found.happened}", ["IT SUCCEEDED"] * found.succeeded)

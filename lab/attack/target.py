@@ -1,14 +1,13 @@
 """What is attacked, what an attack found, and the few tools that most attacks share.
 
-An attack is a function of access.py, connections.py, costs.py or routing.py whose name starts with `attack_`. It gets the Target,
-loads it for some seconds at most, on loopback alone, and returns an AttackResult; its docstring says what it does.
-Success is told by the product's answers or by what its process used, never by the time an answer took.
+An attack is a function of attacks.py whose name starts with `attack_`. It gets the Target, loads it for some seconds at
+most, on loopback alone, and returns an AttackResult; its docstring says what it does. Success is told by the product's
+answers or by what its process used, never by the time an answer took.
 `tests/integration/process/test_attacks.py` tries each against a server without cures, where it must succeed.
 """
 
 import socket
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -28,15 +27,11 @@ class AttackResult:
 
 @dataclass(frozen=True)
 class Target:
-    """A running `payagg serve` and, where they were started too, a `payagg dev` on the same data, and HAProxy before
-    another `payagg serve`."""
+    """A running `payagg serve`, and HAProxy before another one on the same data."""
 
     origin: str
     pid: int  # of the process that answers at `origin`
     secret_key: str  # of a sandbox
-    merchant_token: str
-    business_id: str
-    dev_origin: str
     front_origin: str
 
     @property
@@ -59,22 +54,6 @@ class Target:
         client.connect(self.address)
         return client
 
-    def told(self, sent: bytes, *, source: str = "127.0.0.1") -> bytes:
-        """All that the product answers to these bytes until it closes or says nothing more for two seconds."""
-        got = b""
-        with self.connect(source=source) as client:
-            try:
-                client.sendall(sent)
-                client.settimeout(2)
-                while part := client.recv(65536):
-                    got += part
-            except OSError:  # closed while we send, or silent
-                return got
-        return got
-
-    def status_of(self, sent: bytes) -> str:
-        return self.told(sent)[9:12].decode() or "nothing"
-
     def ask(self, method: str, path: str, *, source: str = "127.0.0.1", **more: Any) -> httpx.Response:
         """One request over a connection of its own."""
         transport = httpx.HTTPTransport(local_address=source)
@@ -92,30 +71,9 @@ class Target:
     def as_key(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.secret_key}"}
 
-    @property
-    def as_owner(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.merchant_token}"}
-
-    def a_payment(self) -> str:
-        """The reference of a fresh sandbox payment."""
-        answer = self.ask("POST", "/api/v1/payments/initiate", json={"amount": 150_000}, headers=self.as_key)
-        return str(answer.raise_for_status().json()["data"]["reference"])
-
-    def memory(self) -> int:
-        """Bytes of the process's resident memory."""
-        return int(psutil.Process(self.pid).memory_info().rss)
-
     def cpu(self) -> float:
         """Seconds of processor time that the process has used, in steps of a hundredth."""
         return float(sum(psutil.Process(self.pid).cpu_times()[:2]))
-
-    def queued(self) -> int:
-        """Bytes that the kernel keeps for clients of `origin`."""
-        port, found = f":{self.address[1]:04X}", 0
-        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-            _, local, _, _, queues, *_ = line.split()
-            found += int(queues.partition(":")[0], 16) if local.endswith(port) else 0
-        return found
 
     def is_well(self) -> bool:
         """Whether it still answers somebody who did nothing."""

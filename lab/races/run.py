@@ -20,7 +20,6 @@ SEARCHES = {
     "crowds": (100, (f"{STORE}/test_race_crowds.py",)),
     "machines": (10, ("tests/unit/testing/test_payment_machine.py", f"{STORE}/test_payment_machine.py")),
     "conformance": (10, (f"{STORE}/test_conformance.py",)),
-    "hostile": (10, ("tests/integration/http/test_hostile.py",)),
 }
 
 

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.attack import access, connections, target
+from lab.attack import attacks as known
+from lab.attack import target
 from lab.attack.run import Attack, attacks
 from lab.attack.target import Target
 from tests.support.ports import free_port
 from tests.support.processes import answers, environment, wait_until
 
 pytestmark = pytest.mark.release
-ATTACKS = dict(attacks())
+ATTACKS = attacks()
 FILES = 256  # that the server may open
 
 
@@ -22,13 +23,12 @@ def vulnerable() -> Iterator[Target]:
     port = free_port()
     command = ["sh", "-c", f'ulimit -n {FILES} && exec "$@"', "sh", sys.executable, "-m", "lab.attack.vulnerable"]
     with pytest.MonkeyPatch.context() as patch, subprocess.Popen([*command, str(port)], env=environment()) as process:
-        for module in (access, connections, target):
+        for module in (known, target):
             patch.setattr(module, "PATIENCE", 3.0)
-        patch.setattr(connections, "SECONDS", 3)
         try:
             origin = f"http://127.0.0.1:{port}"
             wait_until(lambda: answers(port, "/"))
-            yield Target(origin, process.pid, "ssk_sand_0", "a.b.c", "biz_0", dev_origin=origin, front_origin=origin)
+            yield Target(origin, process.pid, "ssk_sand_0", front_origin=origin)
         finally:
             process.kill()
 

@@ -162,14 +162,6 @@ def test_a_script_judges_a_charge_at_a_played_provider(
     assert "was asked for 500000 kobo" in again.stderr
 
 
-def test_a_good_service_passes_and_what_is_missing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    with served() as one:
-        status, told = harness(capsys, "run", *one.options, "--histories", "3", "--actions", "10")
-    assert (status, told.count("  keeps ")) == (0, 6), told
-    for needed in ("an inbox that the service can reach", "a provider's account that the harness may play"):
-        assert f"skipped: it needs {needed}" in told
-
-
 PLUGIN_TEST = "def test_our_service_keeps_the_interface(payagg_check):\n    payagg_check()\n"
 PYTEST = ("-m", "pytest", "-q", "-p", "payagg_testing.pytest_plugin", "-p", "no:cacheprovider")
 

@@ -57,15 +57,3 @@ def test_each_fault_is_also_planted_in_the_product() -> None:
 
 async def test_what_the_product_answers_without_faults_has_an_order() -> None:
     assert await refused_without_faults(100, seed=1, at_once=2) == []
-
-
-def test_the_simulator_s_outcome_is_told_by_the_next_verify() -> None:
-    created = Operation("initiate", 0, 1, told=Told("201", "INITIATED", "", REFERENCE, 10_001))
-    sent = Operation("process", 2, 3, ("sandbox", "FAILED"), Told("200", "PENDING", "sandbox", REFERENCE))
-    for status, is_good in (("FAILED", True), ("PENDING", False), ("SUCCESS", False)):
-        verified = Operation("verify", 4, 5, told=Told("200", status, "", REFERENCE, 10_001))
-        assert (Order("order 3", 10_001, [created, sent, verified]).wrong() == []) is is_good
-    # One that joins another's check, which began before the hand-off, tells what is stored.
-    other = Operation("verify", 2, 5, told=Told("200", "INITIATED", "", REFERENCE, 10_001))
-    joined = Operation("verify", 3, 6, told=Told("200", "PENDING", "", REFERENCE, 10_001))
-    assert Order("order 3", 10_001, [created, sent, other, joined]).wrong() == []

@@ -32,23 +32,6 @@ def test_every_mutant_that_no_request_can_tell_is_still_made() -> None:
         assert mutants.keys() - made == set(), file
 
 
-def test_what_is_made_of_a_line_is_every_change_of_its_places() -> None:
-    code = "LIMIT = 2\n\n\ndef fits(number):\n    if number < LIMIT:\n        return True\n    return False\n"
-    line = "if number < LIMIT:"
-    assert {(line, "if number <= LIMIT:"), (line, "if not number < LIMIT:")} < changes(code, {line})
-    assert ("return True", "return False") in changes(code, {"return True"})
-    assert changes(code, {"if number <= LIMIT:"}) == set()
-    assert changes(code, {"LIMIT = 2"}, [((1, 0), (2, 0))]) == set()
-
-
-def test_a_request_reaches_the_receipt_of_an_event_and_not_the_worker_that_tries_it_again() -> None:
-    file = "application/payments/provider_events.py"
-    lines = (SOURCE / file).read_text().splitlines()
-    beside = "".join(line for begin, end in unreached(SOURCE)[file] for line in lines[begin[0] - 1 : end[0] - 1])
-    assert "async def retry_due" in beside
-    assert not any(f"async def {name}(" in beside for name in ("receive", "_keep", "_handle_now"))
-
-
 def test_the_harness_hunts_in_modules_and_by_machines_that_exist() -> None:
     assert [file for file in by_harness.JUDGED if not (SOURCE / file).exists()] == []
     assert set(by_harness.MACHINES) < MACHINES.keys()

@@ -296,10 +296,3 @@ def test_the_balancer_sees_that_a_server_is_about_to_stop_before_it_does() -> No
         for every, failures in checks:
             assert int(every) * (int(failures) + 1) < read_settings({}).shutdown_delay.total_seconds()
         assert "option httpchk GET /readyz\n" in text
-
-
-def test_proxies_show_nobody_what_is_for_cells() -> None:
-    for file in (DEPLOY / "haproxy.cfg", DEPLOY / "cells" / "haproxy.cfg"):
-        frontend = file.read_text(encoding="utf-8").partition("\nfrontend payagg\n")[2].partition("\nbackend ")[0]
-        denied = "    http-request deny deny_status 404 if { path,url_dec -m beg /internal }\n"
-        assert denied in frontend.partition("_backend ")[0], file

@@ -12,7 +12,6 @@ from payagg_testing import (
     AccessError,
     ConformanceTarget,
     Effort,
-    ProviderAccount,
     domain_target,
     open_target,
     run_machine,
@@ -23,14 +22,12 @@ from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, statements_of
-from payagg_testing.state_machine.model import CARDS
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.accounts import KeyHolder
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Payment, Status
-from payagg.entrypoints.dev.fake_providers.book import FakeCharge
 from tests.rules import sentences
 from tests.support.harness import harness
 from tests.support.in_process import InProcess
@@ -91,35 +88,6 @@ def refused(status: int, code: str) -> ServiceAnswer:
     return ServiceAnswer(status, {"success": False, "error": {"code": code, "message": "No."}}, {}, "")
 
 
-def test_a_replay_may_show_the_first_answer_as_it_was() -> None:
-    def alter(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-        is_replay = call.path == "/payments/initiate" and answer.status == 200
-        return with_data(answer, status="INITIATED") if is_replay else answer
-
-    assert run_machine("idempotency", altered(alter), BRIEF).violation is None
-
-
-def test_a_service_that_drops_replaced_secrets_differs_in_that_alone() -> None:
-    world = InProcess(MemoryStore())
-
-    def forget(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-        return refused(400, assumptions.FORGED) if "replaced secret" in (call.event or ()) else answer
-
-    target = altered(forget, world.target(provider=ProviderAccount()))
-    verdict = run_machine("settlement", target, Effort(histories=10, seed=1, shrinks=False, kinds=2))
-    target.close()
-    world.close()
-    assert [one.assumption for one in verdict.violations] == [assumptions.KEPT]
-
-
-def test_a_service_names_a_charge_as_it_likes_behind_the_reference() -> None:
-    provider, own = ProviderAccount(), "PAY-20250131-AAAAAA"
-    for name in (own, f"{own}.2", f"{own}-3", "PAY-20250131-AAAAAB"):
-        provider.book.charges[name] = FakeCharge(name, 5_000, "NGN", "test", 1, "ongoing", "key")
-    provider.close()
-    assert [one.reference for one in provider.charges(own)] == [own, f"{own}.2", f"{own}-3"]
-
-
 def test_a_search_goes_on_after_a_finding_and_tells_each_kind_once() -> None:
     def two_defects(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
         is_read = call.method == "GET" and call.path.startswith("/payments/PAY") and answer.status == 200
@@ -169,13 +137,6 @@ def test_what_nobody_tried_is_listed_with_its_reason(capsys: pytest.CaptureFixtu
     assert matrix["limits.9"]["reason"] == NEVER["limits.9"]
 
 
-def test_what_the_domain_cannot_answer_is_said() -> None:
-    target = domain_target()
-    skipped = {name: run_machine(name, target).skipped for name in MACHINES if name not in OF_THE_DOMAIN}
-    assert skipped.keys() == target.left_out.keys()
-    assert all(skipped.values())
-
-
 @pytest.mark.parametrize("over", ["domain", "memory", "payagg_testing:domain_target"])
 def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, told = harness(capsys, "run", "--over", over, "--histories", "2", "--actions", "8")
@@ -199,19 +160,6 @@ def test_what_the_interface_does_not_show_differs_and_breaks_nothing(capsys: pyt
         assert status == int(strict)
         assert f"differs from payagg, which the interface allows: {assumptions.OUTCOME}" in told
     assert harness(capsys, "run", "--assumptions") == (0, "".join(f"{one}\n" for one in assumptions.ASSUMPTIONS))
-
-
-def test_the_words_of_a_service_for_an_outcome_or_a_card_are_sent() -> None:
-    asked, target = set[str](), domain_target()
-    target.words = {"SUCCESS": "paid", "FAILED": "lost", "REVERSED": "back", **{card: f"own {card}" for card in CARDS}}
-
-    def listen(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-        asked.update(str(call.body[name]) for name in ("outcome", "cardNumber") if name in (call.body or {}))
-        return answer
-
-    run_machine("payments", altered(listen, target), Effort(100, 30, 1, kinds=3))
-    assert {"paid", *(word for word in asked if word.startswith("own "))} <= asked
-    assert not asked & target.words.keys()
 
 
 REFUSED = {"error": {"code": assumptions.FORGED}}

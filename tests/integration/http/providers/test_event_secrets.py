@@ -18,10 +18,9 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.providers import PROVIDERS
 from payagg.application import counters
 from payagg.application.payments.refused_events import KEPT_FOR, SLOTS, harmless
-from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
-from payagg.domain.anomaly import AnomalyKind
+from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import OVERLAP, PROVES_FOR
+from payagg.domain.gateway import OVERLAP
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.integration.http.providers.test_inbound import charge_event
@@ -60,16 +59,9 @@ async def heard(world: World, secret: str, payment: Payment | None = None) -> bo
     return (await world.read(payment)).status is Status.SUCCESS
 
 
-async def rotate(world: World, gateway_id: str = "gw_provider_a", **changes: str) -> None:
+async def rotate(world: World, **changes: str) -> None:
     command = UpdateCredentials(credentials={**credentials_a(world.fakes), "sandboxSecretKey": NEW, **changes})
-    await world.services.gateways.set_credentials(gateway_id, command, by=AN_ADMIN)
-
-
-async def delete_provider_a(world: World) -> None:
-    gateways = world.services.gateways
-    await gateways.disable("gw_provider_a", by=AN_ADMIN)
-    world.clock.move(gateways.drain_window)
-    await gateways.delete("gw_provider_a", by=AN_ADMIN)
+    await world.services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
 
 
 @pytest.mark.rule("gateways.20", "gateways.21")
@@ -89,41 +81,6 @@ async def test_the_old_secret_proves_events_for_24_hours_beside_the_new_one(worl
     await world.services.gateways.end_overlap("gw_provider_a", by=AN_ADMIN)
     assert not await heard(world, NEW, payments[5])
     assert await heard(world, "sk_test_next", payments[5])
-
-
-@pytest.mark.rule("gateways.16")
-async def test_an_event_may_be_signed_for_the_deleted_gateway_or_for_the_one_created_again(world: World) -> None:
-    payments = [await world.handed_over() for _ in range(3)]
-    await delete_provider_a(world)
-    assert await heard(world, OLD, payments[0])
-    created = await world.services.gateways.create(CreateGateway(slug="provider_a", name="Provider A"), by=AN_ADMIN)
-    await rotate(world, created.id)
-    assert await heard(world, OLD, payments[1])
-    assert await heard(world, NEW, payments[2])
-
-
-async def test_a_deleted_gateways_secret_proves_events_for_180_days_and_is_gone_then(world: World) -> None:
-    async def kept() -> tuple[bytes | None, bool]:
-        async with world.store.begin() as tx:
-            deleted = await tx.gateways.get_any("gw_provider_a")
-        assert deleted is not None
-        return deleted.credentials, deleted.replaced_secrets is not None
-
-    settled = await world.handed_over()
-    assert await heard(world, OLD, settled)
-    await delete_provider_a(world)
-    assert await world.services.gateway_settling.wipe() == 1
-    assert await kept() == (None, True)
-    world.clock.move(PROVES_FOR - TICK)
-    refund = {"transaction_reference": settled.reference, "amount": str(settled.amount), "currency": "NGN"}
-    body = json.dumps({"event": "refund.processed", "data": refund}).encode()
-    await world.services.provider_events.receive(SANDBOX_ROUTE, body, signed(body, OLD))
-    assert [one.kind for one in await world.anomalies(settled)] == [AnomalyKind.LATE_REVERSAL]
-    world.clock.move(TICK)
-    await world.services.gateway_settling.wipe()
-    assert await kept() == (None, False)
-    body = paid(await world.payment())
-    assert await refuse(world, body, signed(body, SECRET_KEYS["live"]), ALIAS) is ErrorCode.PROVIDER_NOT_CONFIGURED
 
 
 async def refuse(world: World, body: bytes, headers: Mapping[str, str], route: Any = LIVE_ROUTE) -> ErrorCode:

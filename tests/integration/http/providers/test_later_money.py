@@ -17,7 +17,7 @@ from payagg.application.schemas.events import EventBody, Notice
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.adjustment import Adjustment, adjustments_of
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import CHECK_AFTER, CHECK_PAID_AFTER
+from payagg.domain.attempt import CHECK_AFTER
 from payagg.domain.audit import AuditFilter
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
@@ -140,34 +140,6 @@ async def test_another_accounts_no_such_reference_never_fails_a_payment(world: M
     assert await other_account(world) == 0  # the same credentials again leave no more behind
 
 
-async def test_not_found_is_no_proof_where_the_provider_gave_a_page(world: MoneyWorld) -> None:
-    payment, popup = await world.handed_over(), await world.handed_over("provider_b")
-    del world.fakes.paystack.book.charges[payment.reference]
-    await reconcile(world, CHECK_AFTER[-1] + HOUR)
-    assert (await world.read(payment)).status is Status.PENDING
-    assert (await world.read(popup)).status is Status.FAILED  # which was never opened
-
-
-async def test_an_unknown_word_about_a_final_payment_is_an_anomaly(world: MoneyWorld) -> None:
-    payment, pending = await paid(world, "provider_b"), await world.handed_over("provider_b")
-    for word in ("Processing", "Cancelled"):
-        await event_b(world, payment, word)
-    await event_b(world, pending, "Wondering")
-    assert await kinds(world, payment) == await kinds(world, pending) == []
-    for narration in ("once", "again"):
-        await event_b(world, payment, "Refunded", narration=narration)
-    assert await kinds(world, payment) == [AnomalyKind.UNKNOWN_STATUS]
-    assert (await world.read(payment)).status is Status.SUCCESS
-
-
-async def test_a_refund_whose_event_is_lost_is_found_within_a_day(world: MoneyWorld) -> None:
-    payment = await paid(world)
-    world.fakes.paystack.book.charges[payment.reference].status = "reversed"
-    await reconcile(world, CHECK_PAID_AFTER[0] + HOUR)
-    assert await told(world, payment) == ["pending", "success", "refunded"]
-    assert [(one.kind.value, one.amount) for one in await adjustments(world, payment)] == [("REFUND", AMOUNT)]
-
-
 @pytest.mark.parametrize("names", [({"id": 1}, {"id": 2}), ({}, {"createdAt": "later"})])
 async def test_two_equal_partial_refunds_are_two(world: MoneyWorld, names: tuple[dict[str, Any], ...]) -> None:
     payment = await paid(world)
@@ -176,17 +148,6 @@ async def test_two_equal_partial_refunds_are_two(world: MoneyWorld, names: tuple
         await refund(world, payment, HALF, refund_reference=None, **name)
     assert await told(world, payment) == ["pending", "success", "refunded", "refunded"]
     assert sum(one.effect for one in await adjustments(world, payment)) == -AMOUNT
-
-
-async def test_facts_before_the_success_are_told_in_order_once_it_is_there(world: MoneyWorld) -> None:
-    payment = await world.handed_over()
-    await refund(world, payment, HALF, id=1)
-    await dispute(world, payment, "create")
-    await refund(world, payment, HALF, id=1, again=True)
-    assert await told(world, payment) == ["pending"]
-    await succeed(world, payment)
-    await succeed(world, payment, again=True)
-    assert await told(world, payment) == ["pending", "success", "refunded", "disputed"]
 
 
 @pytest.mark.parametrize(

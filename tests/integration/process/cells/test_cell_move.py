@@ -1,13 +1,13 @@
-"""`payagg cell move` beside three cells, killed at random and run again: nothing told is lost."""
+"""`payagg cell move` beside three cells whose shops go on selling: nothing told is lost.
+
+The contract of two stores cuts a move off at each of its transactions, and lab/crashes kills it at each step.
+"""
 
 import asyncio
-import random
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import httpx
@@ -22,12 +22,11 @@ from tests.support.cell_world import NAMES, SECRET, CellWorld, event_about, thre
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, working
 from tests.support.processes import SECRETS, environment
 from tests.support.receivers import Receiver, listening, until
-from tests.support.rounds import ROUNDS, scaled
+from tests.support.rounds import scaled
 
 OWN, OTHER = NAMES[:2]
 SHOPPERS = 6
 OLD_PAYMENTS = scaled(600)
-KILLS = scaled(4)
 CARD = "4242424242424242"
 WAIT = 503
 
@@ -56,13 +55,6 @@ class Market:
     def rows(self, cell: str, query: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.urls[cell]) as connection:
             return connection.execute(query.encode()).fetchall()
-
-    def under_way(self) -> tuple[Any, ...]:
-        """How far the move has come."""
-        [state] = self.rows(
-            OWN, "SELECT min(state), (SELECT count(*) FROM moved_payments), count(*) FROM moved_businesses"
-        )
-        return state
 
     async def call(self, method: str, path: str, fine: tuple[int, ...] = (200, 201), **more: Any) -> httpx.Response:
         while True:
@@ -114,12 +106,6 @@ async def started(market: Market, *, to: str = OTHER, at: str = OTHER) -> asynci
         stderr=asyncio.subprocess.PIPE,
         env=environment(**SECRETS, **settings),
     )
-
-
-def has_gone_on(market: Market, before: tuple[Any, ...], payments: int, process: asyncio.subprocess.Process) -> bool:
-    """Whether the command has ended, or has done something since `before` and taken so many payments more."""
-    now = market.under_way()
-    return process.returncode is not None or (now != before and now[1] - before[1] >= payments)
 
 
 async def moved(market: Market) -> str:
@@ -208,24 +194,13 @@ async def shopping(market: Market) -> AsyncIterator[Callable[[int], Awaitable[No
         await asyncio.gather(*tasks)
 
 
-async def test_a_move_under_load_loses_nothing_however_often_it_is_killed(market: tuple[Market, Receiver]) -> None:
+async def test_a_move_under_load_loses_nothing(market: tuple[Market, Receiver]) -> None:
     town, receiver = market
     await old_payments(town, OLD_PAYMENTS)
-    chance = random.Random(ROUNDS)
-    standing: Counter[str] = Counter()
     async with shopping(town) as more:
         await more(2 * SHOPPERS)
-        for _ in range(KILLS):
-            process = await started(town)
-            # By what it has done and not by the clock: on a quick machine all of it takes less than a second.
-            await until(partial(has_gone_on, town, town.under_way(), chance.randrange(OLD_PAYMENTS // KILLS), process))
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            standing[town.under_way()[0]] += 1
         said = await moved(town)
         await more(2 * SHOPPERS)  # the shop goes on there
-    assert standing["LEAVING"] + standing["MOVING"], standing  # it was killed within
     assert f"is in the cell {OTHER}" in said
     assert town.waits  # whichever request a shopper was at
     await until(lambda: set(receiver.told("payment.success")) >= town.paid)

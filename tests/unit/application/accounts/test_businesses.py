@@ -26,18 +26,6 @@ async def created(businesses: Businesses, name: str = "Ada's", owner: str = "ada
     return (await businesses.create(name, owner, KycStatus.NOT_SUBMITTED, ACTIVE, by=AN_ADMIN)).id
 
 
-async def test_a_business_is_made_with_its_owner_and_shown_with_its_members(businesses: Businesses) -> None:
-    made = await businesses.create(" Ada's ", " ada ", PENDING, ACTIVE, by=AN_ADMIN)
-    assert (made.name, made.kyc_status, made.status) == ("Ada's", PENDING, ACTIVE)
-    assert [(member.subject, member.role) for member in made.members] == [("ada", Role.OWNER)]
-    assert await businesses.detail(made.id) == made
-    first = {"name": (None, "Ada's"), "status": (None, "ACTIVE"), "kycStatus": (None, "PENDING")}
-    assert trail(businesses.store) == [
-        ("business.create", made.id, first),
-        ("member.set", "ada", {"role": (None, "OWNER")}),
-    ]
-
-
 async def test_names_and_owners_are_printable(businesses: Businesses) -> None:
     for name, owner, field in ((" ", "ada", "name"), ("a\nb", "ada", "name"), ("A", "\t", "owner")):
         assert await refused_with(created(businesses, name, owner)) == (ErrorCode.VALIDATION_ERROR, field)

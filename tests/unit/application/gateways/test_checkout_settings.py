@@ -1,12 +1,11 @@
 """What a business may choose for its own checkout, on the memory store."""
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, a_business
+from payagg_testing.builders import AN_ADMIN
 
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways
-from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode
-from tests.support.gateway_world import DRAIN, TICK, GatewayWorld
+from tests.support.gateway_world import GatewayWorld
 from tests.support.refusals import refused_with
 
 INVALID = ErrorCode.VALIDATION_ERROR
@@ -39,21 +38,6 @@ async def test_a_change_touches_only_what_it_names_and_null_clears_the_name(worl
     off = await world.choose(acme, is_enabled=False)
     assert (off.is_enabled, off.is_default) == (False, False)
     assert await refused_with(world.choose(ids["builtin"], is_enabled=False)) == (INVALID, "isEnabled")
-
-
-async def test_a_business_that_is_not_active_changes_nothing_and_a_gateway_that_is_not_is_not_there(
-    world: GatewayWorld,
-) -> None:
-    acme = (await world.seeded("acme"))["acme"]
-    await world.add(a_business("biz_2", status=BusinessStatus.RESTRICTED))
-    assert len(await world.settings.list_gateways("biz_2")) == 2
-    reorder = world.settings.reorder("biz_2", an_order(**{acme: 1}), by=AN_ADMIN)
-    for change in (world.choose(acme, "biz_2", display_name="x"), reorder):
-        assert (await refused_with(change))[0] is ErrorCode.BUSINESS_RESTRICTED
-    await world.gateways.disable(acme, by=AN_ADMIN)
-    for moved, gateway in ((TICK, acme), (DRAIN, acme), (TICK, "gw_unknown")):
-        world.clock.move(moved)
-        assert await refused_with(world.choose(gateway, display_name="x")) == (ErrorCode.NOT_FOUND, None)
 
 
 @pytest.mark.rule("options.4")

@@ -1,6 +1,5 @@
 """Logos: served as sent, replaced without a broken link, one file left."""
 
-import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -70,16 +69,6 @@ async def test_a_logo_is_served_exactly_as_sent_and_takes_the_place_of_the_one_b
     world.clock.move(DRAIN)
     await world.gateways.delete(acme, by=AN_ADMIN)
     assert files_under(tmp_path) == []
-
-
-async def test_uploads_at_the_same_moment_leave_the_one_file_that_the_row_names(
-    world: GatewayWorld, acme: str, tmp_path: Path
-) -> None:
-    images = [an_image(kind, colour=colour) for kind in ("PNG", "JPEG") for colour in ("red", "green")]
-    await asyncio.gather(*(world.gateways.upload_logo(acme, content, by=AN_ADMIN) for content in images))
-    (left,) = files_under(tmp_path)
-    assert str(left.relative_to(tmp_path)) == (await world.stored(acme)).logo_path
-    assert (await world.gateways.logo(acme)).content in images
 
 
 async def test_a_store_that_dies_keeps_the_old_logo_or_leaves_a_stray(

@@ -8,13 +8,12 @@ from payagg.application.must_exist import must_exist
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import HandOffKind
 from payagg.domain.business import BusinessStatus
-from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import Outcome
-from tests.support.memory_shop import SHOP, SLUGS, MemoryShop
+from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
 GOOD_CARD, UNKNOWN = "4242 4242 4242 4242", "PAY-20250131-000000"
@@ -98,35 +97,6 @@ async def test_a_blank_name_hides_no_gateway_s_own(shop: MemoryShop, blank: str)
     await shop.process(reference, "provider_b")
     method = await shop.checkout.payment_options.method(await shop.payment(reference))
     assert (names["provider_b"], method) == (b.name, b.name)
-
-
-@pytest.mark.parametrize(("off", "on"), [SLUGS, SLUGS[::-1]])
-async def test_a_gateway_is_found_by_its_slug_whichever_stands_before_it(shop: MemoryShop, off: str, on: str) -> None:
-    await shop.change(off, display_order=0)
-    await shop.change(on, display_order=9)
-    gateways = [await shop.gateway(slug) for slug in (off, on)]
-    for gateway, is_enabled in zip(gateways, (False, True), strict=True):
-        assert gateway is not None
-        choice = a_choice(gateway, SHOP, is_enabled=is_enabled, display_name=f"Our {gateway.slug}")
-        await shop.store.transaction.gateway_choices.save(choice)
-    assert await refused_with(shop.initiated(gateway=off)) == (ErrorCode.GATEWAY_DISABLED, "gateway")
-    reference = await shop.initiated(gateway=on)
-    assert await refused_with(shop.process(reference, off)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
-    assert (await shop.process(reference, None)).gateway == on
-    shop.says(Outcome.SUCCEEDED)
-    await shop.verification.verify(reference)
-    assert (await shop.checkout.page(reference)).method == f"Our {on}"
-
-
-async def test_a_logo_is_named_where_there_is_one_and_the_simulator_by_its_slug(shop: MemoryShop) -> None:
-    await shop.change("provider_a", logo_path="logos/a.png")
-    reference = await shop.initiated()
-    listed = {one.slug: one.logo_url for one in (await shop.checkout.options(reference)).gateways}
-    assert listed.pop("provider_a") == "/api/v1/public/gateways/gw_provider_a/logo"
-    assert listed == {"builtin": None, "provider_b": None, "sandbox": None}
-    read = "".join(("sand", "box"))  # as a row has it: no constant
-    stored = with_changes(await shop.payment(reference), gateway=read)
-    assert await shop.checkout.payment_options.method(stored) == "Sandbox simulator"
 
 
 async def test_sandbox_alone_prefers_the_simulator_and_a_test_payment_nothing_else(shop: MemoryShop) -> None:

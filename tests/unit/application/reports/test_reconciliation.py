@@ -247,17 +247,6 @@ async def test_a_statement_is_reconciled_without_asking_anybody(shop: Reconciled
     assert await shop.anomalies() == []
 
 
-async def test_a_run_that_did_not_end_is_seen_and_can_be_run_again(shop: ReconciledShop) -> None:
-    shop.lists.tell(a_line(await shop.sent()))
-    shop.lists.fault = FaultKind.SERVER_ERROR
-    with pytest.raises(ProviderFault):
-        await shop.reconcile()
-    assert [one.ended_at for one in await shop.runs.page(None, 10)] == [None]
-    shop.lists.fault = None
-    await shop.reconcile()
-    assert [one.ended_at is None for one in await shop.runs.page(None, 10)] == [False, True]
-
-
 @pytest.mark.parametrize(
     ("wanted", "field"),
     [

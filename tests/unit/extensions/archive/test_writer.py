@@ -272,17 +272,6 @@ async def test_a_late_report_about_an_archived_payment_is_judged_as_before(
     assert [one.kind for one in world.store.state.anomalies.values()] == kinds
 
 
-@pytest.mark.rule("personal-data.4")
-@pytest.mark.parametrize("first", [Outcome.SUCCEEDED, Outcome.REVERSED])
-async def test_a_second_charge_of_an_archived_payment_is_told(world: ArchiveWorld, first: Outcome) -> None:
-    payment = await _paid(world, first)
-    await world.archive()
-    own = world.store.state.archived[payment.reference]
-    world.store.state.archived[payment.reference] = replace(own, attempts=own.attempts * 2)
-    await _told(world, payment, Outcome.SUCCEEDED, ".2")
-    assert [one.kind for one in world.store.state.anomalies.values()] == [AnomalyKind.SECOND_CHARGE]
-
-
 @pytest.mark.parametrize(
     ("settings", "place"),
     [

@@ -83,22 +83,6 @@ async def test_a_payment_that_was_begun_and_paid_since_is_paid_here_too(shop: Re
     assert (again.looked_at, again.found) == (0, ())
 
 
-async def test_a_charge_that_is_not_paid_yet_is_known_and_asked_about(shop: RestoredShop) -> None:
-    reference = await shop.initiated()
-    shop.keep()
-    await shop.process(reference)
-    shop.lose()
-    shop.clock.move(MINUTE)
-    assert (await shop.catch_up()).found == (reference,)
-    [attempt] = await shop.attempts(reference)
-    assert (attempt.gateway, attempt.state) == ("provider_a", AttemptState.UNKNOWN)
-    assert attempt.next_ask_at is not None
-    shop.pays(shop.a, reference)
-    shop.clock.move(3 * MINUTE)
-    await shop.reconciler.run_once()
-    assert (await shop.payment(reference)).status is Status.SUCCESS
-
-
 async def test_the_last_charge_is_found_behind_all_that_were_turned_down(shop: RestoredShop) -> None:
     reference = await shop.initiated()
     shop.keep()

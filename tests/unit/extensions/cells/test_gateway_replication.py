@@ -15,7 +15,7 @@ from payagg.application.accounts.audit import AuditTrail
 from payagg.application.gateways.seed import seed_gateways
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials, UpdateGateway
 from payagg.domain.audit import Actor, ActorRealm, AuditFilter
-from payagg.domain.gateway import OVERLAP, Gateway, GatewayStatus
+from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.entrypoints.bootstrap import Services
 from payagg.extensions.cells.gateway_replication import GatewayReplication
 from tests.contracts.database import autocommit
@@ -144,18 +144,6 @@ async def test_a_deleted_gateway_keeps_its_secrets_where_they_settle(world: TwoC
     assert mine.status is GatewayStatus.DELETED
     assert mine.has_credentials
     assert await world.is_same()
-
-
-async def test_replaced_secrets_end_in_every_cell(world: TwoCells) -> None:
-    for secret in ("a", "b"):
-        await world.set_credentials("gw_provider_a", sandboxSecretKey="sk_test_" + secret * 40)
-    await world.copies.pull()
-    mine = await world.mine("gw_provider_a")
-    assert mine.replaced_secrets is not None
-    world.clock.move(OVERLAP)
-    await world.other.gateway_settling.wipe()
-    assert await world.is_same()
-    assert await world.copies.pull() == 0
 
 
 async def test_credentials_that_do_not_open_change_nothing(world: TwoCells) -> None:
