@@ -21,7 +21,7 @@ PATH = re.compile(
 # Written when something runs, or somebody else's.
 ELSEWHERE = {"demo.json", ".payagg/demo.json", "uv.lock", "poetry.lock", "settings.json", ".payagg/"}
 # Read by tests, not by the product's settings.
-OTHER_VARIABLES = {"PAYAGG_TEST_ROUNDS"}
+OTHER_VARIABLES = {"PAYAGG_TEST_ROUNDS", "PAYAGG_TEST_POSTGRES"}
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 
 
