@@ -261,7 +261,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "delivery sent again": (redeliver, {"deliveries_of_endpoint", "deliveries_due", "deliveries_pkey"}),
     "delivery to a payment's own address": (
         lambda tx: tx.webhook_events.own_delivery(nth(1), an_id("dlv", 1)),
-        {"deliveries_of_endpoint"},
+        {"deliveries_pkey"},
     ),
     "events caught up": (lambda tx: tx.webhook_events.page(BIG, SANDBOX, an_id("evt", 5000), 100), EVENTS),
     "last event of a business": (lambda tx: tx.webhook_events.last_id("biz_7", SANDBOX), {"events_of_business"}),

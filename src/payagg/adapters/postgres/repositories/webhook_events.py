@@ -95,11 +95,7 @@ LOCK_DELIVERY = Statement(
 )
 LOCK_OWN_DELIVERY = Statement(
     select(*DELIVERY.columns)
-    .where(
-        deliveries.c.reference == bindparam("reference"),
-        deliveries.c.id == bindparam("id"),
-        deliveries.c.endpoint_id.is_(None),
-    )
+    .where(deliveries.c.reference == bindparam("reference"), deliveries.c.id == bindparam("id"))
     .with_for_update()
 )
 RECOUNT = Statement(
@@ -206,7 +202,8 @@ class PostgresWebhookEvents:
         return DELIVERY.from_row(await self._connection.row(LOCK_DELIVERY, endpoint_id=endpoint_id, id=delivery_id))
 
     async def own_delivery(self, reference: str, delivery_id: str) -> Delivery | None:
-        return DELIVERY.from_row(await self._connection.row(LOCK_OWN_DELIVERY, reference=reference, id=delivery_id))
+        found = DELIVERY.from_row(await self._connection.row(LOCK_OWN_DELIVERY, reference=reference, id=delivery_id))
+        return found if found is not None and found.endpoint_id is None else None
 
     async def redeliver(self, delivery: Delivery, now: datetime) -> None:
         if delivery.lease_until is not None and delivery.lease_until > now:
