@@ -393,11 +393,9 @@ def postpone_check(payment: Payment, attempt: Attempt, now: datetime) -> Attempt
     return None
 
 
-def after_check(
-    payment: Payment, attempt: Attempt, began: datetime, chance: float, *, is_answered: bool = True
-) -> Attempt:
+def after_check(payment: Payment, attempt: Attempt, began: datetime, chance: float, *, is_answered: bool) -> Attempt:
     """The attempt after a check that began at `began`, with the next instant of its schedule; none after the last,
-    which is made again for RETRY_LAST_FOR until it is answered.
+    which is made again for RETRY_LAST_FOR, and once at least, until it is answered.
 
     An answer is no evidence about the time after its request: when a worker was frozen in between, the instants that
     passed meanwhile are still due.
@@ -408,7 +406,10 @@ def after_check(
     else:
         since = attempt.handed_off_at or attempt.created_at
         due = next_check(since, began, chance)
-        if due is None and not is_answered and began - since < CHECK_AFTER[-1] + RETRY_LAST_FOR:
+        end = since + CHECK_AFTER[-1]
+        # After an outage of ours the first check at all may come later than that day.
+        is_first = (attempt.last_ask_at or since) < end
+        if due is None and not is_answered and (is_first or began < end + RETRY_LAST_FOR):
             due = began + RETRY_LAST_EVERY
     last = max(began, attempt.last_ask_at or began)
     return with_changes(attempt, asks=attempt.asks + 1, last_ask_at=last, next_ask_at=None if is_over else due)

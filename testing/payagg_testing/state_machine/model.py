@@ -29,7 +29,7 @@ PAID_LATE = ("LATE_SUCCESS", "SECOND_CHARGE")
 NEWS = (*LANDS_ON, "DISPUTED")  # reports that say something about money
 # A charge is asked about at these times after its hand-off.
 CHECKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30)) + tuple(HOUR * h for h in (1, 3, 6, 12, 24, 48, 72))
-LAST_UNTIL = HOUR * 96  # after the hand-off: the last check is made again each hour until it is answered
+LAST_AGAIN = HOUR * 24  # for so long, and once at least, the last check is made again each hour until it is answered
 # What was paid is asked about at these times after that became known here.
 CHECKS_WHEN_PAID = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
 LATE = {"SUCCEEDED": "LATE_SUCCESS", "FAILED": "LATE_FAILURE", "REVERSED": "LATE_REVERSAL"}
@@ -255,12 +255,14 @@ class Model:
         if self.is_past_asking():
             self.next_check = None
             return None
-        is_asked = self.can_be_asked()
+        end, is_asked = self.handed_at + CHECKED_AFTER[-1], self.can_be_asked()
+        is_first = (self.asked_at or self.handed_at) < end
         if is_asked:
             learnt, is_unpaid = self.ask(said, now, is_planned=True)
         self.asked_at = now
         self.plan(now)
-        if self.next_check is None and not is_asked and not self.confirmed_at and now < self.handed_at + LAST_UNTIL:
+        is_again = is_first or now < end + LAST_AGAIN
+        if self.next_check is None and not is_asked and not self.confirmed_at and is_again:
             self.next_check = now + HOUR
         if self.next_check is None and self.status == "PENDING":
             if is_unpaid:

@@ -172,9 +172,9 @@ def test_the_schedule_runs_from_the_hand_off_and_without_one_from_the_attempt() 
     payment = a_payment(Status.PENDING)
     later = NOW + timedelta(minutes=10)
     handed = an_attempt(payment, state=AttemptState.HANDED_OFF, handed_off_at=later)
-    assert after_check(payment, handed, later, 0.0).next_ask_at == later + CHECK_AFTER[0]
+    assert after_check(payment, handed, later, 0.0, is_answered=True).next_ask_at == later + CHECK_AFTER[0]
     lost = an_attempt(payment, state=AttemptState.UNKNOWN)
-    assert after_check(payment, lost, NOW, 0.0).next_ask_at == NOW + CHECK_AFTER[0]
+    assert after_check(payment, lost, NOW, 0.0, is_answered=True).next_ask_at == NOW + CHECK_AFTER[0]
 
 
 def test_an_attempt_that_was_found_paid_keeps_its_checks_however_its_claim_ends() -> None:

@@ -168,13 +168,17 @@ async def test_a_last_check_whose_call_fails_is_made_again_each_hour_for_a_day(s
     assert await shop.anomalies() == [AnomalyKind.NO_EVIDENCE]
 
 
+@pytest.mark.parametrize("outage", [timedelta(0), timedelta(days=5)])
 @pytest.mark.parametrize("has_credentials", [True, False])
-async def test_a_payment_whose_last_check_failed_settles_by_the_next(shop: MemoryShop, has_credentials: bool) -> None:
-    """Credentials may be replaced at that minute by wrong ones, or lie under a key that is missing."""
+async def test_a_payment_whose_last_check_failed_settles_by_the_next(
+    shop: MemoryShop, has_credentials: bool, outage: timedelta
+) -> None:
+    """Credentials may be replaced at that minute by wrong ones, or lie under a key that is missing; and our worker may
+    have been away for days."""
     paid = await shop.handed_over()
     shop.a.fetch_fault = FaultKind.UNREACHABLE
     await shop.change("provider_a", credentials=shop.sealed("provider_a") if has_credentials else None)
-    shop.clock.set(START + CHECK_AFTER[-1])
+    shop.clock.set(START + CHECK_AFTER[-1] + outage)
     await shop.reconciler.run_once()
     await shop.change("provider_a")
     shop.a.fetch_fault = None
