@@ -22,6 +22,7 @@ from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, statements_of
+from payagg_testing.state_machine.model import CARDS
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.accounts import KeyHolder
@@ -151,6 +152,19 @@ def other_outcomes() -> ConformanceTarget:
         return ServiceAnswer(400, {"success": False, "error": error}, {}, "") if is_ours else answer
 
     return altered(alter)
+
+
+def test_the_words_of_a_service_for_an_outcome_or_a_card_are_sent() -> None:
+    asked, target = set[str](), domain_target()
+    target.words = {"SUCCESS": "paid", "FAILED": "lost", "REVERSED": "back", **{card: f"own {card}" for card in CARDS}}
+
+    def listen(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        asked.update(str(call.body[name]) for name in ("outcome", "cardNumber") if name in (call.body or {}))
+        return answer
+
+    run_machine("payments", altered(listen, target), Effort(100, 30, 1, kinds=3))
+    assert {"paid", *(word for word in asked if word.startswith("own "))} <= asked
+    assert not asked & target.words.keys()
 
 
 def test_what_the_interface_does_not_show_differs_and_breaks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
