@@ -138,9 +138,8 @@ def test_a_database_whose_transactions_keep_their_snapshot_is_migrated(empty_url
     with psycopg.connect(empty_url, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'".encode())
-        connection.execute(f"ALTER DATABASE {name} SET lock_timeout = '3s'".encode())
-    migrate(empty_url)
-    assert plan_migrations(empty_url) == []
+    done = payagg("migrate", PAYAGG_DATABASE_URL=empty_url)  # which would wait for ever, and is given up
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_schema_that_is_ahead_stays_as_it_is(database_url: str) -> None:
