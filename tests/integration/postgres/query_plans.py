@@ -1,7 +1,7 @@
 """Full tables, and the plans that the server makes there for what the product sends.
 
 Connections of our own stand where the product's are: each statement is explained, run and undone just before it is
-sent, once with a plan for its very values and once with a plan for any values, as the server may choose either.
+sent, once with a plan for its very values, as behind PgBouncer, and once as our sessions have it planned.
 """
 
 import json
@@ -16,7 +16,7 @@ from psycopg.abc import Buffer
 from psycopg.pq import Escaping, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from payagg.adapters.postgres.connections import DriverConnection, connector
+from payagg.adapters.postgres.connections import BY_INDEX, DriverConnection, connector
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.partitions import TABLES, make
 from payagg.adapters.postgres.pipeline import BEGIN, COMMIT, ROLLBACK, StatementConnection
@@ -24,9 +24,10 @@ from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.postgres.week import WEEK, Week
+from tests.support.postgres_rules import superuser_url
 
 Values = Sequence[Buffer | None]
-MODES = ("force_custom_plan", "force_generic_plan")
+MODES = {"PgBouncer's": {"plan_cache_mode": "force_custom_plan"}, "ours": BY_INDEX}  # settings of a session
 LARGE = frozenset(
     {"payments", "idempotency_keys", "transitions", "attempts", "provider_calls", "anomalies", "events", "deliveries"}
     | {"inbox", "api_keys", "audit", "event_metadata", "archived_payments", "console_sessions"}
@@ -144,7 +145,8 @@ def fill(database_url: str) -> None:
 
 
 def forget_what_waits(database_url: str) -> None:
-    """The server's statistics are then of a time when nothing waited, as they are when a rush begins."""
+    """The server's statistics are then of a time when nothing waited, as they are when a rush begins, and of pages that
+    changed since they were vacuumed, where an index alone tells little."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         for table, waits in WAITING.items():
             connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
@@ -153,6 +155,8 @@ def forget_what_waits(database_url: str) -> None:
             connection.execute(f"DELETE FROM {table} WHERE {waits}".encode())
             connection.execute(f"VACUUM ANALYZE {table}".encode())
             connection.execute(f"INSERT INTO {table} SELECT * FROM waiting_{table}".encode())
+    with psycopg.connect(superuser_url(database_url)) as connection:
+        connection.execute("UPDATE pg_class SET relallvisible = 0 WHERE relkind = 'r'")
 
 
 def parents(database_url: str) -> dict[str, str]:
@@ -276,7 +280,8 @@ class Sent:
             return result.get_value(0, 0) if result.ntuples else None
 
         run(begin)
-        run(f"SET LOCAL plan_cache_mode = {mode}")
+        for name, value in MODES[mode].items():
+            run(f"SET LOCAL {name} = {value}")
         prepared = wire.prepare(b"explained", self.statement.sql)
         assert prepared.status == ExecStatus.COMMAND_OK, prepared.get_error_message()
         arguments = f"({values})" if values else ""
