@@ -37,8 +37,8 @@ from tests.integration.postgres.query_plans import (
     Plan,
     Recorder,
     Watched,
+    as_of_a_start,
     fill,
-    forget_what_waits,
     nth,
     parents,
     watched,
@@ -434,14 +434,14 @@ def full_tables(new_database: Callable[[], AbstractContextManager[str]]) -> Iter
         yield url
 
 
-@pytest.fixture(params=[False, True], ids=["statistics of now", "statistics of a quiet time"])
+@pytest.fixture(params=[False, True], ids=["statistics of now", "statistics of a start"])
 def plans(
     full_tables: str, new_database: Callable[..., AbstractContextManager[str]], request: pytest.FixtureRequest
 ) -> Iterator[list[Plan]]:
     """Of a copy of the full tables, as the drive changes them."""
     with new_database(str(psycopg.conninfo.conninfo_to_dict(full_tables)["dbname"])) as url:
         if request.param:
-            forget_what_waits(url)
+            as_of_a_start(url)
         yield asyncio.run(drive(url))
 
 

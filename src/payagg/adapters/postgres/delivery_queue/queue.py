@@ -16,11 +16,11 @@ from payagg.adapters.postgres.delivery_queue.statements import (
     DUE,
     FINISH,
     OLDEST,
-    PURGE_DELIVERIES,
     PURGE_ENDPOINTS,
-    PURGE_EVENTS,
     RELEASE,
     SIGNERS,
+    purge_deliveries,
+    purge_events,
 )
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
@@ -164,9 +164,9 @@ class PostgresDeliveryQueue:
         return int(number)
 
     async def purge(self, before: datetime, limit: int) -> int:
-        [(deliveries,)] = await self.pool.read(PURGE_DELIVERIES, before=id_at("dlv", before), limit=limit)
+        [(deliveries,)] = await self.pool.read(purge_deliveries(limit), before=id_at("dlv", before))
         async with self.pool.transaction() as connection:
-            [(events, with_metadata)] = await connection.rows(PURGE_EVENTS, before=id_at("evt", before), limit=limit)
+            [(events, with_metadata)] = await connection.rows(purge_events(limit), before=id_at("evt", before))
             if with_metadata:
                 connection.send(LOCK_METADATA, references=with_metadata)
                 connection.send(PURGE_METADATA, references=with_metadata)

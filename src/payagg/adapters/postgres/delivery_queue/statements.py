@@ -5,7 +5,9 @@ the index `deliveries_due` (a loose index scan): then it costs by the lanes with
 rows wait in them. A test keeps the plans.
 """
 
-# ruff: noqa: S608 - only our own constants and column names are put into the texts
+# ruff: noqa: S608 - only our own numbers and column names are put into the texts
+
+from functools import cache
 
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT
 from payagg.adapters.postgres.repositories.event_bodies import whole_body
@@ -212,19 +214,23 @@ SELECT min(w.next_attempt_at) FROM lanes l CROSS JOIN LATERAL (
     reads=True,
 )
 
-# Both walk owners and, per owner, the oldest ids: they need no index beyond the readers'.
-PURGE_DELIVERIES = Statement("""
+
+# These walk owners and, per owner, the oldest ids: they need no index beyond the readers'. A number in the text tells
+# the planner how few rows there are; of a parameter it guesses a share of the table, and then reads all of it.
+@cache
+def purge_deliveries(limit: int) -> Statement:
+    return Statement(f"""
 WITH old AS (
     (SELECT o.reference, o.id
      FROM webhook_endpoints e
      CROSS JOIN LATERAL (
          SELECT d.reference, d.id FROM deliveries d
-         WHERE d.endpoint_id = e.id AND d.id < :before AND d.status <> 'PENDING' ORDER BY d.id LIMIT :limit
+         WHERE d.endpoint_id = e.id AND d.id < :before AND d.status <> 'PENDING' ORDER BY d.id LIMIT {limit:d}
      ) o
-     LIMIT :limit)
+     LIMIT {limit:d})
     UNION ALL
     (SELECT d.reference, d.id FROM deliveries d
-     WHERE d.endpoint_id IS NULL AND d.id < :before AND d.status <> 'PENDING' ORDER BY d.id LIMIT :limit)
+     WHERE d.endpoint_id IS NULL AND d.id < :before AND d.status <> 'PENDING' ORDER BY d.id LIMIT {limit:d})
 ), gone AS (
     DELETE FROM deliveries d USING old WHERE d.reference = old.reference AND d.id = old.id RETURNING d.endpoint_id
 ), purged AS (
@@ -233,6 +239,8 @@ WITH old AS (
 )
 SELECT count(*) FROM gone
 """)
+
+
 DUE = Statement(
     "SELECT count(*) FROM (SELECT FROM deliveries WHERE next_attempt_at IS NOT NULL AND next_attempt_at <= :now"
     " AND (lease_until IS NULL OR lease_until <= :now) LIMIT :limit) AS due",
@@ -251,19 +259,23 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 """)
-# Only in the default partition: the others are dropped with their weeks (partitions.py). An array forces the index,
-# where a join might scan a small table.
-PURGE_EVENTS = Statement("""
+
+
+# Only in the default partition: the others are dropped with their weeks (partitions.py). An array and a subquery of one
+# row are looked up by index, where a join might read a table.
+@cache
+def purge_events(limit: int) -> Statement:
+    return Statement(f"""
 WITH old AS (
     SELECT o.reference, o.sequence
     FROM businesses b CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)
     CROSS JOIN LATERAL (
         SELECT v.reference, v.sequence FROM events_other v
         WHERE v.business_id = b.id AND v.environment = environments.environment AND v.id < :before
-          AND NOT EXISTS (SELECT FROM deliveries d WHERE d.reference = v.reference AND d.event_id = v.id)
-        ORDER BY v.id LIMIT :limit
+          AND (SELECT d.id FROM deliveries d WHERE d.reference = v.reference AND d.event_id = v.id LIMIT 1) IS NULL
+        ORDER BY v.id LIMIT {limit:d}
     ) o
-    LIMIT :limit
+    LIMIT {limit:d}
 ), gone AS (
     DELETE FROM events_other v
     WHERE v.reference = ANY(ARRAY(SELECT reference FROM old))
