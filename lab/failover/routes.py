@@ -12,13 +12,12 @@ from lab.failover.cluster import POSTGRES, UNPRIVILEGED, Cluster
 from lab.kit.processes import Processes, with_addresses
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from tests.support.machine import ROOT, program
+from tests.support.pgbouncer import give_settings
 
 FILES = ROOT / "deploy" / "failover"
 HAPROXY, HAPROXY_PORT = "127.0.0.31", 5000
 PGBOUNCER, PGBOUNCER_PORT = "127.0.0.32", 6432
 ROLE = "payagg"
-# Behind PgBouncer the role has them (docs/operating/postgres.md).
-FOR_THE_ROLE = {"statement_timeout": "7s", "lock_timeout": "6s", "idle_in_transaction_session_timeout": "20s"}
 
 
 class DatabaseRoute(Enum):
@@ -84,9 +83,7 @@ def make_databases(cluster: Cluster, routes: Sequence[DatabaseRoute]) -> None:
         for route in routes:
             connection.execute(f"CREATE DATABASE {route.database} OWNER {ROLE}".encode())
             if route is DatabaseRoute.PGBOUNCER:
-                for name, value in FOR_THE_ROLE.items():
-                    words = f"ALTER ROLE {ROLE} IN DATABASE {route.database} SET {name} = '{value}'"
-                    connection.execute(words.encode())
+                give_settings(connection, route.database)
     for route in routes:
         migrate(direct(cluster, route))
         with psycopg.connect(direct(cluster, route)) as connection:

@@ -2,16 +2,28 @@
 
 import asyncio
 import os
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from tests.support.machine import program
+import psycopg
+
+from tests.support.machine import ROOT, program
 from tests.support.ports import free_port
 from tests.support.postgres_world import by_proxy
 from tests.support.receivers import until
+
+OPERATING = ROOT / "docs" / "operating" / "postgres.md"
+
+
+def give_settings(connection: psycopg.Connection[Any], database: str) -> None:
+    """The role has in `database` what an operator gives it behind PgBouncer."""
+    for words in re.findall(r"^ALTER ROLE payagg (SET .+);$", OPERATING.read_text(), re.MULTILINE):
+        connection.execute(f"ALTER ROLE payagg IN DATABASE {database} {words}".encode())
 
 
 @asynccontextmanager

@@ -5,13 +5,17 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from payagg.adapters.postgres.connections import connector
+from payagg.adapters.postgres.pool import StatementPool
+from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.gateways.seed import seed_gateways
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, Shop, an_api
-from tests.support.pgbouncer import a_pgbouncer
+from tests.support.pgbouncer import a_pgbouncer, give_settings
 from tests.support.postgres_world import count
 from tests.support.processes import payagg, serving
 from tests.support.receivers import a_receiver
@@ -75,3 +79,16 @@ async def test_the_commands_and_a_server_work_through_pgbouncer(bouncer: str) ->
             pass
 
     await asyncio.to_thread(run)
+
+
+async def test_an_operator_gives_the_role_what_a_session_without_pgbouncer_asks_for(database_url: str) -> None:
+    # The driver sets the last three in each session; PgBouncer passes them on.
+    ask = """SELECT name, setting FROM pg_settings WHERE source IN ('client', 'database user')
+             AND name NOT IN ('application_name', 'client_encoding', 'TimeZone') ORDER BY name"""
+    pool = StatementPool(connector(database_url, pgbouncer=False), 1)
+    ours = await pool.run(Statement(ask, reads=True))
+    await pool.close()
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        give_settings(connection, connection.info.dbname)
+    with psycopg.connect(database_url) as connection:
+        assert [*map(tuple, ours)] == connection.execute(ask.encode()).fetchall()
