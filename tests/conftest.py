@@ -74,6 +74,7 @@ def postgres() -> Iterator[str]:
     """The URL of this process's server, its template migrated. Not durable: a power cut may eat a test's database.
 
     PAYAGG_TEST_POSTGRES is the folder of another Postgres' programs, as Debian has them: payagg runs on 15 or newer.
+    Its texts are in the order of a language, as most servers have them; the embedded one's are in that of their bytes.
     """
     from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
     from payagg.adapters.postgres.migrations.upgrade import migrate
@@ -82,7 +83,8 @@ def postgres() -> Iterator[str]:
         embedded, patch = "payagg.adapters.postgres.embedded", pytest.MonkeyPatch()
         patch.setattr(f"{embedded}.server.programs", lambda _: Path(other))
         patch.setattr(f"{embedded}.data_folder.MAJOR", int(Path(other).parent.name))
-        patch.setattr(f"{embedded}.data_folder.LOCALE", ("--encoding=UTF8", "--locale=C.UTF-8"))
+        order = ("--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
+        patch.setattr(f"{embedded}.data_folder.LOCALE", ("--encoding=UTF8", *order))
 
     with (
         tempfile.TemporaryDirectory(prefix="payagg-tests-", dir=_in_memory()) as folder,
