@@ -27,3 +27,15 @@ def admitted_by(postgres: str, rule: str) -> Iterator[psycopg.Connection[Any]]:
         finally:
             rules.write_text(before)
             connection.execute("SELECT pg_reload_conf()")
+
+
+@contextmanager
+def second_role(postgres: str, url: str) -> Iterator[str]:
+    """`url` for a second role of the application's, made as for a new password (docs/operating/rotation.md)."""
+    with admitted_by(postgres, "local all payagg_b trust") as connection:
+        connection.execute("CREATE ROLE payagg_b LOGIN IN ROLE payagg")
+        connection.execute("ALTER ROLE payagg_b SET role = payagg")
+        try:
+            yield url.replace("//payagg@", "//payagg_b@")
+        finally:
+            connection.execute("DROP ROLE payagg_b")

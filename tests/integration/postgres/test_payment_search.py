@@ -14,6 +14,7 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.values import Environment
+from tests.support.postgres_rules import second_role
 from tests.support.postgres_world import numbered
 
 OWN = PaymentFilter("biz_1", Environment.SANDBOX)
@@ -64,6 +65,23 @@ async def test_while_an_earlier_payment_may_still_commit_no_later_one_is_listed(
             assert await tx.payment_search.page(sought, datetime.now(UTC), None, 1) == ([new], None)
         await slow.commit()
     assert await references(dating) == [new.reference, "PAY-20250131-SLOW00", old.reference]
+
+
+@pytest.mark.rule("reports.1")
+@pytest.mark.parametrize("reads_too", [False, True])
+async def test_what_another_role_of_ours_may_still_commit_is_waited_for_as_well(
+    dating: PostgresStore, postgres: str, database_url: str, reads_too: bool
+) -> None:
+    """The server does not say when its sessions began their transactions."""
+    with second_role(postgres, database_url) as second:
+        reading = PostgresStore(second if reads_too else database_url, pool_size=2, pgbouncer=False)
+        async with await psycopg.AsyncConnection.connect(second) as slow:
+            await slow.execute(BY_HAND, ("PAY-20250131-SLOW00",))
+            new, _ = await dating.add_payment(drawn(1))
+            assert await references(reading) == []
+            await slow.commit()
+        assert await references(reading) == [new.reference, "PAY-20250131-SLOW00"]
+        await reading.close()
 
 
 @pytest.mark.rule("reports.1")
