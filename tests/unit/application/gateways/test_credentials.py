@@ -16,6 +16,7 @@ from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import OVERLAP, PROVES_FOR
+from payagg.domain.health import Health
 from payagg.domain.values import Environment
 from tests.support.gateway_world import TICK, GatewayWorld
 from tests.support.refusals import refused_with
@@ -154,3 +155,14 @@ async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotatio
     assert await signing(only_new, A, Environment.LIVE) == []
     await set_credentials(only_new, A, liveSecretKey="sk_live_3")
     assert await signing(only_new, A, Environment.LIVE) == ["sk_live_3"]
+
+
+async def test_a_provider_that_refused_a_key_is_chosen_again_with_another(world: GatewayWorld) -> None:
+    """At once, and where the key is another one alone: an outage is not over because a signing secret changed."""
+    await set_credentials(world, A, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_wrong")
+    until = world.clock.now() + Health.LONGEST_PAUSE
+    for environment in Environment:
+        await world.db.health.save(Health("provider_a", environment, 5, until, Health.LONGEST_PAUSE))
+    await set_credentials(world, A, sandboxSecretKey="sk_test_1", sandboxWebhookSecret="w", liveSecretKey="sk_live_1")
+    paused = {one.environment: one.is_open(world.clock.now()) for one in await world.db.health.all()}
+    assert paused == {Environment.SANDBOX: True, Environment.LIVE: False}
