@@ -105,6 +105,23 @@ async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended(
     assert (await refused_with(world.gateways.end_overlap("gw_none", by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
 
 
+@pytest.mark.parametrize(
+    ("gateway_id", "both", "left"),
+    [
+        (A, {"liveSecretKey": "sk_live_1", "liveWebhookSecret": "own"}, {"liveWebhookSecret": "own"}),
+        (B, {"livePublicKey": "PZ78-PKLIVE-1", "liveSigningSecret": "own"}, {"liveSigningSecret": "own"}),
+    ],
+)
+async def test_a_signing_secret_proves_events_though_the_key_beside_it_is_gone(
+    world: GatewayWorld, gateway_id: str, both: dict[str, str], left: dict[str, str]
+) -> None:
+    """Charges under way are still told of, and nobody can ask about them."""
+    await set_credentials(world, gateway_id, **both)
+    await set_credentials(world, gateway_id, **left)
+    assert await signing(world, gateway_id, Environment.LIVE) == ["own"]
+    assert await signing(world, gateway_id, Environment.SANDBOX) == []
+
+
 async def test_what_is_named_alone_changes_where_the_others_are_kept(world: GatewayWorld) -> None:
     await set_credentials(world, A, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
     assert await change_some(world, liveWebhookSecret="w", note="", gone="") == ["note"]
