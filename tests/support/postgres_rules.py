@@ -30,12 +30,18 @@ def admitted_by(postgres: str, rule: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 @contextmanager
-def second_role(postgres: str, url: str) -> Iterator[str]:
-    """`url` for a second role of the application's, made as for a new password (docs/operating/rotation.md)."""
-    with admitted_by(postgres, "local all payagg_b trust") as connection:
-        connection.execute("CREATE ROLE payagg_b LOGIN IN ROLE payagg")
-        connection.execute("ALTER ROLE payagg_b SET role = payagg")
+def more_roles(postgres: str, url: str, *, act_as_first: bool = True) -> Iterator[tuple[str, str]]:
+    """`url` for two more roles of ours. `act_as_first`: as for a new password (docs/operating/rotation.md); else each
+    acts by itself, as where servers and workers have passwords of their own."""
+    names = ("payagg_b", "payagg_c")
+    with admitted_by(postgres, f"local all {','.join(names)} trust") as connection:
+        for name in names:
+            connection.execute(f"CREATE ROLE {name} LOGIN IN ROLE payagg".encode())
+            if act_as_first:
+                connection.execute(f"ALTER ROLE {name} SET role = payagg".encode())
         try:
-            yield url.replace("//payagg@", "//payagg_b@")
+            one, other = (url.replace("//payagg@", f"//{name}@") for name in names)
+            yield one, other
         finally:
-            connection.execute("DROP ROLE payagg_b")
+            for name in names:
+                connection.execute(f"DROP ROLE {name}".encode())

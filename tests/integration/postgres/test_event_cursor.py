@@ -10,7 +10,7 @@ from payagg_testing.builders import DAY, SANDBOX, a_business, an_event, an_id
 from payagg.adapters.postgres.repositories import webhook_events
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.webhook import Event
-from tests.support.postgres_rules import second_role
+from tests.support.postgres_rules import more_roles
 
 # A transaction that writes, and so may yet add an event.
 WRITES = "UPDATE businesses SET name = name WHERE id = 'biz_1'"
@@ -52,7 +52,7 @@ async def test_no_event_behind_an_open_transaction_of_another_role_of_ours_is_sh
     monkeypatch.setattr(webhook_events, "SETTLE", timedelta(0))
     async with store.begin() as tx:
         await tx.businesses.add(a_business())
-    with second_role(postgres, database_url) as second:
+    with more_roles(postgres, database_url) as (second, _):
         async with await psycopg.AsyncConnection.connect(second) as slow:
             await slow.execute(WRITES)
             fast = an_event(an_id("evt", 1, datetime.now(UTC)), created_at=datetime.now(UTC))

@@ -16,7 +16,7 @@ from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.values import Environment
 from tests.support.assembly import services_over
-from tests.support.postgres_rules import second_role
+from tests.support.postgres_rules import more_roles
 from tests.support.postgres_world import numbered, somebody_waits
 from tests.support.receivers import until
 
@@ -71,20 +71,21 @@ async def test_while_an_earlier_payment_may_still_commit_no_later_one_is_listed(
 
 
 @pytest.mark.rule("reports.1")
-@pytest.mark.parametrize("reads_too", [False, True])
+@pytest.mark.parametrize("act_as_first", [False, True])
 async def test_what_another_role_of_ours_may_still_commit_is_waited_for_as_well(
-    dating: PostgresStore, postgres: str, database_url: str, reads_too: bool
+    dating: PostgresStore, postgres: str, database_url: str, act_as_first: bool
 ) -> None:
     """The server does not say when its sessions began their transactions."""
-    with second_role(postgres, database_url) as second:
-        reading = PostgresStore(second if reads_too else database_url, pool_size=2, pgbouncer=False)
-        async with await psycopg.AsyncConnection.connect(second) as slow:
+    with more_roles(postgres, database_url, act_as_first=act_as_first) as (one, other):
+        stores = [PostgresStore(url, pool_size=2, pgbouncer=False) for url in (database_url, one, other)]
+        async with await psycopg.AsyncConnection.connect(one) as slow:
             await slow.execute(BY_HAND, ("PAY-20250131-SLOW00",))
             new, _ = await dating.add_payment(drawn(1))
-            assert await references(reading) == []
+            assert [await references(reading) for reading in stores] == [[]] * 3
             await slow.commit()
-        assert await references(reading) == [new.reference, "PAY-20250131-SLOW00"]
-        await reading.close()
+        assert [await references(reading) for reading in stores] == [[new.reference, "PAY-20250131-SLOW00"]] * 3
+        for reading in stores:
+            await reading.close()
 
 
 @pytest.mark.rule("reports.1")
