@@ -25,7 +25,7 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult
 from payagg.domain.health import Health
-from payagg.domain.payment import Trigger
+from payagg.domain.payment import SEQUENCE_MAX, Trigger
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit
 from payagg.domain.webhook import (
     ALONE_FROM,
@@ -255,6 +255,14 @@ class QueueContract:
         assert (await the_endpoint(db)).successful == 0
         (again,) = await claim(db, 2 * MINUTE)
         assert (again.delivery.id, again.delivery.event_id) == (DLV[1], EVT[1])
+
+    async def test_a_delivery_sent_by_hand_without_end_holds_up_no_other(self, db: Database) -> None:
+        """Its attempts are counted as far as the column goes."""
+        await with_endpoints(db, an_endpoint(), an_endpoint("whe_2"))
+        worn = replace(a_delivery(), attempts=SEQUENCE_MAX)
+        await emitted(db, worn, a_delivery(id=DLV[2], endpoint_id="whe_2"))
+        claimed = await claim(db)
+        assert {one.delivery.id: one.delivery.attempts for one in claimed} == {DLV[1]: SEQUENCE_MAX, DLV[2]: 1}
 
     async def test_an_endpoint_gets_more_at_once_after_good_answers_and_half_after_a_bad_one(
         self, db: Database

@@ -27,3 +27,21 @@ def admitted_by(postgres: str, rule: str) -> Iterator[psycopg.Connection[Any]]:
         finally:
             rules.write_text(before)
             connection.execute("SELECT pg_reload_conf()")
+
+
+@contextmanager
+def more_roles(postgres: str, url: str, *, act_as_first: bool = True) -> Iterator[tuple[str, str]]:
+    """`url` for two more roles of ours. `act_as_first`: as for a new password (docs/operating/rotation.md); else each
+    acts by itself, as where servers and workers have passwords of their own."""
+    names = ("payagg_b", "payagg_c")
+    with admitted_by(postgres, f"local all {','.join(names)} trust") as connection:
+        for name in names:
+            connection.execute(f"CREATE ROLE {name} LOGIN IN ROLE payagg".encode())
+            if act_as_first:
+                connection.execute(f"ALTER ROLE {name} SET role = payagg".encode())
+        try:
+            one, other = (url.replace("//payagg@", f"//{name}@") for name in names)
+            yield one, other
+        finally:
+            for name in names:
+                connection.execute(f"DROP ROLE {name}".encode())

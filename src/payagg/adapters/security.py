@@ -119,10 +119,9 @@ class Tokens:
         begins = max((int(claims[name]) for name in ("nbf", "iat") if name in claims), default=now)
         return begins <= now + LEEWAY and int(claims["exp"]) > now - LEEWAY
 
-    def _life(self, claims: Mapping[str, Any]) -> float:
-        """Seconds from the issue of a verified token to its end."""
-        issued = int(claims["iat"]) if "iat" in claims else self._now().timestamp()
-        return float(claims["exp"] - issued)
+    def _life(self, claims: Mapping[str, Any]) -> int:
+        """Seconds from the issue of a verified token to its end, which may be too far for a float."""
+        return int(claims["exp"]) - int(claims["iat"] if "iat" in claims else self._now().timestamp())
 
     def _key_of(self, token: str) -> tuple[Any, str]:
         """Raises UNAUTHORIZED where no key of ours is the token's, and PyJWTError for what is no token."""

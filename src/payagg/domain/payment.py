@@ -347,6 +347,10 @@ class Payment:
         payment._check_request()
         return payment
 
+    def dated(self, now: datetime) -> "Payment":
+        """The new payment as of the moment that it is stored; its window is as long."""
+        return with_changes(self, created_at=now, updated_at=now, expires_at=now + (self.expires_at - self.created_at))
+
     @property
     def is_final(self) -> bool:
         return self.status in PAYMENT.final

@@ -207,6 +207,7 @@ def fields_of(extensions: Iterable[str] = NAMES) -> Iterator["dataclasses.Field[
 def _of_providers() -> Iterator[tuple[str, type, Any]]:
     for spec in PROVIDERS:
         meaning = f"gateway slug, inbound path and signature header of the {spec.branding.name} adapter"
+        meaning += "; never change it once it has payments"
         yield f"{spec.name}_slug", str, setting(spec.slug, kinds.SLUG, meaning)
         if spec.sdk_url:
             meaning = f"the script of {spec.name}'s launch page, by https"

@@ -1,7 +1,7 @@
 """Past events by cursor while the clock that dated some of them was ahead."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -10,6 +10,7 @@ from payagg_testing.builders import DAY, SANDBOX, a_business, an_event, an_id
 from payagg.adapters.postgres.repositories import webhook_events
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.webhook import Event
+from tests.support.postgres_rules import more_roles
 
 # A transaction that writes, and so may yet add an event.
 WRITES = "UPDATE businesses SET name = name WHERE id = 'biz_1'"
@@ -43,3 +44,21 @@ async def test_events_that_follow_one_of_a_clock_that_was_ahead_are_shown_at_onc
         assert not reading.done()
         await short.commit()
         assert await reading == [ahead, follows]
+
+
+async def test_no_event_behind_an_open_transaction_of_another_role_of_ours_is_shown_before_it(
+    store: PostgresStore, postgres: str, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_events, "SETTLE", timedelta(0))
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+    with more_roles(postgres, database_url) as (second, _):
+        async with await psycopg.AsyncConnection.connect(second) as slow:
+            await slow.execute(WRITES)
+            fast = an_event(an_id("evt", 1, datetime.now(UTC)), created_at=datetime.now(UTC))
+            async with store.begin() as tx:
+                await tx.webhook_events.emit(fast, [])
+            await asyncio.sleep(0.01)  # an id's instant is a millisecond
+            assert await events_of(store) == []
+            await slow.commit()
+        assert await events_of(store) == [fast]

@@ -56,6 +56,21 @@ async def test_a_payment_of_an_earlier_end_than_the_sweeps_clock_is_met(store: P
     assert await swept(store, END + MINUTE) == [later.reference]
 
 
+@pytest.mark.parametrize("later", [timedelta(), 20 * HOUR])
+async def test_a_payment_is_met_though_one_of_a_clock_that_was_ahead_is_over(
+    store: PostgresStore, database_url: str, later: timedelta
+) -> None:
+    """The worker may have been away when the clock was set back."""
+    ahead = await add(store, 1, END + 2 * DAY)
+    assert [await swept(store, END + 3 * DAY) for _ in range(2)] == [[ahead.reference], []]
+    assert progress(database_url) == ahead.expires_at
+    after = await add(store, 2)
+    assert await swept(store, END + later) == [after.reference]
+    assert await swept(store, END + later + MINUTE) == []
+    assert progress(database_url) == after.expires_at
+    assert await swept(store, END + 4 * DAY) == []
+
+
 async def test_a_payment_that_is_locked_is_met_once_it_is_free(store: PostgresStore, database_url: str) -> None:
     held, free = await add(store, 1), await add(store, 2, END + MINUTE)
     async with await psycopg.AsyncConnection.connect(database_url) as other:

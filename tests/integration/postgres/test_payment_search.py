@@ -7,14 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from payagg_testing.builders import DAY
+from payagg_testing.builders import AN_ADMIN, DAY, a_business, a_key
 
 from payagg.adapters.postgres.repositories.payment_search import LOOKED_AT
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.schemas.payments import TestPayment as PaymentOfTest
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.values import Environment
-from tests.support.postgres_world import numbered
+from tests.support.assembly import services_over
+from tests.support.postgres_rules import more_roles
+from tests.support.postgres_world import numbered, somebody_waits
+from tests.support.receivers import until
 
 OWN = PaymentFilter("biz_1", Environment.SANDBOX)
 # One payment of the status in every so many, all of one merchant.
@@ -67,6 +71,24 @@ async def test_while_an_earlier_payment_may_still_commit_no_later_one_is_listed(
 
 
 @pytest.mark.rule("reports.1")
+@pytest.mark.parametrize("act_as_first", [False, True])
+async def test_what_another_role_of_ours_may_still_commit_is_waited_for_as_well(
+    dating: PostgresStore, postgres: str, database_url: str, act_as_first: bool
+) -> None:
+    """The server does not say when its sessions began their transactions."""
+    with more_roles(postgres, database_url, act_as_first=act_as_first) as (one, other):
+        stores = [PostgresStore(url, pool_size=2, pgbouncer=False) for url in (database_url, one, other)]
+        async with await psycopg.AsyncConnection.connect(one) as slow:
+            await slow.execute(BY_HAND, ("PAY-20250131-SLOW00",))
+            new, _ = await dating.add_payment(drawn(1))
+            assert [await references(reading) for reading in stores] == [[]] * 3
+            await slow.commit()
+        assert [await references(reading) for reading in stores] == [[new.reference, "PAY-20250131-SLOW00"]] * 3
+        for reading in stores:
+            await reading.close()
+
+
+@pytest.mark.rule("reports.1")
 async def test_a_payment_that_waited_to_be_stored_is_dated_when_it_is(dating: PostgresStore) -> None:
     waiting = drawn(1)
     await asyncio.sleep(0.05)
@@ -78,6 +100,28 @@ async def test_a_payment_that_waited_to_be_stored_is_dated_when_it_is(dating: Po
     assert late.expires_at - late.created_at == timedelta(hours=1)
     assert await dating.find_payment(late.reference) == late
     assert await references(dating) == [late.reference, quick.reference]
+
+
+@pytest.mark.rule("reports.1")
+async def test_a_test_payment_that_waited_for_its_business_is_dated_when_it_is_stored(
+    dating: PostgresStore, database_url: str
+) -> None:
+    async with dating.begin() as tx:
+        await tx.businesses.add(a_business())
+        await tx.api_keys.add(a_key())
+    payments = services_over(dating).payments
+    async with await psycopg.AsyncConnection.connect(database_url) as busy:
+        # It has no number, so lists wait for nothing.
+        await busy.execute("LOCK TABLE businesses IN EXCLUSIVE MODE")
+        waiting = asyncio.create_task(payments.initiate_test(PaymentOfTest(amount=500), a_business(), by=AN_ADMIN))
+        await until(lambda: somebody_waits(database_url))
+        quick, _ = await dating.add_payment(drawn(1))
+        assert await references(dating) == [quick.reference]
+    made = (await waiting).payment
+    assert await references(dating) == [made.reference, quick.reference]
+    stored = await dating.find_payment(made.reference)
+    assert stored is not None
+    assert (stored.expires_at, stored.expires_at - stored.created_at) == (made.expires_at, timedelta(hours=1))
 
 
 @pytest.mark.rule("reports.1")

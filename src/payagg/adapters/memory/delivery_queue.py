@@ -15,6 +15,7 @@ from payagg.application.ports.webhooks import (
     DeliveryAttemptResult,
     DeliveryResult,
 )
+from payagg.domain.payment import SEQUENCE_MAX
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import (
     ANSWERS_WELL,
@@ -92,7 +93,7 @@ class MemoryDeliveryQueue:
         endpoint = state.endpoints.get(delivery.endpoint_id or "")
         leased = state.deliveries[delivery.id] = replace(
             delivery,
-            attempts=delivery.attempts + (not is_lapsed and not delivery.lost_tries),
+            attempts=min(delivery.attempts + (not is_lapsed and not delivery.lost_tries), SEQUENCE_MAX),
             lost_tries=delivery.lost_tries + is_lapsed,
             lease_until=until,
             token=str(next(self._tokens)),

@@ -76,9 +76,9 @@ class GatewayCredentials:
     def signing(self, gateway: Gateway, environment: Environment, now: datetime) -> list[Mapping[str, str]]:
         """The signing secrets that prove an event of `environment` at `now`, the one on file first; each as
         credentials that hold it alone."""
-        provider, current = self.providers[gateway.slug], self.current(gateway)
-        own = [provider.signing_secret(current, environment)] if provider.is_configured(current, environment) else []
-        return own + [one.credentials for one in self.proving_secrets(gateway, now) if one.environment is environment]
+        own = self.providers[gateway.slug].signing_secret(self.current(gateway), environment)
+        replaced = [one.credentials for one in self.proving_secrets(gateway, now) if one.environment is environment]
+        return [own, *replaced] if own else replaced
 
     def rotate(self, gateway: Gateway, credentials: Mapping[str, str], now: datetime) -> Gateway:
         """The gateway with `credentials` in place of all stored ones. Signing secrets that changed or were removed stay

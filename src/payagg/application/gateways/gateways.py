@@ -38,6 +38,7 @@ from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clo
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import Gateway, parse_credentials
+from payagg.domain.health import Health
 
 LOGO_READS = 3  # reads of row and file when a replacement comes between them
 # What an audit entry shows of a gateway.
@@ -180,6 +181,10 @@ class Gateways:
             rotated = sealed.rotate(gateway, credentials, now)
             await tx.gateways.save(rotated)
             accounts = sealed.accounts(gateway), sealed.accounts(rotated)
+            for environment, account in accounts[1].items():
+                if account != accounts[0].get(environment):
+                    # That the one before was refused says nothing of this one.
+                    await tx.health.save(Health(gateway.slug, environment))
             changes = {**secrets_changed("credentials", before, credentials), **accounts_changed(*accounts)}
             await record(tx, self.entropy, now, by, Action.GATEWAY_SET_CREDENTIALS, gateway_id, changes)
             still = list(accounts[1].values()) or [""]

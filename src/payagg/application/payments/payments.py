@@ -133,6 +133,8 @@ class Payments:
             # A move to another cell takes the keys first, under the same lock.
             await tx.businesses.lock(payment.business_id)
             await _ensure_sandbox_key(tx, payment.business_id)
+            # Lists wait for a transaction from its lock on: one dated before it could come behind what they have shown.
+            payment = payment.dated(self.clock.now())
             if await tx.payments.add(payment):
                 changes = changes_of(None, payment, "amount", "status")
                 now, action, business_id = payment.created_at, Action.PAYMENT_CREATE, payment.business_id

@@ -16,6 +16,7 @@ from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import OVERLAP, PROVES_FOR
+from payagg.domain.health import Health
 from payagg.domain.values import Environment
 from tests.support.gateway_world import TICK, GatewayWorld
 from tests.support.refusals import refused_with
@@ -104,6 +105,23 @@ async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended(
     assert (await refused_with(world.gateways.end_overlap("gw_none", by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
 
 
+@pytest.mark.parametrize(
+    ("gateway_id", "both", "left"),
+    [
+        (A, {"liveSecretKey": "sk_live_1", "liveWebhookSecret": "own"}, {"liveWebhookSecret": "own"}),
+        (B, {"livePublicKey": "PZ78-PKLIVE-1", "liveSigningSecret": "own"}, {"liveSigningSecret": "own"}),
+    ],
+)
+async def test_a_signing_secret_proves_events_though_the_key_beside_it_is_gone(
+    world: GatewayWorld, gateway_id: str, both: dict[str, str], left: dict[str, str]
+) -> None:
+    """Charges under way are still told of, and nobody can ask about them."""
+    await set_credentials(world, gateway_id, **both)
+    await set_credentials(world, gateway_id, **left)
+    assert await signing(world, gateway_id, Environment.LIVE) == ["own"]
+    assert await signing(world, gateway_id, Environment.SANDBOX) == []
+
+
 async def test_what_is_named_alone_changes_where_the_others_are_kept(world: GatewayWorld) -> None:
     await set_credentials(world, A, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_1", note="x")
     assert await change_some(world, liveWebhookSecret="w", note="", gone="") == ["note"]
@@ -154,3 +172,14 @@ async def test_a_replaced_secret_that_does_not_open_is_none_and_stops_no_rotatio
     assert await signing(only_new, A, Environment.LIVE) == []
     await set_credentials(only_new, A, liveSecretKey="sk_live_3")
     assert await signing(only_new, A, Environment.LIVE) == ["sk_live_3"]
+
+
+async def test_a_provider_that_refused_a_key_is_chosen_again_with_another(world: GatewayWorld) -> None:
+    """At once, and where the key is another one alone: an outage is not over because a signing secret changed."""
+    await set_credentials(world, A, sandboxSecretKey="sk_test_1", liveSecretKey="sk_live_wrong")
+    until = world.clock.now() + Health.LONGEST_PAUSE
+    for environment in Environment:
+        await world.db.health.save(Health("provider_a", environment, 5, until, Health.LONGEST_PAUSE))
+    await set_credentials(world, A, sandboxSecretKey="sk_test_1", sandboxWebhookSecret="w", liveSecretKey="sk_live_1")
+    paused = {one.environment: one.is_open(world.clock.now()) for one in await world.db.health.all()}
+    assert paused == {Environment.SANDBOX: True, Environment.LIVE: False}

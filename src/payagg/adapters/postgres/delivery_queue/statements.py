@@ -13,6 +13,7 @@ from payagg.adapters.postgres.repositories.endpoints import ENDPOINT
 from payagg.adapters.postgres.repositories.event_bodies import whole_body
 from payagg.adapters.postgres.repositories.webhook_events import DELIVERY
 from payagg.adapters.postgres.statement import Statement
+from payagg.domain.payment import SEQUENCE_MAX
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_MAX, CONCURRENCY_START
 
@@ -87,11 +88,14 @@ _TAKEN = f"""
       AND (d.lease_until IS NULL OR d.lease_until <= :now OR {_IS_LEASE_AHEAD})
     FOR UPDATE OF d SKIP LOCKED
 """
-# A lost attempt is repeated under its number.
+# A lost attempt is repeated under its number. One delivery sent again by hand without end must not make the column
+# overflow: the statement would fail for every merchant.
 _LEASED = f"""
 ), taken AS (
     UPDATE deliveries d
-    SET attempts = d.attempts + CASE WHEN k.is_on AND NOT k.is_lapsed AND d.lost_tries = 0 THEN 1 ELSE 0 END,
+    SET attempts = least(
+            d.attempts + CASE WHEN k.is_on AND NOT k.is_lapsed AND d.lost_tries = 0 THEN 1 ELSE 0 END, {SEQUENCE_MAX}
+        ),
         lost_tries = d.lost_tries + CASE WHEN k.is_on AND k.is_lapsed THEN 1 ELSE 0 END,
         last_attempt_at = CASE WHEN k.is_on THEN :now ELSE d.last_attempt_at END,
         lease_until = :until,

@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 
 from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.payment_rows import PAYMENT
 from payagg.adapters.postgres.repositories.rows import in_text
 from payagg.adapters.postgres.schema.payments import idempotency_keys, payments
@@ -44,13 +45,12 @@ from payagg.domain.values import Environment
 # that has a number (docs/decisions/postgres.md). The transaction that asks began before it looks. With it the instant
 # from which payments were dated by a clock that was ahead: no payment that is being added is; NULL where there is none.
 HORIZON = Statement(
-    """
-    SELECT least(now(), min(xact_start)), CASE WHEN EXISTS (
+    f"""
+    SELECT least(now(), min({BEGAN})), CASE WHEN EXISTS (
         SELECT FROM payments WHERE currency = 'NGN' AND environment IN ('SANDBOX', 'LIVE')
         AND created_at > now() + interval '1 minute') THEN now() + interval '1 minute' END
-    FROM pg_stat_activity
-    WHERE backend_xid IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()
-    """,
+    FROM {WRITING}
+    """,  # noqa: S608 - our own words
     reads=True,
 )
 # What a range may bring, as the plan is told: a page and one more to see whether it is the last, by default and

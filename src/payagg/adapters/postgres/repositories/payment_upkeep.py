@@ -32,16 +32,21 @@ PROGRESS = Statement(select(expiry_progress.c.until))
 # Hidden from the planner: by its statistics of a time when nothing was INITIATED it would read the whole table.
 _IS_INITIATED = payments.c.status == select(in_text(Status.INITIATED.value)).scalar_subquery()
 # From the last payment that may be passed by to the one before the first that is still INITIATED, locked or not. Never
-# by the clock alone, which may have been ahead. One sweep at a time; the others leave it as it is.
+# by the clock alone, which may have been ahead. Where payments were dated by such a clock and are over, it has come to
+# where those that are initiated now are yet to end: then a day is looked through again, as the worker may have been
+# away since the clock was set back. One sweep at a time; the others leave it as it is.
 ADVANCE = Statement("""
-WITH progress AS MATERIALIZED (SELECT until FROM expiry_progress FOR UPDATE SKIP LOCKED)
+WITH progress AS MATERIALIZED (
+    SELECT CASE WHEN until > :now THEN CAST(:now AS timestamptz) - interval '1 day' ELSE until END AS until
+    FROM expiry_progress FOR UPDATE SKIP LOCKED
+)
 UPDATE expiry_progress SET until = coalesce(
     (SELECT expires_at - interval '1 microsecond' FROM payments
      WHERE expires_at > (SELECT until FROM progress) AND expires_at <= :passed AND status = (SELECT 'INITIATED')
      ORDER BY expires_at LIMIT 1),
     (SELECT expires_at FROM payments
      WHERE expires_at > (SELECT until FROM progress) AND expires_at <= :passed ORDER BY expires_at DESC LIMIT 1),
-    expiry_progress.until
+    (SELECT until FROM progress)
 ) WHERE EXISTS (SELECT FROM progress)
 """)
 EXPIRED = Statement(
@@ -123,7 +128,7 @@ class PostgresPaymentUpkeep:
         self._connection = connection
 
     async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
-        self._connection.send(ADVANCE, passed=now - LATE_MAX)
+        self._connection.send(ADVANCE, now=now, passed=now - LATE_MAX)
         # A value, as the planner knows nothing of what a subquery finds. Without the row: from the beginning.
         until = await self._connection.value(PROGRESS) or EARLIEST
         return PAYMENT.all(await self._connection.rows(EXPIRED, until=until, now=now, limit=limit))

@@ -30,6 +30,7 @@ from payagg.adapters.postgres.repositories.event_bodies import (
     split,
     whole_body,
 )
+from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.payments import payments
 from payagg.adapters.postgres.schema.webhooks import deliveries, events, webhook_endpoints
@@ -53,10 +54,7 @@ ADD_DELIVERY = Statement(insert(deliveries).values(parameters(*DELIVERY.names)))
 # Where the clock went back, ids go on behind the last one (`last_id`) and have no instant: they are shown once every
 # transaction has ended that may have read another last one. The second column is the present.
 HORIZON = Statement(
-    """
-    SELECT least(clock_timestamp(), min(xact_start)), clock_timestamp() FROM pg_stat_activity
-    WHERE backend_xid IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()
-    """,
+    f"SELECT least(clock_timestamp(), min({BEGAN})), clock_timestamp() FROM {WRITING}",  # noqa: S608 - our own words
     reads=True,
 )
 LOOKS, BETWEEN_LOOKS = 10, 0.02  # seconds
