@@ -155,6 +155,19 @@ def test_what_a_service_names_its_file_has() -> None:
             assert {name for name in named if not name.startswith(".")} <= set(one["volumes"])
 
 
+def test_whoever_is_waited_for_says_in_the_compose_file_how_to_see_that_it_is_well() -> None:
+    # Podman builds images that have no HEALTHCHECK.
+    for one in COMPOSE:
+        awaited = {
+            name
+            for service in one["services"].values()
+            for name, when in service.get("depends_on", {}).items()
+            if when["condition"] == "service_healthy"
+        }
+        assert awaited
+        assert [name for name in awaited if "test" not in one["services"][name].get("healthcheck", {})] == []
+
+
 def test_each_cell_of_the_compose_file_is_one_that_haproxy_and_its_sisters_know() -> None:
     text = (DEPLOY / "cells" / "haproxy.cfg").read_text(encoding="utf-8")
     cells = [
