@@ -168,6 +168,13 @@ def test_whoever_is_waited_for_says_in_the_compose_file_how_to_see_that_it_is_we
         assert [name for name in awaited if "test" not in one["services"][name].get("healthcheck", {})] == []
 
 
+def test_a_database_that_only_its_first_start_can_reach_is_not_yet_healthy() -> None:
+    databases = [service for service in SERVICES if "POSTGRES_USER" in service.get("environment", {})]
+    assert databases
+    for service in databases:  # it listens on its socket alone then
+        assert service["healthcheck"]["test"][:4] == ["CMD", "pg_isready", "--host", "127.0.0.1"]
+
+
 def test_each_cell_of_the_compose_file_is_one_that_haproxy_and_its_sisters_know() -> None:
     text = (DEPLOY / "cells" / "haproxy.cfg").read_text(encoding="utf-8")
     cells = [
