@@ -155,6 +155,44 @@ def test_what_a_service_names_its_file_has() -> None:
             assert {name for name in named if not name.startswith(".")} <= set(one["volumes"])
 
 
+def test_whoever_is_waited_for_says_in_the_compose_file_how_to_see_that_it_is_well() -> None:
+    # Podman builds images that have no HEALTHCHECK.
+    for one in COMPOSE:
+        awaited = {
+            name
+            for service in one["services"].values()
+            for name, when in service.get("depends_on", {}).items()
+            if when["condition"] == "service_healthy"
+        }
+        assert awaited
+        assert [name for name in awaited if "test" not in one["services"][name].get("healthcheck", {})] == []
+
+
+def test_a_database_that_only_its_first_start_can_reach_is_not_yet_healthy() -> None:
+    databases = [service for service in SERVICES if "POSTGRES_USER" in service.get("environment", {})]
+    assert databases
+    for service in databases:  # it listens on its socket alone then
+        assert service["healthcheck"]["test"][:4] == ["CMD", "pg_isready", "--host", "127.0.0.1"]
+
+
+def test_ours_believe_the_machine_about_who_its_proxy_speaks_for() -> None:
+    for one in COMPOSE:
+        [published] = [service for service in one["services"].values() if "ports" in service]
+        subnets = [
+            block["subnet"]
+            for name in published["networks"]
+            for block in one["networks"][name].get("ipam", {}).get("config", ())
+        ]
+        [machine] = [next(ip_network(subnet).hosts()) for subnet in subnets]
+        believed = [
+            service["environment"]["PAYAGG_TRUSTED_PROXIES"].split(",")
+            for service in one["services"].values()
+            if "serve" in service.get("command", ())
+        ]
+        assert believed
+        assert all(f"{machine}/32" in networks for networks in believed)
+
+
 def test_each_cell_of_the_compose_file_is_one_that_haproxy_and_its_sisters_know() -> None:
     text = (DEPLOY / "cells" / "haproxy.cfg").read_text(encoding="utf-8")
     cells = [
