@@ -1,8 +1,11 @@
 """Each extra brings what its part needs; where one is missing, or the system is not Unix, one line says so."""
 
+import ast
+
 import pytest
 
 from payagg.extras import UNIX
+from tests.support.machine import ROOT
 from tests.unit.extras import brought_by, with_extra
 
 COMMAND = "from payagg.entrypoints.cli.main import main\nmain(sys.argv[1:])"
@@ -57,3 +60,13 @@ def test_the_server_extra_brings_what_all_of_the_product_needs_and_rules_and_use
 def test_a_fault_of_ours_is_no_missing_extra() -> None:
     done = with_extra("server", "sys.modules['payagg.entrypoints.cli.commands'] = None\n" + COMMAND, "config")
     assert "Traceback" in done.stderr
+
+
+def test_no_field_hides_its_type_from_a_python_that_reads_annotations_late() -> None:
+    """From 3.14 on `date: Annotated[date, ...]` names the field itself."""
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for field in node.body if isinstance(node, ast.ClassDef) else ():
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                    names = {one.id for one in ast.walk(field.annotation) if isinstance(one, ast.Name)}
+                    assert field.target.id not in names, f"{path}:{field.lineno}"

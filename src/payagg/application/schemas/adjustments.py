@@ -13,6 +13,7 @@ from payagg.domain.payment_search import SUMMARY_PAYMENTS
 
 # Kobo that a summary can add up, past 64 bits.
 SUM_MAX = SUMMARY_PAYMENTS * (2**63 - 1)
+Day = Annotated[date, Meta(examples=["2025-01-31"])]
 PAGE_DEFAULT = 20
 PAGE_MAX = 100
 
@@ -59,5 +60,5 @@ class KindTotal(Struct, rename="camel", frozen=True):
 class AdjustmentDay(Struct, rename="camel", frozen=True):
     """The adjustments of one UTC day, whatever the day of their payments; a kind without any is omitted."""
 
-    date: Annotated[date, Meta(examples=["2025-01-31"])]
+    date: Day
     totals: list[KindTotal]

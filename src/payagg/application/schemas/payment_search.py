@@ -1,11 +1,11 @@
 """Answers of lists and summaries of payments."""
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, cast
 
 from msgspec import Meta, Raw, Struct, field
 
-from payagg.application.schemas.adjustments import SUM_MAX, AdjustmentDay
+from payagg.application.schemas.adjustments import SUM_MAX, AdjustmentDay, Day
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.payment import Status
 from payagg.domain.payment_search import CURSOR_LENGTH, PAGE_MAX
@@ -19,7 +19,6 @@ Cursor = Annotated[
         examples=["MDYyY2ZmNDgzNTUwMDBQQVktMjAyNTAxMzEtN0syTTlY"],
     ),
 ]
-Day = Annotated[date, Meta(examples=["2025-01-31"])]
 Count = Annotated[int, Meta(ge=0)]
 KoboSum = Annotated[
     int, Meta(ge=0, description="Integer kobo.", examples=[450000], extra_json_schema={"maximum": SUM_MAX})
