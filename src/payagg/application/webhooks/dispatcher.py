@@ -112,8 +112,10 @@ class Dispatcher:
                     claimed = await self._claim(room) if room else []
                     count("worker_sweeps", "deliveries")
                     back_off = BACK_OFF_SECONDS
-                except (Unavailable, Conflict) as error:
-                    _log.warning("cannot claim deliveries", reason=str(error))
+                except Exception as error:  # noqa: BLE001 - one loop's defect must not stop the worker's sweeps
+                    is_known = isinstance(error, Unavailable | Conflict)
+                    reason = str(error) if is_known else type(error).__name__  # a message may repeat a row
+                    (_log.warning if is_known else _log.error)("cannot claim deliveries", reason=reason)
                     claimed, wait, back_off = [], back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
                 if stop.is_set():
                     await self._release(claimed)

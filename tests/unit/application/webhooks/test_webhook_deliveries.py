@@ -467,12 +467,19 @@ async def test_what_is_claimed_while_the_worker_stops_is_handed_back_or_left_to_
 @pytest.mark.parametrize(
     ("step", "fault", "sent"),
     [
-        *(("claim", fault, 1) for fault in FAULTS),
+        *(("claim", fault, 1) for fault in [*FAULTS, RuntimeError("a defect of ours")]),
         ("send", RuntimeError("a defect of ours"), 2),
         ("finish", Unavailable("away"), 1),
         ("finish", RuntimeError("a rule was broken"), 2),
     ],
-    ids=["made again", "made again later", "the lease brings it back", "recorded later", "dropped, back by its lease"],
+    ids=[
+        "made again",
+        "made again later",
+        "made again all the same",
+        "the lease brings it back",
+        "recorded later",
+        "dropped, back by its lease",
+    ],
 )
 async def test_a_step_that_fails_once_loses_no_delivery_and_stops_no_other(
     world: MemoryOutbox, step: str, fault: Exception, sent: int, monkeypatch: pytest.MonkeyPatch
