@@ -192,6 +192,23 @@ def test_ours_believe_the_machine_about_who_its_proxy_speaks_for() -> None:
         ]
         assert believed
         assert all(f"{machine}/32" in networks for networks in believed)
+    # HAProxy before the cells, which is published there, counts many people's connections for it.
+    limit = re.findall(r"connection reject if .+", (DEPLOY / "cells" / "haproxy.cfg").read_text(encoding="utf-8"))
+    assert [one.endswith(f" !{{ src {machine} }}") for one in limit] == [True]
+
+
+def test_an_address_that_is_kept_for_a_service_is_none_that_the_engine_gives_to_others_first() -> None:
+    kept = [
+        (one, name, ip_address(at["ipv4_address"]))
+        for one in COMPOSE
+        for service in one["services"].values()
+        if isinstance(service.get("networks"), dict)
+        for name, at in service["networks"].items()
+    ]
+    assert kept
+    for one, name, address in kept:  # from the range's beginning, one a container
+        [block] = one["networks"][name]["ipam"]["config"]
+        assert address in list(ip_network(block["subnet"]).hosts())[len(one["services"]) + 1 :]
 
 
 def test_each_cell_of_the_compose_file_is_one_that_haproxy_and_its_sisters_know() -> None:
