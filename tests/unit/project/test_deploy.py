@@ -281,13 +281,15 @@ def test_kubernetes_schemas_are_kept() -> None:
     assert said.count(" passed for resource ") == len(list(manifests()))
 
 
-def test_systemd_finds_no_fault_in_the_units(tmp_path: Path) -> None:
+def test_systemd_finds_no_fault_in_the_units_and_each_service_confined(tmp_path: Path) -> None:
     for unit in UNITS:
         text = unit.read_text(encoding="utf-8")
         (tmp_path / unit.name).write_text(text.replace("/opt/payagg/bin/payagg", shutil.which("true") or "/bin/true"))
     (tmp_path / DROP_IN.parent.name).mkdir()
     shutil.copy(DROP_IN, tmp_path / DROP_IN.parent.name)
     assert ran(program("systemd-analyze"), "verify", *(tmp_path / unit.name for unit in UNITS)) == ""
+    services = [tmp_path / unit.name for unit in UNITS if unit.suffix == ".service"]
+    ran(program("systemd-analyze"), "security", "--offline=true", "--threshold=30", *services)  # of 100
 
 
 def told_metrics() -> set[str]:
