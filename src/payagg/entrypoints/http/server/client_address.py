@@ -1,6 +1,7 @@
 """Who the client is when proxies stand between, and what is counted against whom."""
 
 import ipaddress
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -10,6 +11,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # The names under which a client is counted, each with the number of times that the limit holds for it.
 Counted = tuple[tuple[str, int], ...]
 ADDRESS_MAX = 64  # characters; an IPv6 address has 45 at most, and may name an interface
+# Some proxies name the client's port, too: 192.0.2.1:61001, [2001:db8::1]:61001.
+PORT = re.compile(r"^(?:([\d.]+):\d+|\[(.*)\](?::\d+)?)$", re.ASCII)
 SITE_TIMES = 10  # a /48 may have as much as ten of its /64s
 
 
@@ -25,7 +28,7 @@ def address_of(peer: str, headers: Iterable[tuple[bytes, bytes]], proxies: Netwo
             hop for name, value in headers if name == b"x-forwarded-for" for hop in value.decode("latin-1").split(",")
         ]
         while hops and any(address in network for network in proxies):
-            forwarded_for = parse_address(hops.pop().strip())
+            forwarded_for = parse_address(PORT.sub(r"\1\2", hops.pop().strip()))
             if forwarded_for is None:
                 break
             address = forwarded_for

@@ -20,6 +20,11 @@ PROXIES = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
         (["203.0.113.1", "2001:db8:1:2::1"], "2001:db8:1:2::1"),
         (["203.0.113.1, nonsense, 10.1.1.1"], "10.1.1.1"),
         (["10.1.1.1, 10.1.1.2"], "10.1.1.1"),
+        # As some proxies write them, among them Azure's.
+        (["203.0.113.1:61001"], "203.0.113.1"),
+        (["[2001:db8::1]:61001, 10.1.1.1:80"], "2001:db8::1"),
+        (["[2001:db8::1]"], "2001:db8::1"),
+        (["203.0.113.1:61001:2"], "127.0.0.1"),
     ],
 )
 def test_behind_trusted_proxies_the_rightmost_other_address_counts(forwarded: list[str], client: str) -> None:
