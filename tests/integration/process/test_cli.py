@@ -238,6 +238,11 @@ def test_anomalies_are_listed_and_worked_off(database_url: str, run: Command) ->
 
     assert ids("list") == ["anm_2", "anm_1"]
     assert ids("list", "--kind", "LATE_SUCCESS", "--status", "OPEN") == ["anm_1"]
+    more = "There is more: --after anm_2"
+    assert succeeded(run("anomalies", "list", "--limit", "1")).splitlines()[1:] == [more]
+    assert ids("list", "--limit", "1", "--after", "anm_2") == ["anm_1"]
+    mistyped = run("anomalies", "list", "--reference", "pay-20250101-abcdef")
+    assert "reference: The reference is not in the required form." in one_line(mistyped)
     assert ids("acknowledge", "anm_1", "--by", "ada") == ["anm_1"]
     assert ids("assign", "anm_1", "--to", "ben", "--by", "ada") == ["anm_1"]
     assert ids("list", "--assignee", "ben", "--severity", "MONEY_TO_GIVE_BACK") == ["anm_1"]
