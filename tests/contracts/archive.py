@@ -154,8 +154,8 @@ class ArchiveContract(OnDatabase):
         lost = await db.of(PARTS).begin("PAY-20250131", "g", NOW)
         other_day = await db.of(PARTS).begin("PAY-20250201", "h", NOW)
         assert await db.of(PARTS).of_day("PAY-20250131") == [part, lost]
-        await db.of(PARTS).give_up(lost.number)
-        await db.of(PARTS).give_up(part.number)
+        given_up = [await db.of(PARTS).give_up(number) for number in (lost.number, part.number, lost.number)]
+        assert given_up == [True, False, False]
         assert await db.of(PARTS).of_day("PAY-20250131") == [part], "what is written is not given up"
         assert await db.of(PARTS).of_day("PAY-20250201") == [other_day]
         assert await db.of(PARTS).unfinished_days() == ["PAY-20250131", "PAY-20250201"]

@@ -197,6 +197,7 @@ def test_what_goes_wrong_while_choosing_leaves_the_choice_open(site: Site, page:
         press(page, "Pay ₦")
         expect(alert).to_contain_text(words)
         heading(page, CHOICE)
+        expect(page.locator("h2:visible")).to_be_focused()
         page.unroute("**/process")
     press(page, "Pay ₦")
     heading(page, "Payment successful")

@@ -4,6 +4,8 @@ import getpass
 import json
 import re
 import socket
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -23,6 +25,7 @@ from tests.support.processes import (
     SECRETS,
     Command,
     a_token,
+    environment,
     one_line,
     payagg,
     serving,
@@ -235,6 +238,11 @@ def test_anomalies_are_listed_and_worked_off(database_url: str, run: Command) ->
 
     assert ids("list") == ["anm_2", "anm_1"]
     assert ids("list", "--kind", "LATE_SUCCESS", "--status", "OPEN") == ["anm_1"]
+    more = "There is more: --after anm_2"
+    assert succeeded(run("anomalies", "list", "--limit", "1")).splitlines()[1:] == [more]
+    assert ids("list", "--limit", "1", "--after", "anm_2") == ["anm_1"]
+    mistyped = run("anomalies", "list", "--reference", "pay-20250101-abcdef")
+    assert "reference: The reference is not in the required form." in one_line(mistyped)
     assert ids("acknowledge", "anm_1", "--by", "ada") == ["anm_1"]
     assert ids("assign", "anm_1", "--to", "ben", "--by", "ada") == ["anm_1"]
     assert ids("list", "--assignee", "ben", "--severity", "MONEY_TO_GIVE_BACK") == ["anm_1"]
@@ -258,3 +266,18 @@ def test_one_process_serves_with_its_gateways_and_stops_cleanly(database_url: st
 def test_a_worker_without_http_stops_cleanly(database_url: str) -> None:
     with started("worker", PAYAGG_DATABASE_URL=database_url):
         wait_until(lambda: execute(database_url, "SELECT count(*) FROM gateways") == [(3,)])
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [("| true", ""), ("> /dev/full", "payagg: Nothing more can be written: No space left on device.\n")],
+    ids=["reader gone", "disk full"],
+)
+def test_an_answer_that_nobody_takes_fails_in_one_line_at_most(target: str, said: str) -> None:
+    """As an operator's shell runs it: a short answer is written at the command's end."""
+    script = f'set -- "$0" -m payagg keygen; set -o pipefail; "$@" {target}'
+    own = {name: value for name, value in environment().items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        ["bash", "-c", script, sys.executable], check=False, capture_output=True, text=True, env=own, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stderr) == (1, said)

@@ -18,10 +18,11 @@ from payagg.domain.values import Environment
 
 
 class Recipient(msgspec.Struct, rename="camel"):
-    """Who received the payer's data, and when: a provider of a charge, or an endpoint of the merchant."""
+    """Who received the payer's data, and when: a provider of a charge, or an endpoint of the merchant. `at` is None
+    where the payment's history is in the archive."""
 
     name: str
-    at: datetime
+    at: datetime | None
 
 
 class DisclosedPayment(msgspec.Struct, rename="camel"):
@@ -71,7 +72,9 @@ class Disclosures:
             names = await tx.businesses.names([payment.business_id])
             attempts = await tx.attempts.of_payment(reference)
             _, deliveries = await tx.webhook_events.of_payment(reference)
-            told = [Recipient(attempt.gateway, attempt.created_at) for attempt in attempts]
+            archived = await tx.archived.find(reference)
+            told = [Recipient(gateway, None) for gateway, _ in (archived[0].attempts if archived is not None else ())]
+            told += [Recipient(attempt.gateway, attempt.created_at) for attempt in attempts]
             told += [
                 Recipient(one.endpoint_id or "webhookUrl", one.last_attempt_at)
                 for one in deliveries
@@ -79,5 +82,6 @@ class Disclosures:
             ]
             now, business_id = self.clock.now(), payment.business_id
             await record(tx, self.entropy, now, by, Action.PAYMENT_DISCLOSE, reference, business_id=business_id)
-            merchant, told = names.get(business_id, business_id), sorted(told, key=lambda one: one.at)
+            merchant = names.get(business_id, business_id)
+            told.sort(key=lambda one: one.at or payment.created_at)
             return view_of(DisclosedPayment, payment, merchant=merchant, recipients=told)

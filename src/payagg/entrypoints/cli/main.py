@@ -1,6 +1,7 @@
 """The `payagg` command. A fault that an operator can fix is one line on stderr and exit status 1; wrong usage is 2."""
 
 import argparse
+import errno
 import gc
 import os
 import sys
@@ -22,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
     try:
         status = _run(options)
+        print(end="", flush=True)  # noqa: T201 - a short answer would fail after this, with nobody to say so
     except ModuleNotFoundError as error:
         line = line_about(error, f"payagg {options.command}", "embedded" if options.command == "dev" else "server")
         if line is None:
@@ -29,8 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = _complain(line)
     except BrokenPipeError:
         # The reader of the pipe is gone (`payagg explain ... | head`).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         status = 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _discard_output()
+        status = _complain(f"Nothing more can be written: {error.strerror}.")
     except KeyboardInterrupt:
         status = 130
     sys.exit(status)
@@ -44,6 +51,11 @@ def _run(options: argparse.Namespace) -> int:
         return run(options)
     except CommandFailed as failure:
         return _complain(str(failure))
+
+
+def _discard_output() -> None:
+    """So that the interpreter, as it ends, does not fail at what is left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(lines: str) -> int:

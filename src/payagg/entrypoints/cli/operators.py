@@ -168,10 +168,14 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.ports.reports import AnomalyFilter
     from payagg.application.reports.anomalies import Anomalies, line_of
     from payagg.domain.anomaly import AnomalyKind, AnomalyStatus, Severity
+    from payagg.domain.values import parse_reference
 
     async def act(use: Anomalies) -> list[str]:
         if options.action == "list":
-            return [line_of(one, use.clock.now()) for one in await use.list_anomalies(anomaly_filter(), options.limit)]
+            found = await use.list_anomalies(anomaly_filter(), options.limit + 1)
+            page, now = found[: options.limit], use.clock.now()
+            more = [f"There is more: --after {page[-1].id}"] if len(found) > options.limit else []
+            return [*(line_of(one, now) for one in page), *more]
         by = operator(options.by)
         if options.action == "acknowledge":
             done = await use.acknowledge(options.id, by=by)
@@ -187,7 +191,7 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
         return AnomalyFilter(
             status=AnomalyStatus(options.status) if options.status else None,
             kind=AnomalyKind(options.kind) if options.kind else None,
-            reference=options.reference,
+            reference=parse_reference(options.reference) if options.reference else None,
             after=options.after,
             severity=Severity(options.severity) if options.severity else None,
             assignee=options.assignee,

@@ -23,9 +23,12 @@ class MemoryArchiveParts:
             raise Conflict("the part was given up")
         self.state.archive_parts[part.number] = part
 
-    async def give_up(self, number: int) -> None:
-        if self.state.archive_parts[number].manifest is None:
-            del self.state.archive_parts[number]
+    async def give_up(self, number: int) -> bool:
+        part = self.state.archive_parts.get(number)
+        if part is None or part.manifest is not None:
+            return False
+        del self.state.archive_parts[number]
+        return True
 
     async def of_day(self, day: str) -> list[ArchivePart]:
         own = [part for part in self.state.archive_parts.values() if part.day == day and part.removed_at is None]

@@ -70,8 +70,9 @@ class ArchivePartRepository(Protocol):
     async def finish(self, part: ArchivePart) -> None:
         """Marks the part as written. Raises Conflict when it was given up."""
 
-    async def give_up(self, number: int) -> None:
-        """Deletes the row of an unwritten part."""
+    async def give_up(self, number: int) -> bool:
+        """Deletes the row of an unwritten part; False when it is written or gone. Until the transaction's end nobody
+        finishes it."""
 
     async def of_day(self, day: str) -> list[ArchivePart]:
         """The day's parts whose rows are still here, by number."""

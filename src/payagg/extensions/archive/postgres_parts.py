@@ -26,7 +26,9 @@ _FINISHED = (
 )
 FINISH_PART = Statement(must_find(_FINISHED))
 GIVE_UP_PART = Statement(
-    delete(archive_parts).where(archive_parts.c.number == bindparam("number"), archive_parts.c.manifest.is_(None))
+    delete(archive_parts)
+    .where(archive_parts.c.number == bindparam("number"), archive_parts.c.manifest.is_(None))
+    .returning(archive_parts.c.number)
 )
 PARTS = Statement(
     select(*PART.columns)
@@ -52,8 +54,8 @@ class PostgresArchiveParts:
         own = {name: getattr(part, name) for name in ("number", "payments", "last_reference", "manifest")}
         self._connection.send(FINISH_PART, or_else=Conflict("the part was given up"), **own)
 
-    async def give_up(self, number: int) -> None:
-        self._connection.send(GIVE_UP_PART, number=number)
+    async def give_up(self, number: int) -> bool:
+        return await self._connection.value(GIVE_UP_PART, number=number) is not None
 
     async def of_day(self, day: str) -> list[ArchivePart]:
         return PART.all(await self._connection.rows(PARTS, day=day))

@@ -42,6 +42,7 @@ from payagg.extensions.archive.tables import (
 STEP = 1_000  # payments looked at in one transaction
 BATCH = 500  # payments removed in one
 PART = 50_000  # payments of a part, whose files are held in memory: a few megabytes
+AT_WORK = "another `payagg archive` is at work, and does the same"
 _LAST = "ZZZZZZ"
 
 
@@ -141,7 +142,8 @@ class Archive:
         try:
             await self.reader.contents(part)
         except ArchiveDamaged:
-            await self._give_up(part)
+            await self._delete_files(part)
+            await self._give_up_row(part)
             raise
         await self._finish(part)
         self.crash_point("A2")
@@ -198,11 +200,17 @@ class Archive:
                 await tx.of(PARTS).finish(part)
         except Conflict:
             await self._delete_files(part)
-            raise ArchiveTaken("another `payagg archive` is at work, and does the same") from None
+            raise ArchiveTaken(AT_WORK) from None
 
     async def _give_up(self, part: ArchivePart) -> None:
-        """Removes all that a command wrote for an unfinished part."""
-        await self._delete_files(part)
+        """Removes all that a command wrote for an unfinished part. Meanwhile its row is locked, so that a command that
+        is still at it cannot finish it and remove what only the files have. Raises ArchiveTaken when one did."""
+        async with self.store.begin() as tx:
+            if not await tx.of(PARTS).give_up(part.number):
+                raise ArchiveTaken(AT_WORK)
+            await self._delete_files(part)
+
+    async def _give_up_row(self, part: ArchivePart) -> None:
         async with self.store.begin() as tx:
             await tx.of(PARTS).give_up(part.number)
 

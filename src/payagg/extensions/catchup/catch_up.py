@@ -13,7 +13,7 @@ provider has answered about it. Elsewhere an attempt without a hand-off never ha
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -43,7 +43,8 @@ SOURCE = "catch-up"
 @dataclass(frozen=True)
 class CaughtUp:
     """`hastened`: known charges that the worker checks at once. `looked_at`: payments that were open. `found`: their
-    references whose charges were unknown here. `unanswered`: the references whose provider did not answer."""
+    references whose charges were unknown here. `unanswered`: the references whose provider did not answer, or could not
+    be asked as its credentials do not open here."""
 
     hastened: int
     looked_at: int
@@ -70,11 +71,11 @@ class CatchUp:
         hastened = sum([await self._hasten(*share) for share in shares])
         found: list[str] = []
         unanswered: list[str] = []
-        looked_at = 0
+        looked_at, closed = 0, await self._closed()
         gate, pace = asyncio.Semaphore(AT_ONCE), _Pace()
         async for payments in self._open_then(since):
             looked_at += len(payments)
-            looks = (self._look(one, since, gate, pace) for one in payments)
+            looks = (self._look(one, since, gate, pace, closed) for one in payments)
             for payment, seen in zip(payments, await asyncio.gather(*looks), strict=True):
                 found += seen.found
                 unanswered += [payment.reference] if seen.is_unanswered else []
@@ -110,11 +111,21 @@ class CatchUp:
         async with self.store.begin() as tx:
             return await tx.payment_upkeep.list_initiated(until, reference, BATCH)
 
-    async def _look(self, payment: Payment, since: datetime, gate: asyncio.Semaphore, pace: "_Pace") -> "_Seen":
+    @retry_on_conflict
+    async def _closed(self) -> set[str]:
+        """The providers whose credentials are on file and do not open, as a key is not configured."""
+        async with self.store.begin() as tx:
+            gateways = [await tx.gateways.by_slug(slug) for slug in self._slugs]
+        filed = [one for one in gateways if one is not None and one.has_credentials]
+        return {one.slug for one in filed if not self.payment_options.credentials(one)}
+
+    async def _look(
+        self, payment: Payment, since: datetime, gate: asyncio.Semaphore, pace: "_Pace", closed: Collection[str]
+    ) -> "_Seen":
         """Asks about every reference that the payment's next attempts can have had: a refused one leaves a gap. A
         provider that does not answer is not asked again about the payment."""
-        seen = _Seen([])
-        choices, known = await self._choices(payment, since)
+        seen = _Seen([], is_unanswered=bool(closed) and not payment.is_test)
+        choices, known = await self._choices(payment, since, closed)
         async with gate:
             for number in range(known + 1, ATTEMPTS_MAX + 1):
                 for slug, choice in list(choices.items()):
@@ -133,7 +144,9 @@ class CatchUp:
         return seen
 
     @retry_on_conflict
-    async def _choices(self, payment: Payment, since: datetime) -> tuple[dict[str, ChosenProvider], int]:
+    async def _choices(
+        self, payment: Payment, since: datetime, closed: Collection[str]
+    ) -> tuple[dict[str, ChosenProvider], int]:
         """The providers by slug that may have been called for the payment, and the number of known attempts; those
         without an end are left in doubt."""
         if payment.is_test:
@@ -144,7 +157,8 @@ class CatchUp:
             for attempt in attempts:
                 if attempt.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN) and attempt.gateway != SANDBOX_SLUG:
                     await tx.attempts.save(attempt.leave_in_doubt(since), attempt.token)
-            found = {slug: await self.payment_options.of_slug(tx, slug, payment.environment) for slug in self._slugs}
+            asked = [slug for slug in self._slugs if slug not in closed]
+            found = {slug: await self.payment_options.of_slug(tx, slug, payment.environment) for slug in asked}
         return {slug: choice for slug, choice in found.items() if choice is not None}, len(attempts)
 
     def _assumed_attempt(

@@ -25,7 +25,8 @@ def catch_up(options: Namespace, settings: Settings) -> int:
     for reference in done.found:
         say(f"        {reference}")
     if done.unanswered:
-        say(f"{len(done.unanswered)} of their providers did not answer: run this again before servers start.")
+        say(f"{len(done.unanswered)} of their providers did not answer, or have credentials that do not open here:")
+        say("run this again before servers start, with the servers' PAYAGG_ENCRYPTION_KEYS.")
         for reference in done.unanswered:
             say(f"        {reference}")
     return 1 if done.unanswered else 0

@@ -68,8 +68,8 @@ async def change(request: PageRequest) -> Response[bytes]:
         if not own.get("isBuiltIn"):
             is_enabled = "is_enabled" in request.form
             body |= {"isEnabled": is_enabled} if request.has_changed("is_enabled") else {}
-            # A disabled option cannot be the default; disabling it clears the default.
-            body |= {} if is_enabled else {"isDefault": False}
+            if not is_enabled:  # it cannot be the default; disabling it clears the default
+                body.pop("isDefault", None)
         await request.api.patch(f"{context.api}/gateways/{part(request.path['gateway_id'])}", body)
     return request.see_other(f"{context.url}/checkout", "checkout-changed")
 

@@ -336,6 +336,7 @@ async def test_a_form_changes_only_what_its_sender_changed(api: Api) -> None:
     option, hook = f"{base}/checkout/gw_provider_a", f"{base}/webhooks/{endpoint['id']}"
     rows: list[tuple[Browser, str, str, dict[str, str | None], dict[str, str | None]]] = [
         (merchant, f"{base}/checkout", option, {"is_enabled": None}, {"display_name": "Card"}),
+        (merchant, f"{base}/checkout", option, {"is_enabled": "on", "is_default": "on"}, {"display_name": "Cards"}),
         (merchant, hook, hook, {"url": "https://shop.example/new"}, {"event:payment.success": "on"}),
         (merchant, hook, hook, {"event:payment.failed": "on"}, {"description": "Ours"}),
         (admin, gateway, gateway, {"name": "Transfer"}, {"display_order": "7"}),

@@ -5,6 +5,8 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
 from payagg.application.upkeep.disclosure import Disclosures, Recipient
+from payagg.domain.archived import ArchivedPayment, ArchivePart
+from payagg.domain.attempt import AttemptState
 from payagg.domain.checks import with_changes
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
@@ -36,3 +38,14 @@ async def test_a_payer_is_told_which_provider_and_endpoint_heard_of_the_payment(
     disclosures = Disclosures(shop.store, shop.clock, SeededEntropy())
     [told] = (await disclosures.make(EMAIL, by=AN_ADMIN)).payments
     assert told.recipients == [Recipient("provider_a", attempts[reference, 1].created_at)]
+
+
+async def test_a_payer_is_told_the_provider_of_a_payment_whose_history_is_in_the_archive() -> None:
+    store = MemoryStore()
+    payment = a_payment(customer_email=EMAIL)
+    store.state.payments[payment.reference] = payment
+    store.state.archive_parts[1] = ArchivePart(1, payment.reference[:12], "f", NOW)
+    tried = (("provider_b", AttemptState.REFUSED), ("provider_a", AttemptState.HANDED_OFF))
+    store.state.archived[payment.reference] = ArchivedPayment(payment.reference, 1, tried, None)
+    [told] = (await Disclosures(store, ManualClock(NOW), SeededEntropy()).make(EMAIL, by=AN_ADMIN)).payments
+    assert told.recipients == [Recipient("provider_b", None), Recipient("provider_a", None)]

@@ -1,5 +1,6 @@
 """The archive: what is written reads back, leaves the database whole or not at all, and is never lost or doubled."""
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
@@ -44,6 +45,12 @@ class MeddledObjects(ObjectLogos):
     """Files in memory, into which something comes with each file that is put."""
 
     meddle: Callable[[str, bytes], Awaitable[bytes]] | None = None
+    before_delete: Callable[[], Awaitable[None]] | None = None
+
+    async def delete(self, path: str) -> None:
+        if self.before_delete:
+            await self.before_delete()
+        await super().delete(path)
 
     async def put(self, path: str, content: bytes) -> None:
         await super().put(path, await self.meddle(path, content) if self.meddle else content)
@@ -183,6 +190,49 @@ async def test_of_two_commands_at_once_one_stops_and_nothing_is_doubled(world: A
     assert len(await world.rows("payments")) == 2
     [part] = world.store.state.archive_parts.values()
     assert await _folders(world) == {part.folder}
+
+
+@pytest.mark.rule("personal-data.3")
+async def test_a_part_that_another_command_finishes_meanwhile_is_not_given_up(world: ArchiveWorld) -> None:
+    await world.payments(1, 2)
+    begun = asyncio.Event()
+    others: list[asyncio.Task[list[ArchivedDay]]] = []
+
+    async def begin_another(path: str, content: bytes) -> bytes:
+        if path.endswith(MANIFEST):
+            world.objects.meddle = None
+            others.append(asyncio.create_task(world.archive()))
+            await begun.wait()
+        return content
+
+    async def let_the_first_go_on() -> None:
+        if not begun.is_set():
+            begun.set()
+            await asyncio.wait({first}, timeout=0.5)  # its end; or it waits for this one
+
+    world.objects.meddle, world.objects.before_delete = begin_another, let_the_first_go_on
+    first = asyncio.create_task(world.archive())
+    with pytest.raises(ArchiveTaken):
+        await first
+    await asyncio.gather(*others)
+    assert [len(await world.rows(table)) for table in TABLES] == [2, 4, 2, 2]
+    assert not any(world.history().values())
+
+
+@pytest.mark.rule("personal-data.3")
+async def test_a_part_that_was_finished_since_it_was_listed_keeps_its_files(world: ArchiveWorld) -> None:
+    await world.payments(1, 2)
+    with pytest.raises(Crash):
+        await world.archive(dies_at="A1")
+    [unfinished] = world.store.state.archive_parts.values()
+    await world.archive()
+    [part] = world.store.state.archive_parts.values()
+    use = Archive(world.store, world.clock, world.entropy, world.reader)
+    with pytest.raises(ArchiveTaken):
+        await use._give_up(replace(part, last_reference=None))
+    with pytest.raises(ArchiveTaken):
+        await use._give_up(unfinished)
+    assert len(await world.rows("payments")) == 2
 
 
 @pytest.mark.rule("personal-data.3")

@@ -181,6 +181,21 @@ async def test_a_provider_that_does_not_answer_is_told_and_asked_once(shop: Rest
     assert (await shop.catch_up()).found == (reference,)
 
 
+@pytest.mark.error_lines("credentials do not open")
+async def test_a_provider_whose_credentials_do_not_open_has_not_answered(shop: RestoredShop) -> None:
+    reference = await shop.initiated()
+    shop.keep()
+    await shop.process(reference, "provider_b")
+    shop.pays(shop.b, reference)
+    shop.lose()
+    await shop.change("provider_b", credentials=b"sealed under a key that is not here")
+    done = await shop.catch_up()
+    assert (done.found, done.unanswered) == ((), (reference,))
+    assert len(shop.a.fetched) == ATTEMPTS_MAX, "the others are asked"
+    await shop.change("provider_b")
+    assert (await shop.catch_up()).found == (reference,)
+
+
 @pytest.mark.rule("access.9")
 async def test_each_run_is_recorded_and_one_that_is_killed_too(
     shop: RestoredShop, monkeypatch: pytest.MonkeyPatch

@@ -106,6 +106,7 @@ async function refused(problem, choice) {
   show("choose", "Pay");
   if (!isCard) await redraw().catch(() => null);
   begin();
+  focusHeading(); // what was focused has been drawn anew
   if (shown() !== "choose") return;
   const again = all('input[name="gateway"]:enabled').find((option) => option.value === choice.value);
   if (again) again.checked = true;
