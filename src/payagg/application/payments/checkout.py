@@ -99,7 +99,7 @@ class Checkout:
         """The hand-off of the payment's one charge, started now or found; safe to repeat, in parallel too.
 
         Raises VALIDATION_ERROR, PAYMENT_NOT_FOUND, PAYMENT_ALREADY_PROCESSED, PAYMENT_EXPIRED,
-        GATEWAY_NOT_AVAILABLE, GATEWAY_ENVIRONMENT_NOT_CONFIGURED.
+        GATEWAY_NOT_AVAILABLE, GATEWAY_ENVIRONMENT_NOT_CONFIGURED, SERVICE_UNAVAILABLE.
         """
         if command.gateway_slug is not None:
             await self.payment_options.ensure_known(command.gateway_slug)
@@ -183,7 +183,7 @@ class Checkout:
                 await tx.attempts.save(claim, step.unanswered.token)
                 return ClaimedAttempt(payment, claim, choice, business.name, is_takeover=True)
             if step.unanswered.is_in_doubt:
-                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
+                raise _no_answer(step.unanswered)
         choice = await self.payment_options.choose(tx, payment, step.gateway)
         ensure_attempts_left(attempts)
         claim = Attempt.claim(
@@ -219,7 +219,7 @@ class Checkout:
             await self._finish(claimed, AttemptState.REFUSED if other else AttemptState.UNKNOWN)
             if other:
                 return
-            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug") from None
+            raise _no_answer(attempt) from None
         await self.settlement.report(report, attempt.gateway, claimed.payment.environment, "process", asked=attempt)
         await self._finish(claimed, AttemptState.REFUSED)
 
@@ -292,6 +292,14 @@ class Checkout:
 def _scenario(slug: str, command: ProcessPayment) -> str | None:
     """The simulator's outcome for the submitted test card; the number itself is not passed on."""
     return scenario_of(command.card_number) if slug == SANDBOX_SLUG else None
+
+
+def _no_answer(attempt: Attempt) -> Refusal:
+    """A provider that does not say what became of its attempt. A payer who may have paid must not read that this choice
+    cannot be used and nothing was charged."""
+    if attempt.is_in_doubt:
+        return Refusal(ErrorCode.SERVICE_UNAVAILABLE, retry_after=LEASE.seconds)
+    return Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
 
 
 def _processed_view(payment: Payment, attempt: Attempt, hand_off: HandOff) -> ProcessedPayment:
