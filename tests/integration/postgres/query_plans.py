@@ -1,7 +1,7 @@
 """Full tables, and the plans that the server makes there for what the product sends.
 
 Connections of our own stand where the product's are: each statement is explained, run and undone just before it is
-sent, once with a plan for its very values, as behind PgBouncer, and once as our sessions have it planned.
+sent, planned as our sessions ask for, behind PgBouncer by the role's settings (docs/operating/postgres.md).
 """
 
 import json
@@ -27,7 +27,6 @@ from payagg.adapters.postgres.week import WEEK, Week
 from tests.support.postgres_rules import superuser_url
 
 Values = Sequence[Buffer | None]
-MODES = {"PgBouncer's": {"plan_cache_mode": "force_custom_plan"}, "ours": BY_INDEX}  # settings of a session
 LARGE = frozenset(
     {"payments", "idempotency_keys", "transitions", "attempts", "provider_calls", "anomalies", "events", "deliveries"}
     | {"inbox", "api_keys", "audit", "event_metadata", "archived_payments", "console_sessions"}
@@ -192,12 +191,11 @@ class Visit:
 @dataclass(frozen=True)
 class Plan:
     name: str  # of what was being done
-    mode: str
     statement: str
     visits: list[Visit]
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.mode}): {self.visits}\n{self.statement}"
+        return f"{self.name}: {self.visits}\n{self.statement}"
 
 
 @dataclass
@@ -219,9 +217,8 @@ class Recorder:
     def record(self, connection: StatementConnection, statement: Statement, values: Values) -> None:
         if self.name is not None and statement not in (BEGIN, COMMIT, ROLLBACK):
             sent = Sent(connection, statement, values)
-            for mode in MODES:
-                seen = visits(sent.explained(mode), self.parents)
-                self.plans.append(Plan(self.name, mode, statement.sql.decode(), list(seen)))
+            seen = visits(sent.explained(), self.parents)
+            self.plans.append(Plan(self.name, statement.sql.decode(), list(seen)))
 
 
 class ExplainingConnection(StatementConnection):
@@ -276,7 +273,7 @@ class Sent:
     statement: Statement
     values: Values
 
-    def explained(self, mode: str) -> dict[str, Any]:
+    def explained(self) -> dict[str, Any]:
         """The plan with what it did, in the state and on the connection that the statement is about to meet."""
         wire = self.connection._wire
         wire.exit_pipeline_mode()
@@ -290,7 +287,7 @@ class Sent:
             return result.get_value(0, 0) if result.ntuples else None
 
         run(begin)
-        for name, value in MODES[mode].items():
+        for name, value in BY_INDEX.items():
             run(f"SET LOCAL {name} = {value}")
         prepared = wire.prepare(b"explained", self.statement.sql)
         assert prepared.status == ExecStatus.COMMAND_OK, prepared.get_error_message()
