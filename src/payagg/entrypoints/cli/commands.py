@@ -59,14 +59,12 @@ def _dev(options: argparse.Namespace, settings: Settings) -> int:
 
 def _serve(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.entrypoints.process import http_server, server, supervisor
-    from payagg.entrypoints.process.python_flaws import tell_python_flaw
 
     if options.host not in LOOPBACK and not os.environ.get("PAYAGG_BASE_URL"):
         raise SettingsError(
             f"PAYAGG_BASE_URL is required to serve on {options.host}: payers' browsers must reach the links it begins."
         )
     with _serving(settings, partial(http_server.listen, options.host, options.port)) as (url, listener):
-        tell_python_flaw()
         if options.workers == 1:
             server.run(server.run_process(settings, url, listener, with_worker=not options.no_worker))
         else:

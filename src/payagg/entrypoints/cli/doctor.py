@@ -11,7 +11,6 @@ from payagg.entrypoints.settings import Settings
 def doctor(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.postgres.doctor import examine
     from payagg.adapters.providers.registry import lists_of
-    from payagg.entrypoints.process.python_flaws import python_flaw
 
     with database(settings, tell=say) as url:
         findings = examine(url, tuple(lists_of(settings.providers, allow_loopback=settings.dev)))
@@ -34,8 +33,6 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
     say(findings.partitions)
     if findings.clock:
         say(f"warning {findings.clock}")
-    if flaw := python_flaw():
-        say(f"warning {flaw}")
     for line in findings.reconciliation:
         say(line)
     if warning:

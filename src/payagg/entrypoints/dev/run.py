@@ -26,7 +26,6 @@ from payagg.entrypoints.dev.tour import tour
 from payagg.entrypoints.extensions import DevPages, parts
 from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.process.logs import configure_logs
-from payagg.entrypoints.process.python_flaws import tell_python_flaw
 from payagg.entrypoints.process.server import background, run, serve_http, stop_on_signals
 from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.settings import Settings, SettingsError
@@ -61,7 +60,6 @@ def dev(settings: Settings, outside: Outside, *, port: int, fresh: bool, as_json
             settings = replace(settings, base_url=f"http://{HOST}:{port}")
         with _log(settings.state_dir) as log, outside.database(settings, tell=_tell) as url:
             configure_logs(log)
-            tell_python_flaw()
             with tracing(settings):
                 run(_serve(settings, url, listener, outside.entropy, as_json=as_json))
             _tell("Stopping ...")
