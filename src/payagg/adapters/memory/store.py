@@ -35,7 +35,8 @@ from payagg.application.ports.accounts import KeyHolder, Membership
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.outside import KeyStateChanged
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
-from payagg.application.ports.store import Kept, Repository
+from payagg.application.ports.store import Kept, Repository, Transaction
+from payagg.application.ports.webhooks import DeliveryQueue
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
@@ -44,7 +45,7 @@ from payagg.domain.values import CLOCK_SLACK, Environment
 
 
 @dataclass(frozen=True)
-class MemoryTransaction:
+class MemoryTransaction(Transaction):
     businesses: MemoryBusinesses
     members: MemoryMembers
     api_keys: MemoryApiKeys
@@ -79,7 +80,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.state = State()
-        self.queue = MemoryDeliveryQueue(self)
+        self.queue: DeliveryQueue = MemoryDeliveryQueue(self)
         self._lock = asyncio.Lock()
         self._holder: asyncio.Task[object] | None = None
         repositories = {

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar, cast
 
@@ -42,35 +42,32 @@ from payagg.adapters.postgres.repositories.revocations import IS_REVOKED, Postgr
 from payagg.adapters.postgres.repositories.sealed import PostgresSealed
 from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports.accounts import KeyHolder, Membership
-from payagg.application.ports.gateways import GatewayChoices
+from payagg.application.ports.accounts import Membership
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
-from payagg.application.ports.store import Kept, Repository
-from payagg.domain.business import Business
-from payagg.domain.gateway import Gateway
-from payagg.domain.payment import Payment
+from payagg.application.ports.store import Kept, Repository, Transaction
 from payagg.domain.rate_limit import EPOCH, RateLimit
-from payagg.domain.values import CLOCK_SLACK, Environment
+from payagg.domain.values import CLOCK_SLACK
 
 R = TypeVar("R")
 
 
 class MadeOnce(Generic[R]):
-    """A repository over the transaction's connection, made when first used: as `cached_property`, which takes a lock
-    each time."""
+    """A repository over the transaction's connection and those that it `needs`, made when first used: as
+    `cached_property`, which takes a lock each time."""
 
-    def __init__(self, make: Callable[[StatementConnection], R]) -> None:
+    def __init__(self, make: Callable[..., R], *needs: str) -> None:
         self._make = make
+        self._needs = needs
 
     def __set_name__(self, _: type, name: str) -> None:
         self._name = name
 
     def __get__(self, tx: "PostgresTransaction", _: type) -> R:
-        made = tx.__dict__[self._name] = self._make(tx._connection)
+        made = tx.__dict__[self._name] = self._make(tx._connection, *[getattr(tx, name) for name in self._needs])
         return made
 
 
-class PostgresTransaction:
+class PostgresTransaction(Transaction):
     """The repositories over one connection. Entering begins the transaction, leaving ends it."""
 
     def __init__(self, transaction: AbstractAsyncContextManager[StatementConnection]) -> None:
@@ -88,6 +85,7 @@ class PostgresTransaction:
     api_keys = MadeOnce(PostgresApiKeys)
     gateways = MadeOnce(PostgresGateways)
     gateway_choices = MadeOnce(PostgresGatewayChoices)
+    payments = MadeOnce(PostgresPayments, "webhook_events")
     attempts = MadeOnce(PostgresAttempts)
     provider_calls = MadeOnce(PostgresProviderCalls)
     payment_upkeep = MadeOnce(PostgresPaymentUpkeep)
@@ -105,10 +103,6 @@ class PostgresTransaction:
     audit = MadeOnce(PostgresAudit)
     revocations = MadeOnce(PostgresRevocations)
     sealed = MadeOnce(PostgresSealed)
-
-    @cached_property
-    def payments(self) -> PostgresPayments:
-        return PostgresPayments(self._connection, self.webhook_events)
 
     def of(self, repository: Repository[Kept]) -> Kept:
         return cast(Kept, resolve_name(repository.postgres)(self._connection))
@@ -133,12 +127,12 @@ class PostgresStore:
         self._fast_path = FastPath(self.pool, dates_payments=dates_payments)
         self._choices = BatchedChoices(self.pool)
         self._notes = BatchedWrites(self.pool)
-        self._queue = PostgresDeliveryQueue(self.pool)
+        self.queue = PostgresDeliveryQueue(self.pool)
         self._swept = EPOCH
-
-    @property
-    def queue(self) -> PostgresDeliveryQueue:
-        return self._queue
+        self.find_key, self.touch_key = self._fast_path.find_key, self._fast_path.touch_key
+        self.find_payment, self.find_checkout = self._fast_path.find_payment, self._fast_path.find_checkout
+        self.add_payment, self.find_original = self._fast_path.add_payment, self._fast_path.find_original
+        self.find_choices, self.find_retiring_gateways = self._choices.of, self._choices.settling
 
     def begin(self) -> AbstractAsyncContextManager[PostgresTransaction]:
         return PostgresTransaction(self.pool.transaction())
@@ -162,9 +156,6 @@ class PostgresStore:
         [(server, migration)] = await self.pool.read(_RUNNING)
         return server, migration
 
-    async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
-        return await self._fast_path.find_key(secret_hash)
-
     async def is_revoked(self, token_id: str | None, subject: str, issued_at: datetime) -> bool:
         [(is_revoked,)] = await self.pool.read(IS_REVOKED, token_id=token_id, subject=subject, issued_at=issued_at)
         return bool(is_revoked)
@@ -175,18 +166,6 @@ class PostgresStore:
         asked = {"business_id": business_id, "token_id": token_id, "subject": subject, "issued_at": issued_at}
         [row] = await self.pool.read(FIND_MEMBER, **asked)
         return membership(row)
-
-    async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
-        return await self._fast_path.find_payment(reference, cached)
-
-    async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
-        return await self._fast_path.find_checkout(reference)
-
-    async def find_choices(self, business_id: str) -> GatewayChoices:
-        return await self._choices.of(business_id)
-
-    async def find_retiring_gateways(self, slug: str) -> list[Gateway]:
-        return await self._choices.settling(slug)
 
     async def make_partitions(self, prefix: str, now: datetime) -> int:
         return await partitions.in_thread(partial(partitions.make, self._database_url, prefix, now))
@@ -203,17 +182,6 @@ class PostgresStore:
 
     async def keep_event(self, event: ProviderEvent) -> bool:
         return bool(await self.pool.read(ADD_PROVIDER_EVENT, **PROVIDER_EVENT.values(event)))
-
-    async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
-        return await self._fast_path.add_payment(payment, cached)
-
-    async def find_original(
-        self, business_id: str, environment: Environment, key: str, cached: KeyHolder | None = None
-    ) -> Payment | None:
-        return await self._fast_path.find_original(business_id, environment, key, cached)
-
-    async def touch_key(self, key_id: str, now: datetime) -> None:
-        await self._fast_path.touch_key(key_id, now)
 
     async def add_counts(self, counts: Mapping[tuple[str, ...], int]) -> None:
         await add_counts(self.pool, counts)

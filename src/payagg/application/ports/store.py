@@ -63,74 +63,29 @@ class Repository(Generic[Kept]):
 class Transaction(Protocol):
     """One database transaction, as repositories."""
 
-    @property
-    def businesses(self) -> BusinessRepository: ...
-
-    @property
-    def members(self) -> MemberRepository: ...
-
-    @property
-    def api_keys(self) -> ApiKeyRepository: ...
-
-    @property
-    def gateways(self) -> GatewayRepository: ...
-
-    @property
-    def gateway_choices(self) -> GatewayChoiceRepository: ...
-
-    @property
-    def payments(self) -> PaymentRepository: ...
-
-    @property
-    def attempts(self) -> AttemptRepository: ...
-
-    @property
-    def provider_calls(self) -> ProviderCallRepository: ...
-
-    @property
-    def payment_upkeep(self) -> PaymentUpkeepRepository: ...
-
-    @property
-    def anomalies(self) -> AnomalyRepository: ...
-
-    @property
-    def adjustments(self) -> AdjustmentRepository: ...
-
-    @property
-    def reconciliations(self) -> ReconciliationRepository: ...
-
-    @property
-    def resolutions(self) -> ResolutionRepository: ...
-
-    @property
-    def payment_search(self) -> PaymentSearchRepository: ...
-
-    @property
-    def endpoints(self) -> EndpointRepository: ...
-
-    @property
-    def webhook_events(self) -> WebhookEventRepository: ...
-
-    @property
-    def inbox(self) -> ProviderEventRepository: ...
-
-    @property
-    def health(self) -> HealthRepository: ...
-
-    @property
-    def future_instants(self) -> FutureInstantRepository: ...
-
-    @property
-    def archived(self) -> ArchivedPaymentRepository: ...
-
-    @property
-    def audit(self) -> AuditRepository: ...
-
-    @property
-    def revocations(self) -> RevocationRepository: ...
-
-    @property
-    def sealed(self) -> SealedRepository: ...
+    businesses: BusinessRepository
+    members: MemberRepository
+    api_keys: ApiKeyRepository
+    gateways: GatewayRepository
+    gateway_choices: GatewayChoiceRepository
+    payments: PaymentRepository
+    attempts: AttemptRepository
+    provider_calls: ProviderCallRepository
+    payment_upkeep: PaymentUpkeepRepository
+    anomalies: AnomalyRepository
+    adjustments: AdjustmentRepository
+    reconciliations: ReconciliationRepository
+    resolutions: ResolutionRepository
+    payment_search: PaymentSearchRepository
+    endpoints: EndpointRepository
+    webhook_events: WebhookEventRepository
+    inbox: ProviderEventRepository
+    health: HealthRepository
+    future_instants: FutureInstantRepository
+    archived: ArchivedPaymentRepository
+    audit: AuditRepository
+    revocations: RevocationRepository
+    sealed: SealedRepository
 
     def of(self, repository: Repository[Kept]) -> Kept:
         """An extension's repository, in this transaction."""
