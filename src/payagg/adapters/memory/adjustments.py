@@ -2,10 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.application.ports.reports import AdjustmentFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, told_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind
@@ -13,10 +12,7 @@ from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 
 
-@dataclass(frozen=True)
-class MemoryAdjustments:
-    state: State
-
+class MemoryAdjustments(MemoryRepository):
     async def page(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
         found = [
             one

@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 
-from payagg.adapters.memory.state import BrokenRule, State
+from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.domain.anomaly import ANOMALY, Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.checks import with_changes
@@ -14,10 +13,7 @@ from payagg.domain.values import Environment
 OF_PAYMENT_MAX = 1_000
 
 
-@dataclass(frozen=True)
-class MemoryAnomalies:
-    state: State
-
+class MemoryAnomalies(MemoryRepository):
     async def add(self, anomaly: Anomaly) -> None:
         self.state.anomalies[anomaly.id] = anomaly
 

@@ -1,15 +1,10 @@
 """What is left here of archived payments, in memory."""
 
-from dataclasses import dataclass
-
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 
 
-@dataclass(frozen=True)
-class MemoryArchivedPayments:
-    state: State
-
+class MemoryArchivedPayments(MemoryRepository):
     async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
         found = self.state.archived.get(reference)
         return (found, self.state.archive_parts[found.part]) if found is not None else None

@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from payagg.adapters.memory.state import BrokenRule, State
+from payagg.adapters.memory.state import BrokenRule, MemoryRepository, State
 from payagg.application.ports.outside import Conflict
 from payagg.domain.attempt import FIRST_CHECK_MAX, HASTEN_PAID, Attempt, AttemptState
 from payagg.domain.checks import with_changes
@@ -35,10 +34,7 @@ def write_attempt(state: State, attempt: Attempt) -> None:
     state.attempts[attempt.reference, attempt.number] = attempt
 
 
-@dataclass(frozen=True)
-class MemoryAttempts:
-    state: State
-
+class MemoryAttempts(MemoryRepository):
     async def of_payment(self, reference: str) -> list[Attempt]:
         return rows_of_payment(self.state.attempts, reference)
 

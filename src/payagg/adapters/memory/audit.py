@@ -1,15 +1,10 @@
 """The audit trail in memory."""
 
-from dataclasses import dataclass
-
-from payagg.adapters.memory.state import BrokenRule, State
+from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.domain.audit import AuditEntry, AuditFilter
 
 
-@dataclass(frozen=True)
-class MemoryAudit:
-    state: State
-
+class MemoryAudit(MemoryRepository):
     async def add(self, entry: AuditEntry) -> None:
         if entry.id in self.state.audit:
             raise BrokenRule(f"entry {entry.id} exists")

@@ -1,18 +1,14 @@
 """Businesses, their members and their API keys in memory."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
-from payagg.adapters.memory.state import BrokenRule, State
+from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
 from payagg.domain.business import Business
 from payagg.domain.values import Environment
 
 
-@dataclass(frozen=True)
-class MemoryBusinesses:
-    state: State
-
+class MemoryBusinesses(MemoryRepository):
     async def get(self, business_id: str) -> Business | None:
         return self.state.businesses.get(business_id)
 
@@ -41,10 +37,7 @@ class MemoryBusinesses:
         return [business for business in found if after is None or business.id < after][:limit]
 
 
-@dataclass(frozen=True)
-class MemoryApiKeys:
-    state: State
-
+class MemoryApiKeys(MemoryRepository):
     async def get(self, business_id: str, key_id: str) -> ApiKey | None:
         key = self.state.api_keys.get(key_id)
         return key if key is not None and key.business_id == business_id else None

@@ -1,18 +1,15 @@
 """Merchants' endpoints."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint
 
 
-@dataclass(frozen=True)
-class MemoryEndpoints:
-    state: State
-
+class MemoryEndpoints(MemoryRepository):
     async def of_business(self, business_id: str) -> list[WebhookEndpoint]:
         every = [endpoint for endpoint in self.state.endpoints.values() if endpoint.id not in self.state.removed]
         own = [endpoint for endpoint in every if endpoint.business_id == business_id]

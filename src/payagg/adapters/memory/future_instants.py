@@ -1,17 +1,14 @@
 """Instants that a clock which was ahead left behind, in memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import is_dated_ahead
 
 
-@dataclass(frozen=True)
-class MemoryFutureInstants:
-    state: State
-
+class MemoryFutureInstants(MemoryRepository):
     async def pull_back(self, now: datetime, after: str) -> tuple[int, str | None]:
         asks = [attempt for attempt in self.state.attempts.values() if attempt.is_dated_ahead(now)]
         for attempt in asks:

@@ -1,18 +1,15 @@
 """What businesses chose among the gateways."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from payagg.adapters.memory.gateways import MemoryGateways
-from payagg.adapters.memory.state import BrokenRule, State
+from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
 from payagg.domain.business import Business, BusinessStatus
 from payagg.domain.gateway import BusinessGateway
 
 
-@dataclass(frozen=True)
-class MemoryGatewayChoices:
-    state: State
-
+class MemoryGatewayChoices(MemoryRepository):
     async def of_business(self, business_id: str) -> GatewayChoices:
         return GatewayChoices(
             await MemoryGateways(self.state).all(), await self.settings(business_id), list(self.state.health.values())

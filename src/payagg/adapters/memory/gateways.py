@@ -1,16 +1,12 @@
 """Gateways and what businesses chose for them, in memory."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.gateway import Gateway, GatewayStatus
 
 
-@dataclass(frozen=True)
-class MemoryGateways:
-    state: State
-
+class MemoryGateways(MemoryRepository):
     async def all(self) -> list[Gateway]:
         return sorted(self._living(), key=lambda gateway: (gateway.display_order, gateway.slug))
 

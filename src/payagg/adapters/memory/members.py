@@ -1,15 +1,10 @@
 """Who manages which business."""
 
-from dataclasses import dataclass
-
-from payagg.adapters.memory.state import BrokenRule, State
+from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.domain.business import MANAGERS, Business, Role
 
 
-@dataclass(frozen=True)
-class MemoryMembers:
-    state: State
-
+class MemoryMembers(MemoryRepository):
     async def lock_business(self, business_id: str, subject: str) -> tuple[Business | None, Role | None]:
         return self.state.businesses.get(business_id), self.state.members.get((business_id, subject))
 

@@ -1,22 +1,18 @@
 """Payments searched in memory."""
 
 from collections import defaultdict
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import accumulate, islice
 
 import msgspec
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter, PaymentTotal
 
 
-@dataclass(frozen=True)
-class MemoryPaymentSearch:
-    state: State
-
+class MemoryPaymentSearch(MemoryRepository):
     async def page(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
     ) -> tuple[list[Payment], PaymentCursor | None]:

@@ -1,19 +1,15 @@
 """What sweeps need of payments: those to expire, and those whose payer is to be erased."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from payagg.adapters.memory.attempts import rows_of_payment, write_attempt
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status
 
 
-@dataclass(frozen=True)
-class MemoryPaymentUpkeep:
-    state: State
-
+class MemoryPaymentUpkeep(MemoryRepository):
     async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
         expired = [payment for payment in self.state.payments.values() if payment.is_expired(now)]
         return sorted(expired, key=lambda payment: (payment.expires_at, payment.reference))[:limit]

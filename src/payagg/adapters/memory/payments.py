@@ -1,12 +1,11 @@
 """Payments with their transitions in memory."""
 
-from dataclasses import dataclass
 from operator import attrgetter
 
 from payagg.adapters.memory.anomalies import MemoryAnomalies
 from payagg.adapters.memory.attempts import rows_of_payment
 from payagg.adapters.memory.endpoints import MemoryEndpoints
-from payagg.adapters.memory.state import BrokenRule, State
+from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.application.ports.outside import Conflict, ReferenceTaken
 from payagg.application.ports.payments import LockedPayment, PaymentAggregate
 from payagg.domain.checks import with_changes
@@ -28,10 +27,7 @@ _facts_of = attrgetter(
 )
 
 
-@dataclass(frozen=True)
-class MemoryPayments:
-    state: State
-
+class MemoryPayments(MemoryRepository):
     async def get(self, reference: str) -> Payment | None:
         return self.state.payments.get(reference)
 

@@ -1,15 +1,10 @@
 """Calls to providers, kept with what they answered."""
 
-from dataclasses import dataclass
-
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.application.ports.payments import ProviderCall
 
 
-@dataclass(frozen=True)
-class MemoryProviderCalls:
-    state: State
-
+class MemoryProviderCalls(MemoryRepository):
     async def add(self, call: ProviderCall) -> None:
         self.state.calls[call.id] = call
 

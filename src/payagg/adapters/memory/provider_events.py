@@ -1,18 +1,15 @@
 """Inbound events and provider health in memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
 
-@dataclass(frozen=True)
-class MemoryProviderEvents:
-    state: State
-
+class MemoryProviderEvents(MemoryRepository):
     async def add(self, event: ProviderEvent) -> bool:
         once = (event.provider, event.environment, event.digest)
         if any((e.provider, e.environment, e.digest) == once for e in self.state.inbox.values()):
@@ -57,10 +54,7 @@ class MemoryProviderEvents:
         return len(handled), walked[-1] if walked else None
 
 
-@dataclass(frozen=True)
-class MemoryHealth:
-    state: State
-
+class MemoryHealth(MemoryRepository):
     async def all(self) -> list[Health]:
         return list(self.state.health.values())
 

@@ -1,20 +1,17 @@
 """Reconciliations in memory."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import BrokenRule, State
+from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.payment import Payment
 from payagg.domain.reconciliation import OurPayment, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 
 
-@dataclass(frozen=True)
-class MemoryReconciliations:
-    state: State
-
+class MemoryReconciliations(MemoryRepository):
     async def add(self, run: ReconciliationRun) -> None:
         self.state.reconciliations[run.id] = run
 

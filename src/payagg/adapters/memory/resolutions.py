@@ -1,17 +1,12 @@
 """Requests to end a payment by hand, in memory."""
 
-from dataclasses import dataclass
-
-from payagg.adapters.memory.state import BrokenRule, State
+from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.domain.resolution import Resolution
 
 OF_PAYMENT_MAX = 100
 
 
-@dataclass(frozen=True)
-class MemoryResolutions:
-    state: State
-
+class MemoryResolutions(MemoryRepository):
     async def add(self, resolution: Resolution) -> None:
         self.state.resolutions[resolution.id] = resolution
 

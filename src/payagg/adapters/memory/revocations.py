@@ -1,15 +1,10 @@
 """Revoked tokens in memory."""
 
-from dataclasses import dataclass
-
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.revocation import Revocation
 
 
-@dataclass(frozen=True)
-class MemoryRevocations:
-    state: State
-
+class MemoryRevocations(MemoryRepository):
     async def add(self, revocation: Revocation) -> None:
         key = (revocation.claim, revocation.value)
         before = self.state.revocations.get(key, revocation)

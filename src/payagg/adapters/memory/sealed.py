@@ -1,9 +1,9 @@
 """What lies sealed, in memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 
 FIELDS = {
@@ -15,10 +15,7 @@ FIELDS = {
 OF_GATEWAYS = (SealedKind.GATEWAY_CREDENTIALS, SealedKind.REPLACED_SECRETS)
 
 
-@dataclass(frozen=True)
-class MemorySealed:
-    state: State
-
+class MemorySealed(MemoryRepository):
     async def page(self, kind: SealedKind, after: str, limit: int) -> list[SealedBlob]:
         found = [(id, getattr(owner, FIELDS[kind])) for id, owner in sorted(self._owners(kind).items()) if id > after]
         return [SealedBlob(id, blob) for id, blob in found if blob is not None][:limit]

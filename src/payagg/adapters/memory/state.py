@@ -83,4 +83,9 @@ class State:
             setattr(self, table, getattr(saved, table))
 
 
+@dataclass(frozen=True)
+class MemoryRepository:
+    state: State
+
+
 _TABLES: Final = tuple(table.name for table in fields(State))

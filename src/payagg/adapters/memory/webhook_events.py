@@ -1,18 +1,15 @@
 """Events and their deliveries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event
 
 
-@dataclass(frozen=True)
-class MemoryWebhookEvents:
-    state: State
-
+class MemoryWebhookEvents(MemoryRepository):
     async def last_id(self, business_id: str, environment: Environment) -> str | None:
         return max((event.id for event in self._events(business_id, environment)), default=None)
 

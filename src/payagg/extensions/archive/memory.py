@@ -1,21 +1,17 @@
 """Archived payments in memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.anomaly import AnomalyStatus
 from payagg.domain.archived import ArchivedPayment
 from payagg.extensions.archive.tables import TABLES, History, Row
 
 
-@dataclass(frozen=True)
-class MemoryArchive:
-    state: State
-
+class MemoryArchive(MemoryRepository):
     async def next_with_history(self, after: str) -> str | None:
         return min((reference for reference, _ in self.state.transitions if reference > after), default=None)
 

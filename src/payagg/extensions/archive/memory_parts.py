@@ -1,17 +1,14 @@
 """Parts of the archive, each a folder of files."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.application.ports.outside import Conflict
 from payagg.domain.archived import ArchivePart
 
 
-@dataclass(frozen=True)
-class MemoryArchiveParts:
-    state: State
-
+class MemoryArchiveParts(MemoryRepository):
     async def begin(self, day: str, folder: str, now: datetime) -> ArchivePart:
         number = max(self.state.archive_parts, default=0) + 1
         self.state.archive_parts[number] = part = ArchivePart(number, day, folder, now)

@@ -9,7 +9,7 @@ from functools import cache
 import msgspec
 from sqlalchemy import ARRAY, Text, any_, bindparam, delete, select
 
-from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.rows import PostgresRepository
 from payagg.adapters.postgres.schema.reports import archived_payments
 from payagg.adapters.postgres.schema.tables import metadata
 from payagg.adapters.postgres.statement import Statement
@@ -79,10 +79,7 @@ WHERE c.reference = own.reference AND c.id = own.id
 ARCHIVED = Statement(select(archived_payments.c.reference).where(archived_payments.c.reference == any_(_REFERENCES)))
 
 
-class PostgresArchive:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresArchive(PostgresRepository):
     async def next_with_history(self, after: str) -> str | None:
         found: str | None = await self._connection.value(NEXT, after=after)
         return found

@@ -4,9 +4,8 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.archived import PART
-from payagg.adapters.postgres.repositories.rows import in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text, parameters
 from payagg.adapters.postgres.schema.reports import archive_parts
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
@@ -41,10 +40,7 @@ CLOSE_PART = Statement(
 )
 
 
-class PostgresArchiveParts:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresArchiveParts(PostgresRepository):
     async def begin(self, day: str, folder: str, now: datetime) -> ArchivePart:
         number = await self._connection.value(BEGIN_PART, day=day, folder=folder, started_at=now)
         assert number is not None

@@ -1,11 +1,11 @@
 """Moves between cells in memory: rows that travel are the objects themselves."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository, State
 from payagg.domain.api_key import ApiKeyStatus
 from payagg.domain.archived import ArchivePart
 from payagg.domain.attempt import AttemptState
@@ -24,10 +24,7 @@ OWNED: Mapping[str, Callable[[Any], str]] = {
 NAMED = ("calls", "anomalies", "resolutions", "deliveries")  # by an id of their own; the row has the reference
 
 
-@dataclass(frozen=True)
-class MemoryCell:
-    state: State
-
+class MemoryCell(MemoryRepository):
     async def of_business(self, business_id: str) -> BusinessMove | None:
         found = self.state.moved_businesses.get(business_id)
         return found[0] if found is not None else None
@@ -69,10 +66,7 @@ class MemoryCell:
         return blobs[:limit]
 
 
-@dataclass(frozen=True)
-class MemoryDepartures:
-    state: State
-
+class MemoryDepartures(MemoryRepository):
     async def close(self, business_id: str, cell: str, at: datetime) -> bool:
         state = self.state
         if business_id not in state.businesses or business_id in state.moved_businesses:
@@ -173,10 +167,7 @@ class MemoryDepartures:
         return packed
 
 
-@dataclass(frozen=True)
-class MemoryArrivals:
-    state: State
-
+class MemoryArrivals(MemoryRepository):
     async def prepare(self, move: BusinessMove, profile: Any, gateways: Mapping[str, str]) -> None:
         business, settings, endpoints = profile
         if business.id in self.state.businesses:

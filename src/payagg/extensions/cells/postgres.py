@@ -7,9 +7,8 @@ from typing import Any
 
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.audit import ENTRY
-from payagg.adapters.postgres.repositories.rows import parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
 from payagg.adapters.postgres.schema.accounts import audit
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import AuditEntry
@@ -23,10 +22,7 @@ from payagg.extensions.cells.ports import CellNames, MovingPayment
 ADD_AUDIT = Statement(insert(audit).values(parameters(*ENTRY.names)).on_conflict_do_nothing())
 
 
-class PostgresCell:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresCell(PostgresRepository):
     async def of_business(self, business_id: str) -> BusinessMove | None:
         row = await self._connection.row(sql.OF_BUSINESS, business_id=business_id)
         return None if row is None else BusinessMove(row[0], row[1], MoveState(row[2]), row[3])
@@ -60,10 +56,7 @@ class PostgresCell:
         return [(secret_context(endpoint_id), secret) for endpoint_id, secret in rows]
 
 
-class PostgresDepartures:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresDepartures(PostgresRepository):
     async def close(self, business_id: str, cell: str, at: datetime) -> bool:
         known = await self._connection.row(sql.LOCK_BUSINESS, business_id=business_id)
         if known is None or await self._connection.row(sql.OF_BUSINESS, business_id=business_id) is not None:
@@ -116,10 +109,7 @@ class PostgresDepartures:
         return True
 
 
-class PostgresArrivals:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresArrivals(PostgresRepository):
     async def prepare(self, move: BusinessMove, profile: Any, gateways: Mapping[str, str]) -> None:
         if await self._connection.row(arrivals.PREPARE_BUSINESS, profile=profile) is None:
             return

@@ -1,19 +1,16 @@
 """Console sessions in memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import State
+from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.audit import ActorRealm
 from payagg.extensions.console.console_session import ConsoleSession
 
 TABLE = "console_sessions"
 
 
-@dataclass(frozen=True)
-class MemoryConsoleSessions:
-    state: State
-
+class MemoryConsoleSessions(MemoryRepository):
     async def add(self, session: ConsoleSession) -> None:
         self.state.of_extensions[TABLE, session.session] = session
 

@@ -4,8 +4,7 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.accounts import console_sessions
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import ActorRealm
@@ -35,10 +34,7 @@ FORGET = Statement(
 )
 
 
-class PostgresConsoleSessions:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresConsoleSessions(PostgresRepository):
     async def add(self, session: ConsoleSession) -> None:
         self._connection.send(ADD, **SESSION.values(session))
 

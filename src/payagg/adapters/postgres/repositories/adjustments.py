@@ -6,8 +6,8 @@ The rules of `payagg.domain.adjustment` for one payment's anomalies, as SQL over
 
 from functools import cache
 
-from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
+from payagg.adapters.postgres.repositories.rows import PostgresRepository
 from payagg.adapters.postgres.schema.payments import MAY_NEED_ATTENTION
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AdjustmentFilter
@@ -89,10 +89,7 @@ def _totals(has_business: bool) -> Statement:
     )
 
 
-class PostgresAdjustments:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresAdjustments(PostgresRepository):
     async def page(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
         rows = await self._connection.rows(
             _page(wanted.needs_attention, wanted.after is not None, _COLUMNS),

@@ -8,8 +8,7 @@ from typing import Any
 from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, text, true, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.payments import MAY_END, anomalies
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AnomalyFilter
@@ -90,10 +89,7 @@ DELETE FROM anomalies WHERE id = ANY(ARRAY(
 """)  # noqa: S608 - our own words and number
 
 
-class PostgresAnomalies:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresAnomalies(PostgresRepository):
     async def add(self, anomaly: Anomaly) -> None:
         json = {"details": dict(anomaly.details), "notes": [dict(note) for note in anomaly.notes]}
         self._connection.send(ADD, **{**ANOMALY.values(anomaly), **json})

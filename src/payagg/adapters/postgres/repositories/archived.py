@@ -2,8 +2,7 @@
 
 from sqlalchemy import bindparam, select
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.schema.reports import archive_parts, archived_payments
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.archived import ArchivedPayment, ArchivePart
@@ -17,10 +16,7 @@ FIND = Statement(
 )
 
 
-class PostgresArchivedPayments:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresArchivedPayments(PostgresRepository):
     async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
         row = await self._connection.row(FIND, reference=reference)
         if row is None:

@@ -19,8 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
 from payagg.adapters.postgres.schema.payments import IS_UNSETTLED, attempts, payments
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
@@ -167,10 +166,7 @@ def _attempt_values(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-class PostgresAttempts:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresAttempts(PostgresRepository):
     async def of_payment(self, reference: str) -> list[Attempt]:
         return [attempt_of(row) for row in await self._connection.rows(ATTEMPTS, reference=reference)]
 

@@ -5,8 +5,7 @@ from functools import cache
 
 from sqlalchemy import Text, bindparam, insert, select, tuple_
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, parameters
 from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.adapters.postgres.schema.accounts import audit
 from payagg.adapters.postgres.statement import Statement
@@ -42,10 +41,7 @@ def _list_statement(filters: tuple[str, ...], is_since: bool, is_until: bool) ->
     return Statement(query)
 
 
-class PostgresAudit:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresAudit(PostgresRepository):
     async def add(self, entry: AuditEntry) -> None:
         self._connection.send(ADD, **ENTRY.values(entry))
 

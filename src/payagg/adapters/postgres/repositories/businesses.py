@@ -6,8 +6,7 @@ from functools import cache
 from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.accounts import api_keys, businesses
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
@@ -82,10 +81,7 @@ ADD_KEY = Statement(insert(api_keys).values(parameters(*API_KEY.names)))
 SAVE_KEY = Statement(update(api_keys).where(api_keys.c.id == bindparam("id")).values(parameters(*KEY_MOVING)))
 
 
-class PostgresBusinesses:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresBusinesses(PostgresRepository):
     async def get(self, business_id: str) -> Business | None:
         return BUSINESS.from_row(await self._connection.row(GET, id=business_id))
 
@@ -110,10 +106,7 @@ class PostgresBusinesses:
         return BUSINESS.all(rows)
 
 
-class PostgresApiKeys:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresApiKeys(PostgresRepository):
     async def get(self, business_id: str, key_id: str) -> ApiKey | None:
         return API_KEY.from_row(await self._connection.row(GET_KEY, business_id=business_id, id=key_id))
 

@@ -20,8 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.payments import payments
 from payagg.adapters.postgres.schema.webhooks import webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
@@ -99,13 +98,7 @@ REMOVE_ENDPOINT = Statement(
 )
 
 
-class PostgresEndpoints:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-        # The last event's id by business and environment, read once: what a transaction adds becomes visible together,
-        # and needs no order of its own.
-        self.last_ids: dict[tuple[str, Environment], str | None] = {}
-
+class PostgresEndpoints(PostgresRepository):
     async def of_business(self, business_id: str) -> list[WebhookEndpoint]:
         found = ENDPOINT.all(await self._connection.rows(ENDPOINTS, business_id=business_id))
         return sorted(found, key=lambda endpoint: (endpoint.created_at, endpoint.id))

@@ -5,7 +5,7 @@
 from datetime import datetime
 from typing import Any
 
-from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.rows import PostgresRepository
 from payagg.adapters.postgres.schema.payments import IS_UNSETTLED
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import LONGEST_RETRY
@@ -82,10 +82,7 @@ SELECT count(*) FROM pulled
 """)
 
 
-class PostgresFutureInstants:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresFutureInstants(PostgresRepository):
     async def pull_back(self, now: datetime, after: str) -> tuple[int, str | None]:
         values = {"now": now, "lease_end": now + LEASE, **bounds(now)}
         pulled, walked, last = 0, 0, None

@@ -6,11 +6,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, bindparam, false, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.businesses import BUSINESS, SEARCHED, escape_like
 from payagg.adapters.postgres.repositories.gateways import ALL, GATEWAY
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.accounts import business_gateways, businesses
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
@@ -95,10 +94,7 @@ def _merchant(row: Any) -> GatewayMerchant:
     return GatewayMerchant(BUSINESS.load(business), None if own[0] is None else SETTINGS.load(own))
 
 
-class PostgresGatewayChoices:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresGatewayChoices(PostgresRepository):
     async def of_business(self, business_id: str) -> GatewayChoices:
         gateways_, settings, health = await self._connection.all(
             (ALL, {}), (OF_BUSINESS, {"business_id": business_id}), (ALL_HEALTH, {})

@@ -5,8 +5,7 @@ from datetime import datetime
 from sqlalchemy import and_, bindparam, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.accounts import gateways
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.gateway import Gateway, GatewayStatus
@@ -54,10 +53,7 @@ ADD = Statement(insert(gateways).values(parameters(*GATEWAY.names)).on_conflict_
 SAVE = Statement(update(gateways).where(_BY_ID).values(parameters(*(name for name in GATEWAY.names if name != "id"))))
 
 
-class PostgresGateways:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresGateways(PostgresRepository):
     async def all(self) -> list[Gateway]:
         return GATEWAY.all(await self._connection.rows(ALL))
 

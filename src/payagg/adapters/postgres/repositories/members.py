@@ -5,10 +5,9 @@ from typing import Any
 from sqlalchemy import and_, bindparam, delete, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.businesses import BUSINESS, LOCK
 from payagg.adapters.postgres.repositories.revocations import REVOKED
-from payagg.adapters.postgres.repositories.rows import in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text, parameters
 from payagg.adapters.postgres.schema.accounts import businesses, members
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import Membership
@@ -51,10 +50,7 @@ def membership(row: Any) -> Membership:
     return Membership(is_revoked, role and Role(role), BUSINESS.load(business) if business[0] is not None else None)
 
 
-class PostgresMembers:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresMembers(PostgresRepository):
     async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
         rows = await self._connection.rows(MANAGED, subject=subject)
         return [(BUSINESS.load(row[:-1]), Role(row[-1])) for row in rows]

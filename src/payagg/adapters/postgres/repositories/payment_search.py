@@ -30,10 +30,9 @@ from sqlalchemy import (
     union_all,
 )
 
-from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.payment_rows import PAYMENT
-from payagg.adapters.postgres.repositories.rows import in_text
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text
 from payagg.adapters.postgres.schema.payments import idempotency_keys, payments
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import PAGE_BYTES
@@ -201,10 +200,7 @@ def _businesses_of_email() -> CTE:
     return each.union_all(select(following.correlate(each).scalar_subquery()).where(each.c.business_id.is_not(None)))
 
 
-class PostgresPaymentSearch:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresPaymentSearch(PostgresRepository):
     async def page(
         self, wanted: PaymentFilter, now: datetime, after: PaymentCursor | None, limit: int
     ) -> tuple[list[Payment], PaymentCursor | None]:

@@ -17,9 +17,8 @@ from sqlalchemy import (
     update,
 )
 
-from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.payment_rows import PAYMENT
-from payagg.adapters.postgres.repositories.rows import in_text
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text
 from payagg.adapters.postgres.schema.payments import HAS_PAYER, attempts, expiry_progress, payments
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.payment import PAYER_FIELDS, Payment, Status
@@ -123,10 +122,7 @@ WHERE k.business_id = old.business_id AND k.environment = old.environment AND k.
 """)  # noqa: S608 - our own number
 
 
-class PostgresPaymentUpkeep:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresPaymentUpkeep(PostgresRepository):
     async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
         self._connection.send(ADVANCE, now=now, passed=now - LATE_MAX)
         # A value, as the planner knows nothing of what a subquery finds. Without the row: from the beginning.

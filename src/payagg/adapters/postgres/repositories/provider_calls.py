@@ -6,8 +6,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.payments import provider_calls
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.payments import ProviderCall
@@ -22,10 +21,7 @@ LAST_ANSWER = Statement(
 )
 
 
-class PostgresProviderCalls:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresProviderCalls(PostgresRepository):
     async def add(self, call: ProviderCall) -> None:
         self._connection.send(ADD_CALL, **CALL.values(call))
 

@@ -18,8 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.fast_path.batched_writes import BatchedWrites
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.adapters.postgres.schema.webhooks import HAS_BODY, inbox, provider_health, refused_events
 from payagg.adapters.postgres.statement import Statement
@@ -115,10 +114,7 @@ async def keep_refused(notes: BatchedWrites, event: RefusedEvent) -> None:
     await notes.keep(row, KEEP_REFUSED, **REFUSED.values(event) | {"headers": dict(event.headers)})
 
 
-class PostgresProviderEvents:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresProviderEvents(PostgresRepository):
     async def add(self, event: ProviderEvent) -> bool:
         return await self._connection.row(ADD, **EVENT.values(event)) is not None
 
@@ -148,10 +144,7 @@ class PostgresProviderEvents:
         return len(await self._connection.rows(REMOVE, ids=walked)), walked[-1] if walked else None
 
 
-class PostgresHealth:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresHealth(PostgresRepository):
     async def all(self) -> list[Health]:
         return HEALTH.all(await self._connection.rows(ALL_HEALTH))
 

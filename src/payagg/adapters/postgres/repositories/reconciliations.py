@@ -8,9 +8,8 @@ from typing import Any
 from sqlalchemy import ARRAY, Text, and_, any_, bindparam, select, true, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
-from payagg.adapters.postgres.repositories.rows import RowMap, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, parameters
 from payagg.adapters.postgres.schema.payments import anomalies, attempts, payments
 from payagg.adapters.postgres.schema.reports import reconciliation_findings, reconciliation_runs
 from payagg.adapters.postgres.statement import Statement, must_find
@@ -90,10 +89,7 @@ def _page(is_after: bool) -> Statement:
     )
 
 
-class PostgresReconciliations:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresReconciliations(PostgresRepository):
     async def add(self, run: ReconciliationRun) -> None:
         self._connection.send(ADD, **_values(run))
 

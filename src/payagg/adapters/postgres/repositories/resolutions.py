@@ -3,8 +3,7 @@
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.payments import resolutions
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.resolution import Resolution
@@ -24,10 +23,7 @@ CONFIRM = Statement(
 )
 
 
-class PostgresResolutions:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresResolutions(PostgresRepository):
     async def add(self, resolution: Resolution) -> None:
         self._connection.send(ADD, **RESOLUTION.values(resolution))
 

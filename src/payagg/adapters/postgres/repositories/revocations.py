@@ -3,8 +3,7 @@
 from sqlalchemy import bindparam, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.accounts import token_revocations
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.revocation import Revocation, RevokedClaim
@@ -29,9 +28,6 @@ REVOKED = or_(
 IS_REVOKED = Statement(select(REVOKED))
 
 
-class PostgresRevocations:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresRevocations(PostgresRepository):
     async def add(self, revocation: Revocation) -> None:
         self._connection.send(ADD, **REVOCATION.values(revocation))

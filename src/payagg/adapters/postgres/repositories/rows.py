@@ -7,9 +7,17 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy import BindParameter, Column, ColumnClause, Table, bindparam, literal, literal_column
 
+from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.domain.checks import restore
 
 T = TypeVar("T")
+
+
+class PostgresRepository:
+    """Works in the transaction of its connection."""
+
+    def __init__(self, connection: StatementConnection) -> None:
+        self._connection = connection
 
 
 class RowMap(Generic[T]):

@@ -2,7 +2,7 @@
 
 from sqlalchemy import LargeBinary, bindparam, select, update
 
-from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.rows import PostgresRepository
 from payagg.adapters.postgres.schema.accounts import gateways
 from payagg.adapters.postgres.schema.webhooks import webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
@@ -35,10 +35,7 @@ REPLACE = {
 }
 
 
-class PostgresSealed:
-    def __init__(self, connection: StatementConnection) -> None:
-        self._connection = connection
-
+class PostgresSealed(PostgresRepository):
     async def page(self, kind: SealedKind, after: str, limit: int) -> list[SealedBlob]:
         rows = await self._connection.rows(PAGE[kind], after=after, limit=limit)
         return [SealedBlob(id, blob) for id, blob in rows]
