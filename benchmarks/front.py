@@ -20,7 +20,7 @@ import uvloop
 from payagg_testing.builders import a_delivery, a_gateway, an_attempt, the_built_in
 
 from payagg.adapters.memory import MemoryStore
-from payagg.adapters.memory.payment_search import MemoryPaymentSearch
+from payagg.adapters.memory.reports import MemoryPaymentSearch
 from payagg.adapters.memory.store import MemoryTransaction
 from payagg.adapters.system import DatabaseClock
 from payagg.adapters.webhooks.http1 import HttpConnection

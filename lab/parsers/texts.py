@@ -10,7 +10,7 @@ import jwt
 import urllib3
 
 from lab.parsers.target import FuzzTarget, text_of
-from payagg.adapters.postgres.repositories.businesses import escape_like
+from payagg.adapters.postgres.repositories.accounts import escape_like
 from payagg.adapters.security import Tokens
 from payagg.adapters.webhooks.sender import HEADERS, _parse_url
 from payagg.domain.api_key import parse_secret

@@ -1,16 +1,18 @@
-"""Payments with their transitions in memory."""
+"""Payments in memory: transitions, calls of providers, requests to end one by hand, what is left of archived ones."""
 
 from operator import attrgetter
 
-from payagg.adapters.memory.anomalies import MemoryAnomalies
 from payagg.adapters.memory.attempts import rows_of_payment
 from payagg.adapters.memory.endpoints import MemoryEndpoints
+from payagg.adapters.memory.reports import MemoryAnomalies
 from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.application.ports.outside import Conflict, ReferenceTaken
-from payagg.application.ports.payments import LockedPayment, PaymentAggregate
+from payagg.application.ports.payments import LockedPayment, PaymentAggregate, ProviderCall
+from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Transition
+from payagg.domain.resolution import Resolution
 from payagg.domain.values import Environment
 
 _facts_of = attrgetter(
@@ -88,3 +90,46 @@ class MemoryPayments(MemoryRepository):
     async def transitions(self, reference: str) -> list[Transition]:
         own = [transition for transition in self.state.transitions.values() if transition.reference == reference]
         return sorted(own, key=lambda transition: transition.sequence)
+
+
+class MemoryProviderCalls(MemoryRepository):
+    async def add(self, call: ProviderCall) -> None:
+        self.state.calls[call.id] = call
+
+    async def of_payment(self, reference: str) -> list[ProviderCall]:
+        found = [call for call in self.state.calls.values() if call.reference == reference]
+        return sorted(found, key=lambda call: (call.at, call.id))
+
+    async def last_answer(self, reference: str) -> ProviderCall | None:
+        answers = [call for call in self.state.calls.values() if call.reference == reference and call.word is not None]
+        return max(answers, key=lambda call: call.id, default=None)
+
+
+OF_PAYMENT_MAX = 100
+
+
+class MemoryResolutions(MemoryRepository):
+    async def add(self, resolution: Resolution) -> None:
+        self.state.resolutions[resolution.id] = resolution
+
+    async def latest(self, reference: str) -> Resolution | None:
+        return max(self._own(reference), key=lambda one: one.id, default=None)
+
+    async def of_payment(self, reference: str) -> list[Resolution]:
+        return sorted(self._own(reference), key=lambda one: one.id)[:OF_PAYMENT_MAX]
+
+    async def confirm(self, resolution: Resolution) -> None:
+        if self.state.resolutions[resolution.id].confirmed_at is not None:
+            raise BrokenRule("a request is confirmed once")
+        if resolution.confirmed_by == resolution.requested_by:
+            raise BrokenRule("who asked does not confirm")
+        self.state.resolutions[resolution.id] = resolution
+
+    def _own(self, reference: str) -> list[Resolution]:
+        return [one for one in self.state.resolutions.values() if one.reference == reference]
+
+
+class MemoryArchivedPayments(MemoryRepository):
+    async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
+        found = self.state.archived.get(reference)
+        return (found, self.state.archive_parts[found.part]) if found is not None else None

@@ -8,28 +8,32 @@ from datetime import datetime, timedelta
 from pkgutil import resolve_name
 from typing import Any, cast
 
-from payagg.adapters.memory.adjustments import MemoryAdjustments
-from payagg.adapters.memory.anomalies import MemoryAnomalies
-from payagg.adapters.memory.archived import MemoryArchivedPayments
+from payagg.adapters.memory.accounts import (
+    MemoryApiKeys,
+    MemoryAudit,
+    MemoryBusinesses,
+    MemoryMembers,
+    MemoryRevocations,
+)
 from payagg.adapters.memory.attempts import MemoryAttempts
-from payagg.adapters.memory.audit import MemoryAudit
-from payagg.adapters.memory.businesses import MemoryApiKeys, MemoryBusinesses
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
 from payagg.adapters.memory.endpoints import MemoryEndpoints
-from payagg.adapters.memory.future_instants import MemoryFutureInstants
-from payagg.adapters.memory.gateway_choices import MemoryGatewayChoices
-from payagg.adapters.memory.gateways import MemoryGateways
-from payagg.adapters.memory.members import MemoryMembers
-from payagg.adapters.memory.payment_search import MemoryPaymentSearch
-from payagg.adapters.memory.payment_upkeep import MemoryPaymentUpkeep
-from payagg.adapters.memory.payments import MemoryPayments
-from payagg.adapters.memory.provider_calls import MemoryProviderCalls
+from payagg.adapters.memory.gateways import MemoryGatewayChoices, MemoryGateways
+from payagg.adapters.memory.payments import (
+    MemoryArchivedPayments,
+    MemoryPayments,
+    MemoryProviderCalls,
+    MemoryResolutions,
+)
 from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderEvents
-from payagg.adapters.memory.reconciliations import MemoryReconciliations
-from payagg.adapters.memory.resolutions import MemoryResolutions
-from payagg.adapters.memory.revocations import MemoryRevocations
-from payagg.adapters.memory.sealed import MemorySealed
+from payagg.adapters.memory.reports import (
+    MemoryAdjustments,
+    MemoryAnomalies,
+    MemoryPaymentSearch,
+    MemoryReconciliations,
+)
 from payagg.adapters.memory.state import State
+from payagg.adapters.memory.upkeep import MemoryFutureInstants, MemoryPaymentUpkeep, MemorySealed
 from payagg.adapters.memory.webhook_events import MemoryWebhookEvents
 from payagg.application.ports.accounts import KeyHolder, Membership
 from payagg.application.ports.gateways import GatewayChoices

@@ -10,7 +10,7 @@ from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.damage import DAMAGES, Damage
 from payagg.adapters.postgres.errors import translate_errors
 from payagg.adapters.postgres.partitions import weeks
-from payagg.adapters.postgres.repositories.future_instants import bounds
+from payagg.adapters.postgres.repositories.upkeep import bounds
 from payagg.adapters.postgres.week import WEEK
 from payagg.adapters.system import APART_SECONDS, SystemClock, apart
 from payagg.domain.payment import PAYMENT

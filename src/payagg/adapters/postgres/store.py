@@ -16,30 +16,33 @@ from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
-from payagg.adapters.postgres.repositories.adjustments import PostgresAdjustments
-from payagg.adapters.postgres.repositories.anomalies import PostgresAnomalies
-from payagg.adapters.postgres.repositories.archived import PostgresArchivedPayments
+from payagg.adapters.postgres.repositories.accounts import (
+    FIND_MEMBER,
+    IS_REVOKED,
+    PostgresApiKeys,
+    PostgresAudit,
+    PostgresBusinesses,
+    PostgresMembers,
+    PostgresRevocations,
+    membership,
+)
+from payagg.adapters.postgres.repositories.anomalies import PostgresAdjustments, PostgresAnomalies
 from payagg.adapters.postgres.repositories.attempts import BEGIN_CHECK, PostgresAttempts
-from payagg.adapters.postgres.repositories.audit import PostgresAudit
-from payagg.adapters.postgres.repositories.businesses import PostgresApiKeys, PostgresBusinesses
 from payagg.adapters.postgres.repositories.counters import add_counts, all_counts, count_hit, sweep_hits
 from payagg.adapters.postgres.repositories.endpoints import PostgresEndpoints
-from payagg.adapters.postgres.repositories.future_instants import PostgresFutureInstants
-from payagg.adapters.postgres.repositories.gateway_choices import PostgresGatewayChoices
-from payagg.adapters.postgres.repositories.gateways import PostgresGateways
-from payagg.adapters.postgres.repositories.members import FIND as FIND_MEMBER
-from payagg.adapters.postgres.repositories.members import PostgresMembers, membership
+from payagg.adapters.postgres.repositories.gateways import PostgresGatewayChoices, PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
-from payagg.adapters.postgres.repositories.payment_upkeep import PostgresPaymentUpkeep
-from payagg.adapters.postgres.repositories.payments import PostgresPayments
-from payagg.adapters.postgres.repositories.provider_calls import PostgresProviderCalls
+from payagg.adapters.postgres.repositories.payments import (
+    PostgresArchivedPayments,
+    PostgresPayments,
+    PostgresProviderCalls,
+    PostgresResolutions,
+)
 from payagg.adapters.postgres.repositories.provider_events import ADD as ADD_PROVIDER_EVENT
 from payagg.adapters.postgres.repositories.provider_events import EVENT as PROVIDER_EVENT
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents, keep_refused
 from payagg.adapters.postgres.repositories.reconciliations import PostgresReconciliations
-from payagg.adapters.postgres.repositories.resolutions import PostgresResolutions
-from payagg.adapters.postgres.repositories.revocations import IS_REVOKED, PostgresRevocations
-from payagg.adapters.postgres.repositories.sealed import PostgresSealed
+from payagg.adapters.postgres.repositories.upkeep import PostgresFutureInstants, PostgresPaymentUpkeep, PostgresSealed
 from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import Membership

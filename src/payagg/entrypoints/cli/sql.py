@@ -6,13 +6,10 @@ from payagg.adapters.postgres.repositories import (
     attempts,
     counters,
     endpoints,
-    gateway_choices,
     gateways,
-    payment_rows,
-    payment_upkeep,
     payments,
-    provider_calls,
     provider_events,
+    upkeep,
     webhook_events,
 )
 from payagg.adapters.postgres.statement import Statement
@@ -27,7 +24,7 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
             "After a request with a key, at most once a minute for each. A key that is locked is left out.",
         ),
         (
-            payment_rows.ADD,
+            payments.ADD,
             "Add payments",
             "Once for all requests of one moment. An idempotency key has one payment and a reference is used once; "
             "a key or business that changed since it was cached adds nothing.",
@@ -56,7 +53,7 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
             "For the choice of a gateway. One that drains or is disabled gets no new charge.",
         ),
         (
-            gateway_choices.OF_BUSINESS,
+            gateways.OF_BUSINESS,
             "Read a business's settings of gateways",
             "Beside it. A gateway that the business switched off gets no charge of its own.",
         ),
@@ -71,7 +68,7 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
             "Before the provider is called, and committed. No charge exists that the database does not know.",
         ),
         (
-            provider_calls.ADD_CALL,
+            payments.ADD_CALL,
             "Add a call of a provider",
             "In the transaction before the call. What was sent to a provider is on record, without its secrets.",
         ),
@@ -113,13 +110,13 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
             "In the same round trip. Event ids of one business only grow, so that a cursor misses none.",
         ),
         (
-            payment_upkeep.ADVANCE,
+            upkeep.ADVANCE,
             "Move the beginning of the sweep on",
             "First in the worker's sweep. It passes no INITIATED payment, nor the last 30 seconds.",
         ),
-        (payment_upkeep.PROGRESS, "Read the beginning of the sweep", "Second in the sweep."),
+        (upkeep.PROGRESS, "Read the beginning of the sweep", "Second in the sweep."),
         (
-            payment_upkeep.EXPIRED,
+            upkeep.EXPIRED,
             "Lock payments whose window has closed",
             "In the sweep. INITIATED payments alone expire by the clock; two workers never share one.",
         ),

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from payagg.adapters.postgres.repositories.archived import PART
+from payagg.adapters.postgres.repositories.payments import PART
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text, parameters
 from payagg.adapters.postgres.schema.reports import archive_parts
 from payagg.adapters.postgres.statement import Statement, must_find

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.repositories.audit import ENTRY
+from payagg.adapters.postgres.repositories.accounts import ENTRY
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
 from payagg.adapters.postgres.schema.accounts import audit
 from payagg.adapters.postgres.statement import Statement

@@ -3,14 +3,14 @@
 import pytest
 from sqlalchemy import delete, select
 
-from payagg.adapters.postgres.repositories import businesses, webhook_events
+from payagg.adapters.postgres.repositories import accounts, webhook_events
 from payagg.adapters.postgres.schema.accounts import businesses as table
 from payagg.adapters.postgres.statement import Statement
 
 
 @pytest.mark.parametrize(
     "statement",
-    [businesses.GET, webhook_events.EVENTS, webhook_events.EVENTS_OF_PAYMENT],
+    [accounts.GET, webhook_events.EVENTS, webhook_events.EVENTS_OF_PAYMENT],
     ids=["a row", "events", "a payment's events"],
 )
 def test_what_only_reads_needs_no_transaction(statement: Statement) -> None:

@@ -24,7 +24,7 @@ from payagg.adapters.postgres.delivery_queue.statements import (
 )
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
-from payagg.adapters.postgres.repositories.audit import PostgresAudit
+from payagg.adapters.postgres.repositories.accounts import PostgresAudit
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT
 from payagg.adapters.postgres.repositories.event_bodies import LOCK_METADATA, PURGE_METADATA
 from payagg.adapters.postgres.repositories.webhook_events import DELIVERY, id_at

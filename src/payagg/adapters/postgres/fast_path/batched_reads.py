@@ -7,8 +7,7 @@ from sqlalchemy.types import Text
 
 from payagg.adapters.postgres.fast_path.batching import Batch
 from payagg.adapters.postgres.pool import StatementPool
-from payagg.adapters.postgres.repositories.gateway_choices import SETTINGS
-from payagg.adapters.postgres.repositories.gateways import ALL, GATEWAY, SETTLING
+from payagg.adapters.postgres.repositories.gateways import ALL, GATEWAY, SETTINGS, SETTLING
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
 from payagg.adapters.postgres.schema.accounts import business_gateways
 from payagg.adapters.postgres.statement import Statement

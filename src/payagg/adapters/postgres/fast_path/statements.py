@@ -14,8 +14,8 @@ import msgspec
 from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBroken, Taken
 from payagg.adapters.postgres.fast_path.batching import Batch
 from payagg.adapters.postgres.pool import StatementPool
-from payagg.adapters.postgres.repositories.businesses import API_KEY, BUSINESS
-from payagg.adapters.postgres.repositories.payment_rows import ADD, PAYMENT, encode_row
+from payagg.adapters.postgres.repositories.accounts import API_KEY, BUSINESS
+from payagg.adapters.postgres.repositories.payments import ADD, PAYMENT, encode_row
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, KeyStateChanged, ReferenceTaken, Unavailable

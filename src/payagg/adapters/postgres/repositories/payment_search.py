@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
-from payagg.adapters.postgres.repositories.payment_rows import PAYMENT
+from payagg.adapters.postgres.repositories.payments import PAYMENT
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text
 from payagg.adapters.postgres.schema.payments import idempotency_keys, payments
 from payagg.adapters.postgres.statement import Statement

@@ -1,5 +1,10 @@
-"""Payments and their transitions, found by `reference`."""
+"""Payments as rows: transitions, calls of providers, requests to end one by hand, and what is left of archived ones."""
 
+# ruff: noqa: S608 - only our own column names are put into the texts
+
+from functools import lru_cache
+
+import msgspec
 from sqlalchemy import (
     bindparam,
     select,
@@ -7,22 +12,100 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.errors import Taken
+from payagg.adapters.postgres.errors import UNSTORABLE, Taken
 from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.repositories.accounts import BUSINESS
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
 from payagg.adapters.postgres.repositories.anomalies import OF_PAYMENT as ANOMALIES_OF
 from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
-from payagg.adapters.postgres.repositories.businesses import BUSINESS
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
-from payagg.adapters.postgres.repositories.payment_rows import ADD, NOTED, PAYMENT, encode_row
-from payagg.adapters.postgres.repositories.rows import RowMap, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.repositories.webhook_events import LAST_EVENT_BESIDE, PostgresWebhookEvents
 from payagg.adapters.postgres.schema.accounts import businesses
-from payagg.adapters.postgres.schema.payments import payments, transitions
+from payagg.adapters.postgres.schema.payments import payments, provider_calls, resolutions, transitions
+from payagg.adapters.postgres.schema.reports import archive_parts, archived_payments
 from payagg.adapters.postgres.statement import Statement, must_find
+from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken
-from payagg.application.ports.payments import LockedPayment, PaymentAggregate
+from payagg.application.ports.payments import LockedPayment, PaymentAggregate, ProviderCall
+from payagg.domain.archived import ArchivedPayment, ArchivePart
+from payagg.domain.attempt import AttemptState
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment, Status, Transition, Trigger
+from payagg.domain.resolution import Resolution
+from payagg.domain.values import Environment
+
+PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)
+# What `note` may add, to a final one too.
+NOTED = ("sequence", "fee", "net_amount", "has_adjustments")
+
+_TYPES = {"amount": "bigint", "metadata": "jsonb", "sequence": "smallint", "is_test": "boolean"}
+# A new payment's columns; the rest is set later.
+_NEW = tuple(name for name in PAYMENT.names if name not in NOTED or name == "sequence")
+_GIVEN = ", ".join(f"{name} {'timestamptz' if name.endswith('_at') else _TYPES.get(name, 'text')}" for name in _NEW)
+_CACHED = ("key_id", "key_status", "business_status", "kyc_status")
+_NAMES = ", ".join(_NEW)
+_STORED = {"fingerprint": "decode(fingerprint, 'base64')"} | {
+    name: f"{name} + waited" for name in ("created_at", "updated_at", "expires_at")
+}
+_DATED = ", ".join(_STORED.get(name, name) for name in _NEW)
+
+AMOUNT_DIGEST = "substr(sha256(convert_to(reference || ' ' || amount, 'UTF8')), 1, 8)"
+
+# Who won comes back with its dates, a reference that exists already without: no idempotency key may stay behind without
+# its payment, so such a row is left out from the start. One that another transaction adds at this moment breaks the
+# whole statement instead. Rows go in by key, so that two processes never wait for each other in a circle. What a caller
+# cached of its key is compared and never judged here: the rule is the domain's alone.
+#
+# `dates`: the clock of those who initiate is the database's, and the database has the last word: the payment is dated
+# as it is stored, after its transaction got a number, by which lists see that something earlier may still come (see
+# docs/decisions/postgres.md). LIMIT keeps the look-up of a reference a look-up, however few payments there are.
+ADD = Statement(f"""
+WITH asked AS MATERIALIZED (
+    SELECT *, CASE WHEN CAST(:dates AS boolean) THEN clock_timestamp() - created_at ELSE interval '0' END AS waited
+    FROM json_to_recordset(CAST(:rows AS json)) AS row ({_GIVEN}, {" text, ".join(_CACHED)} text)
+    LEFT JOIN LATERAL (
+        SELECT true AS is_taken FROM payments p WHERE p.reference = row.reference LIMIT 1
+    ) AS known ON true
+    WHERE (NOT CAST(:dates AS boolean) OR pg_current_xact_id() IS NOT NULL)
+    AND (key_id IS NULL OR (key_status, business_status, kyc_status) = (
+        SELECT k.status, b.status, b.kyc_status FROM api_keys k JOIN businesses b ON b.id = k.business_id
+        WHERE k.id = key_id
+    ))
+), given AS (
+    SELECT * FROM asked WHERE is_taken IS NULL
+), keyed AS (
+    INSERT INTO idempotency_keys (business_id, environment, key, reference)
+    SELECT business_id, environment, idempotency_key, reference FROM given WHERE idempotency_key IS NOT NULL
+    ORDER BY business_id, environment, idempotency_key
+    ON CONFLICT DO NOTHING RETURNING reference
+), added AS (
+    INSERT INTO payments ({_NAMES}, amount_digest)
+    SELECT {_DATED}, {AMOUNT_DIGEST} FROM given
+    WHERE idempotency_key IS NULL OR reference IN (SELECT reference FROM keyed)
+    ORDER BY reference
+    RETURNING reference, created_at, expires_at
+)
+SELECT reference, created_at, expires_at FROM added
+UNION ALL SELECT reference, NULL, NULL FROM asked WHERE is_taken
+""")
+
+
+def encode_row(payment: Payment, cached: KeyHolder | None = None) -> bytes:
+    """The row of `given` as a JSON object; raises VALIDATION_ERROR for text that is not Unicode."""
+    try:
+        row = msgspec.json.encode(payment)
+    except (UnicodeEncodeError, OverflowError):
+        raise Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE) from None
+    if cached is None:
+        return row
+    return row[:-1] + _standing(cached.key.id, *cached.key_state)
+
+
+@lru_cache(maxsize=1024)
+def _standing(*values: str) -> bytes:
+    return b"," + msgspec.json.encode(dict(zip(_CACHED, values, strict=True)))[1:]
+
 
 TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
 # What `save` may change; the rest of a payment is fixed, and the database says so too.
@@ -117,3 +200,74 @@ class PostgresPayments:
 
     async def transitions(self, reference: str) -> list[Transition]:
         return TRANSITION.all(await self._connection.rows(TRANSITIONS, reference=reference))
+
+
+CALL = RowMap(ProviderCall, provider_calls)
+CALLS_MAX = 1_000
+ADD_CALL = Statement(insert(provider_calls).values(parameters(*CALL.names)))
+_CALLS = select(*CALL.columns).where(provider_calls.c.reference == bindparam("reference"))
+CALLS = Statement(_CALLS.order_by(provider_calls.c.id).limit(in_text(CALLS_MAX)))
+LAST_ANSWER = Statement(
+    _CALLS.where(provider_calls.c.word.is_not(None)).order_by(provider_calls.c.id.desc()).limit(in_text(1))
+)
+
+
+class PostgresProviderCalls(PostgresRepository):
+    async def add(self, call: ProviderCall) -> None:
+        self._connection.send(ADD_CALL, **CALL.values(call))
+
+    async def of_payment(self, reference: str) -> list[ProviderCall]:
+        return CALL.all(await self._connection.rows(CALLS, reference=reference))
+
+    async def last_answer(self, reference: str) -> ProviderCall | None:
+        return CALL.from_row(await self._connection.row(LAST_ANSWER, reference=reference))
+
+
+RESOLUTION = RowMap(Resolution, resolutions)
+RESOLUTIONS_MAX = 100
+CONFIRMING = ("confirmed_by", "confirmed_at")
+
+ADD_RESOLUTION = Statement(insert(resolutions).values(parameters(*RESOLUTION.names)))
+_RESOLUTIONS = select(*RESOLUTION.columns).where(resolutions.c.reference == bindparam("reference"))
+LATEST_RESOLUTION = Statement(_RESOLUTIONS.order_by(resolutions.c.id.desc()).limit(in_text(1)))
+RESOLUTIONS = Statement(_RESOLUTIONS.order_by(resolutions.c.id).limit(in_text(RESOLUTIONS_MAX)))
+CONFIRM = Statement(
+    update(resolutions)
+    .where(resolutions.c.reference == bindparam("reference"), resolutions.c.id == bindparam("id"))
+    .values(parameters(*CONFIRMING))
+)
+
+
+class PostgresResolutions(PostgresRepository):
+    async def add(self, resolution: Resolution) -> None:
+        self._connection.send(ADD_RESOLUTION, **RESOLUTION.values(resolution))
+
+    async def latest(self, reference: str) -> Resolution | None:
+        return RESOLUTION.from_row(await self._connection.row(LATEST_RESOLUTION, reference=reference))
+
+    async def of_payment(self, reference: str) -> list[Resolution]:
+        return RESOLUTION.all(await self._connection.rows(RESOLUTIONS, reference=reference))
+
+    async def confirm(self, resolution: Resolution) -> None:
+        changes = {name: getattr(resolution, name) for name in CONFIRMING}
+        self._connection.send(CONFIRM, reference=resolution.reference, id=resolution.id, **changes)
+
+
+PART = RowMap(ArchivePart, archive_parts)
+FIND_ARCHIVED = Statement(
+    select(archived_payments.c.attempts, archived_payments.c.paid, *PART.columns)
+    .join(archive_parts, archive_parts.c.number == archived_payments.c.part)
+    .where(archived_payments.c.reference == bindparam("reference"))
+)
+
+
+class PostgresArchivedPayments(PostgresRepository):
+    async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
+        row = await self._connection.row(FIND_ARCHIVED, reference=reference)
+        if row is None:
+            return None
+        attempts, paid, *own = row
+        words = (one.split(" ") for one in attempts.split(",") if one)
+        part = PART.load(own)
+        tried = tuple((gateway, AttemptState(state)) for gateway, state in words)
+        return ArchivedPayment(reference, part.number, tried, paid), part

@@ -1,10 +1,12 @@
-"""Businesses, their members and their API keys in memory."""
+"""Businesses, their members and keys, revoked tokens and the audit trail, in memory."""
 
 from collections.abc import Collection
 
 from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
-from payagg.domain.business import Business
+from payagg.domain.audit import AuditEntry, AuditFilter
+from payagg.domain.business import MANAGERS, Business, Role
+from payagg.domain.revocation import Revocation
 from payagg.domain.values import Environment
 
 
@@ -68,3 +70,44 @@ class MemoryApiKeys(MemoryRepository):
     def _of(self, business_id: str, environment: Environment) -> list[ApiKey]:
         keys = self.state.api_keys.values()
         return [key for key in keys if key.business_id == business_id and key.environment is environment]
+
+
+class MemoryMembers(MemoryRepository):
+    async def lock_business(self, business_id: str, subject: str) -> tuple[Business | None, Role | None]:
+        return self.state.businesses.get(business_id), self.state.members.get((business_id, subject))
+
+    async def managed_by(self, subject: str) -> list[tuple[Business, Role]]:
+        own = [(id, role) for (id, who), role in self.state.members.items() if who == subject and role in MANAGERS]
+        return [(self.state.businesses[id], role) for id, role in sorted(own, key=lambda one: one[0])]
+
+    async def of_business(self, business_id: str) -> dict[str, Role]:
+        own = {subject: role for (id, subject), role in self.state.members.items() if id == business_id}
+        return dict(sorted(own.items()))
+
+    async def add(self, business_id: str, subject: str, role: Role) -> None:
+        if business_id not in self.state.businesses:
+            raise BrokenRule(f"business {business_id} does not exist")
+        self.state.ensure_still(business_id)
+        self.state.members[business_id, subject] = role
+
+    async def remove(self, business_id: str, subject: str) -> None:
+        self.state.members.pop((business_id, subject), None)
+
+
+class MemoryRevocations(MemoryRepository):
+    async def add(self, revocation: Revocation) -> None:
+        key = (revocation.claim, revocation.value)
+        before = self.state.revocations.get(key, revocation)
+        self.state.revocations[key] = max(before, revocation, key=lambda one: one.issued_before)
+
+
+class MemoryAudit(MemoryRepository):
+    async def add(self, entry: AuditEntry) -> None:
+        if entry.id in self.state.audit:
+            raise BrokenRule(f"entry {entry.id} exists")
+        self.state.audit[entry.id] = entry
+
+    async def list_entries(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
+        found = [entry for entry in self.state.audit.values() if wanted.admits(entry)]
+        found.sort(key=lambda entry: entry.id, reverse=True)
+        return [entry for entry in found if after is None or entry.id < after][:limit]
