@@ -26,8 +26,7 @@ from payagg.application.accounts.audit import AuditTrail
 from payagg.application.accounts.businesses import Businesses
 from payagg.application.counters import flush, keep_flushing
 from payagg.application.gateways.checkout_settings import CheckoutSettings
-from payagg.application.gateways.credential_retirement import CredentialRetirement
-from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.gateways.credentials import CredentialRetirement, GatewayCredentials
 from payagg.application.gateways.gateways import Gateways
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.gateways.seed import seed_gateways
@@ -49,10 +48,8 @@ from payagg.application.ports.webhooks import Sender
 from payagg.application.reports.anomalies import Anomalies
 from payagg.application.reports.reconciliation import ReconciliationRuns
 from payagg.application.reports.search import PaymentSearch
-from payagg.application.upkeep.future_instants import FutureInstants
-from payagg.application.upkeep.partitions import Partitions
 from payagg.application.upkeep.retention import Retention
-from payagg.application.upkeep.sweep import Sweep
+from payagg.application.upkeep.sweeps import FutureInstants, Partitions, Sweep
 from payagg.application.webhooks.delivery_log import DeliveryLog
 from payagg.application.webhooks.dispatcher import Dispatcher
 from payagg.application.webhooks.endpoints import Webhooks

@@ -16,8 +16,7 @@ import psycopg
 import pytest
 
 from payagg.adapters.postgres.embedded import programs
-from payagg.adapters.postgres.embedded.access import SOCKET, SOCKET_PATH_MAX
-from payagg.adapters.postgres.embedded.os_account import SPARE
+from payagg.adapters.postgres.embedded.os_account import SOCKET, SOCKET_PATH_MAX, SPARE
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
 
 pytestmark = pytest.mark.release

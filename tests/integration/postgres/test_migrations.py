@@ -12,8 +12,7 @@ import psycopg
 import pytest
 
 from payagg.adapters.postgres.migrations import HEAD, is_current
-from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked
-from payagg.adapters.postgres.migrations.upgrade import migrate, plan_migrations
+from payagg.adapters.postgres.migrations.upgrade import MigrationBlocked, migrate, plan_migrations
 from tests.support.processes import environment, payagg
 
 PATIENCE = 60.0

@@ -13,14 +13,14 @@ from psycopg import sql
 from structlog.testing import capture_logs
 
 from payagg.adapters.postgres import partitions
+from payagg.adapters.postgres.connections import OWN_SCHEMA
 from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.migrations.upgrade import migrate
-from payagg.adapters.postgres.own_schema import OWN_SCHEMA
 from payagg.adapters.postgres.partitions import AHEAD, TABLES, drop, make, make_patiently, weeks
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.postgres.week import WEEK, Week
 from payagg.application.ports.outside import Unavailable
-from payagg.application.upkeep.partitions import Partitions
+from payagg.application.upkeep.sweeps import Partitions
 from payagg.domain.webhook import RETENTION
 from tests.support.assembly import services_over
 from tests.support.http_world import an_api

@@ -23,8 +23,8 @@ from payagg_testing.builders import (
 )
 
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
+from payagg.application.accounts.api_keys import GenerateApiKey
 from payagg.application.ports.store import Transaction
-from payagg.application.schemas.api_keys import GenerateApiKey
 from payagg.application.schemas.resolutions import ResolvePayment
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.api_key import ACTIVE_KEYS_MAX

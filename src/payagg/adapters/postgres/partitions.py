@@ -17,9 +17,8 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from payagg.adapters.postgres.connections import sync_connection
+from payagg.adapters.postgres.connections import OWN_SCHEMA, sync_connection
 from payagg.adapters.postgres.errors import translate_errors
-from payagg.adapters.postgres.own_schema import OWN_SCHEMA
 from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.adapters.postgres.week import Week
 from payagg.application.ports.outside import Unavailable

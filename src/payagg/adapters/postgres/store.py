@@ -11,7 +11,7 @@ from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
 from payagg.adapters.postgres.fast_path.batched_reads import BatchedChoices
-from payagg.adapters.postgres.fast_path.batched_writes import BatchedWrites
+from payagg.adapters.postgres.fast_path.batching import BatchedWrites
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
 from payagg.adapters.postgres.pipeline import StatementConnection

@@ -15,12 +15,7 @@ from urllib.parse import urlsplit
 import httptools
 
 from payagg.adapters.system import SystemClock
-from payagg.adapters.webhooks.dialer import (
-    AddressRefused,
-    CheckedNetwork,
-    NameUnresolved,
-    NotConnected,
-)
+from payagg.adapters.webhooks.dialer import AddressRefused, CheckedNetwork, NameUnresolved, NotConnected
 from payagg.adapters.webhooks.http1 import AnswerTooLarge, HttpAnswer, HttpConnection
 from payagg.adapters.webhooks.resolver import Resolve, Resolver
 from payagg.application.ports.webhooks import DeliveryAttemptResult

@@ -1,4 +1,4 @@
-"""A gateway's sealed data: its credentials, and signing secrets replaced within OVERLAP."""
+"""A gateway's sealed data: its credentials, and signing secrets replaced within OVERLAP; and their end."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,8 +9,12 @@ from typing import Final
 import msgspec
 import structlog
 
-from payagg.application.ports.outside import Vault
+from payagg.application.accounts.audit import record
+from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.providers import Provider
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.retry import retry_on_conflict
+from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import (
     PROVES_FOR,
@@ -126,3 +130,44 @@ class GatewayCredentials:
         except ValueError as error:
             _log.error("credentials do not open", gateway=gateway.slug, reason=str(error))
             return None
+
+
+@dataclass(frozen=True)
+class CredentialRetirement:
+    store: Store
+    clock: Clock
+    entropy: Entropy
+    sealed: GatewayCredentials
+
+    @retry_on_conflict
+    async def wipe(self) -> int:
+        """Wipes secrets past their end; the number of gateways changed. For the worker."""
+        now = self.clock.now()
+        wiped = 0
+        async with self.store.begin() as tx:
+            for gateway in await tx.gateways.to_wipe(now):
+                is_open = await tx.attempts.count_open(gateway.id, 1) > 0
+                changed = gateway.without_secrets(now, is_open)
+                if gateway.has_credentials and not changed.has_credentials:
+                    if now < gateway.updated_at + PROVES_FOR and not self.sealed.are_open(gateway):
+                        continue
+                    changed = self.sealed.retire(gateway, now)
+                if changed is not gateway:
+                    await self._wipe(tx, gateway, changed, now, has_open_attempts=is_open)
+                    wiped += 1
+        return wiped
+
+    async def _wipe(
+        self, tx: Transaction, before: Gateway, after: Gateway, now: datetime, *, has_open_attempts: bool
+    ) -> None:
+        """The one place where the clock ends secrets."""
+        await tx.gateways.save(after)
+        changes = changes_of(before, after, "has_credentials", "replaced_secrets_until")
+        await record(tx, self.entropy, now, clock("settling"), Action.GATEWAY_WIPE_SECRETS, after.id, changes)
+        _log.info(
+            "gateway secrets wiped",
+            gateway_id=after.id,
+            slug=after.slug,
+            what="credentials" if before.has_credentials and not after.has_credentials else "replaced signing secrets",
+            has_open_attempts=has_open_attempts,
+        )

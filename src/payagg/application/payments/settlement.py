@@ -13,8 +13,8 @@ from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
-from payagg.application.schemas.events import EventBody, Notice
 from payagg.application.schemas.payments import PaymentDetail
+from payagg.application.schemas.webhooks import EventBody, Notice
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, payment_reference
 from payagg.domain.checks import with_changes

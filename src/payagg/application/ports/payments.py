@@ -1,4 +1,4 @@
-"""Ports of payments, their attempts, provider calls and resolutions."""
+"""Ports of payments, their attempts, provider calls, resolutions and archived histories."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from payagg.domain.anomaly import Anomaly
+from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
 from payagg.domain.payment import Payment, Transition
@@ -167,3 +168,18 @@ class ResolutionRepository(Protocol):
 
     async def confirm(self, resolution: Resolution) -> None:
         """Records who confirmed it and when, once."""
+
+
+class ArchiveDamaged(Exception):
+    """A file of the archive is missing, or is not what its manifest says."""
+
+
+class ArchivedHistories(Protocol):
+    async def read(
+        self, part: ArchivePart, reference: str
+    ) -> tuple[list[Transition], list[Attempt], list[ProviderCall]]:
+        """Of one payment. Raises ArchiveDamaged, Unavailable."""
+
+
+class ArchivedPaymentRepository(Protocol):
+    async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None: ...

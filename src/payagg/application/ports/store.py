@@ -15,7 +15,6 @@ from payagg.application.ports.accounts import (
     Membership,
     RevocationRepository,
 )
-from payagg.application.ports.archived import ArchivedPaymentRepository
 from payagg.application.ports.gateways import (
     GatewayChoiceRepository,
     GatewayChoices,
@@ -23,6 +22,7 @@ from payagg.application.ports.gateways import (
     HealthRepository,
 )
 from payagg.application.ports.payments import (
+    ArchivedPaymentRepository,
     AttemptRepository,
     PaymentRepository,
     PaymentUpkeepRepository,
@@ -37,11 +37,7 @@ from payagg.application.ports.reports import (
     ReconciliationRepository,
 )
 from payagg.application.ports.upkeep import FutureInstantRepository, SealedRepository
-from payagg.application.ports.webhooks import (
-    DeliveryQueue,
-    EndpointRepository,
-    WebhookEventRepository,
-)
+from payagg.application.ports.webhooks import DeliveryQueue, EndpointRepository, WebhookEventRepository
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment

@@ -2,7 +2,7 @@
 
 from payagg.application.ports.reports import AdjustmentFilter
 from payagg.application.ports.store import Store
-from payagg.application.schemas.adjustments import AdjustmentPage, AdjustmentView
+from payagg.application.schemas.payment_search import AdjustmentPage, AdjustmentView
 
 
 async def adjustment_page(store: Store, wanted: AdjustmentFilter, limit: int) -> AdjustmentPage:

@@ -4,9 +4,9 @@ from datetime import datetime
 
 from payagg.application.accounts.audit import one_line
 from payagg.application.gateways.credentials import GatewayCredentials
-from payagg.application.ports.archived import ArchiveDamaged, ArchivedHistories
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Unavailable
+from payagg.application.ports.payments import ArchiveDamaged, ArchivedHistories
 from payagg.application.ports.store import Store
 from payagg.application.reports.history import accounts_of, gateways_of, history_of
 from payagg.domain.anomaly import Anomaly

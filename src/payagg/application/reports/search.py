@@ -14,10 +14,11 @@ from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
 from payagg.application.reports.export import COLUMNS, TOTAL_COLUMNS, cells, lines, total_cells
 from payagg.application.retry import retry_on_conflict
-from payagg.application.schemas.adjustments import AdjustmentDay, KindTotal
 from payagg.application.schemas.payment_search import (
+    AdjustmentDay,
     AdminPayment,
     AdminPaymentPage,
+    KindTotal,
     PaymentDay,
     PaymentPage,
     PaymentSummary,

@@ -9,14 +9,7 @@ from msgspec import Meta, Struct
 from payagg.application.schemas.views import view_of
 from payagg.domain.adjustment import Adjustment, AdjustmentKind, told_of
 from payagg.domain.anomaly import Anomaly
-from payagg.domain.payment import (
-    CUSTOMER_NAME_MAX,
-    CUSTOMER_PHONE_MAX,
-    IDEMPOTENCY_KEY_MAX,
-    OUTCOMES,
-    Payment,
-    Status,
-)
+from payagg.domain.payment import CUSTOMER_NAME_MAX, CUSTOMER_PHONE_MAX, IDEMPOTENCY_KEY_MAX, OUTCOMES, Payment, Status
 from payagg.domain.values import (
     EMAIL_MAX,
     MAX_AMOUNT,

@@ -15,8 +15,7 @@ from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
-from payagg.application.schemas.events import EventBody
-from payagg.application.schemas.webhooks import DeliveryView, EventPage
+from payagg.application.schemas.webhooks import DeliveryView, EventBody, EventPage
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import Payment

@@ -16,13 +16,13 @@ from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import Sender
 from payagg.application.retry import retry_on_conflict
-from payagg.application.schemas.events import TestBody
 from payagg.application.schemas.payments import Message
 from payagg.application.schemas.views import view_of
 from payagg.application.schemas.webhooks import (
     ChangeWebhook,
     CreatedWebhook,
     CreateWebhook,
+    TestBody,
     TestDelivery,
     WebhookEndpointView,
 )

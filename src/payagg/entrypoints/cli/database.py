@@ -65,8 +65,7 @@ def database_as_it_is(settings: Settings, *, tell: Callable[[str], None] = _sile
 
 def _migrate(database_url: str, tell: Callable[[str], None]) -> None:
     # Alembic alone is a tenth of the time that a server takes to start.
-    from payagg.adapters.postgres.migrations.obstacles import MigrationBlocked
-    from payagg.adapters.postgres.migrations.upgrade import migrate
+    from payagg.adapters.postgres.migrations.upgrade import MigrationBlocked, migrate
 
     try:
         migrate(database_url, tell=tell)

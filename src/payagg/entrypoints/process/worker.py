@@ -9,7 +9,7 @@ import structlog
 from payagg.application.counters import count
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.spans import span
-from payagg.application.upkeep.sweep import Sweep
+from payagg.application.upkeep.sweeps import Sweep
 from payagg.entrypoints.bootstrap import Services
 
 STOP_SECONDS = 9.0  # for a running sweep; the dispatcher has its own, shorter, grace

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from payagg.application.ports.archived import ArchiveDamaged
 from payagg.application.ports.outside import ObjectStore
-from payagg.application.ports.payments import ProviderCall
+from payagg.application.ports.payments import ArchiveDamaged, ProviderCall
 from payagg.domain.archived import ArchivePart
 from payagg.domain.attempt import Attempt
 from payagg.domain.payment import Transition

@@ -12,8 +12,7 @@ from payagg.application.ports.outside import Unavailable
 from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.domain.gateway import Gateway
-from payagg.extensions.cells.ports import CellAnswer, CellNames, EventAnswer
-from payagg.extensions.cells.state import CellState
+from payagg.extensions.cells.ports import CellAnswer, CellNames, CellState, EventAnswer
 
 CONNECT_SECONDS = 2.0
 POOL_SECONDS = 1.0

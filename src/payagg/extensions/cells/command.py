@@ -15,7 +15,7 @@ from payagg.extensions.cells.move_command import move
 from payagg.extensions.cells.settings import CELLS, CellSettings, listed_cells
 
 if TYPE_CHECKING:
-    from payagg.extensions.cells.state import CellState
+    from payagg.extensions.cells.ports import CellState
 
 COLUMNS = ("CELL", "ORIGIN", "RELEASE", "SCHEMA", "BUSINESSES", "ACTIVE", "GATEWAYS", "STATE")
 

@@ -5,11 +5,37 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from payagg.application.ports.store import Repository
 from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, ForwardingRecord
 from payagg.domain.gateway import Gateway
 from payagg.domain.values import Environment
+
+
+class CellKey(Struct, frozen=True):
+    """An encryption key's id and fingerprint: shows whether two cells have the same key, not the key."""
+
+    kid: str
+    fingerprint: str
+
+
+class CellState(Struct, rename="camel", frozen=True):
+    """`schema` is the release's newest; `fits`: whether the release works on the database's. `database` identifies the
+    database."""
+
+    name: str
+    release: str
+    schema: str
+    fits: bool
+    database: str
+    businesses: int
+    active_businesses: int
+    gateways: str  # their version
+    home: str
+    keys: tuple[CellKey, ...]
+
 
 KEY_DIGITS = 32  # enough to tell keys apart: no whole hash leaves a cell
 

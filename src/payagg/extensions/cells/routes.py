@@ -23,8 +23,7 @@ from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope, whole_bod
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
 from payagg.extensions.cells.gateway_replication import replication_over
-from payagg.extensions.cells.ports import CELL
-from payagg.extensions.cells.state import CellKey, CellState
+from payagg.extensions.cells.ports import CELL, CellKey, CellState
 
 PATH = "/internal/cell"
 FINGERPRINT_DIGITS = 12

@@ -13,8 +13,8 @@ from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers import PROVIDERS
-from payagg.application.schemas.events import EventBody, Notice
 from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.application.schemas.webhooks import EventBody, Notice
 from payagg.domain.adjustment import Adjustment, adjustments_of
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import CHECK_AFTER

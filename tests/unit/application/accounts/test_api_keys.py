@@ -7,8 +7,7 @@ from msgspec import structs
 from payagg_testing.builders import AN_ADMIN, LIVE, SANDBOX, a_business, an_actor
 from payagg_testing.clocks import START
 
-from payagg.application.accounts.api_keys import ApiKeys, context_of
-from payagg.application.schemas.api_keys import GenerateApiKey
+from payagg.application.accounts.api_keys import ApiKeys, GenerateApiKey, context_of
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways, UpdateBusinessGateway
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
 from payagg.domain.api_key import ACTIVE_KEYS_MAX, SECRET_KEY_NOTE, ApiKeyStatus, hash_secret

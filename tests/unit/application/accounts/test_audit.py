@@ -9,9 +9,8 @@ from payagg_testing.builders import AN_ADMIN, NOW, a_business, an_actor, an_entr
 from payagg_testing.clocks import SeededEntropy
 
 from payagg.adapters.providers.registry import providers_of
-from payagg.application.accounts.audit import AuditTrail, line_of, record
+from payagg.application.accounts.audit import AuditEntryView, AuditTrail, line_of, record
 from payagg.application.gateways.seed import seed_gateways
-from payagg.application.schemas.audit import AuditEntryView
 from payagg.application.schemas.gateways import (
     CreateGateway,
     OrderedGateway,

@@ -11,8 +11,8 @@ from payagg_testing.builders import AN_ADMIN, SANDBOX, a_business, a_report
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.memory.store import MemoryTransaction
 from payagg.adapters.providers import PROVIDERS
+from payagg.application.accounts.api_keys import GenerateApiKey
 from payagg.application.ports.outside import Conflict, Unavailable
-from payagg.application.schemas.api_keys import GenerateApiKey
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import CHECK_AFTER
 from payagg.domain.payment import CHECKOUT_TTL, Status

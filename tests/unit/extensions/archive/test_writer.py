@@ -17,7 +17,7 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.memory import MemoryStore
 from payagg.application.payments.settlement import Settlement
-from payagg.application.ports.archived import ArchiveDamaged
+from payagg.application.ports.payments import ArchiveDamaged
 from payagg.application.reports.explain import timeline
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import Payment, Trigger

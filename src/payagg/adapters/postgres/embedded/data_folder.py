@@ -6,8 +6,7 @@ import shutil
 from pathlib import Path
 
 from payagg.adapters.postgres.embedded import EmbeddedPostgresError
-from payagg.adapters.postgres.embedded.access import APPLICATION, SUPERUSER
-from payagg.adapters.postgres.embedded.os_account import Account
+from payagg.adapters.postgres.embedded.os_account import APPLICATION, SUPERUSER, Account
 from payagg.adapters.postgres.embedded.programs import MAJOR
 
 # The superuser's first statements; the application's role owns its database. That database is the one initdb made: a

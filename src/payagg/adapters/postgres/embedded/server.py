@@ -21,12 +21,17 @@ import psycopg
 import structlog
 
 from payagg.adapters.postgres.embedded import EmbeddedPostgresError
-from payagg.adapters.postgres.embedded.access import APPLICATION, SOCKET, SUPERUSER, private, socket_folder, write_rules
 from payagg.adapters.postgres.embedded.data_folder import make_data_folder, reason
 from payagg.adapters.postgres.embedded.os_account import (
+    APPLICATION,
+    SOCKET,
+    SUPERUSER,
     Account,
     choose_account,
     no_new_rights,
+    private,
+    socket_folder,
+    write_rules,
 )
 from payagg.adapters.postgres.embedded.programs import programs
 

@@ -4,19 +4,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    Integer,
-    Text,
-    all_,
-    and_,
-    bindparam,
-    func,
-    or_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import ARRAY, Integer, Text, all_, and_, bindparam, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import ARRAY, BigInteger, Text, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.fast_path.batched_writes import BatchedWrites
+from payagg.adapters.postgres.fast_path.batching import BatchedWrites
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.rows import in_text
 from payagg.adapters.postgres.schema.processes import rate_hits, tallies

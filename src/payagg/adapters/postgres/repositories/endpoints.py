@@ -4,21 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    Boolean,
-    Text,
-    and_,
-    any_,
-    bindparam,
-    case,
-    insert,
-    not_,
-    null,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ARRAY, Boolean, Text, and_, any_, bindparam, case, insert, not_, null, or_, select, update
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.payments import payments

@@ -5,11 +5,7 @@
 from functools import lru_cache
 
 import msgspec
-from sqlalchemy import (
-    bindparam,
-    select,
-    update,
-)
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.errors import UNSTORABLE, Taken

@@ -3,21 +3,10 @@
 from datetime import datetime
 from functools import cache
 
-from sqlalchemy import (
-    ARRAY,
-    LargeBinary,
-    Text,
-    any_,
-    bindparam,
-    delete,
-    literal,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.fast_path.batched_writes import BatchedWrites
+from payagg.adapters.postgres.fast_path.batching import BatchedWrites
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.adapters.postgres.schema.webhooks import HAS_BODY, inbox, provider_health, refused_events

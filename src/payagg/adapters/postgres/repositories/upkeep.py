@@ -7,19 +7,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    LargeBinary,
-    Text,
-    any_,
-    bindparam,
-    func,
-    null,
-    select,
-    text,
-    tuple_,
-    update,
-)
+from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, func, null, select, text, tuple_, update
 
 from payagg.adapters.postgres.repositories.payments import PAYMENT
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text

@@ -5,8 +5,9 @@ import re
 from payagg.application.accounts.access import Manager
 from payagg.application.ports.reports import AdjustmentFilter
 from payagg.application.reports.adjustments import adjustment_page
-from payagg.application.schemas.adjustments import PAGE_DEFAULT, PAGE_MAX, AdjustmentPage
+from payagg.application.schemas.payment_search import AdjustmentPage
 from payagg.domain.errors import invalid
+from payagg.domain.payment_search import PAGE_DEFAULT, PAGE_MAX
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.api.auth import manager_reads
 from payagg.entrypoints.http.server.routing import Call, route

@@ -1,7 +1,7 @@
 """API keys of a business."""
 
 from payagg.application.accounts.access import Manager
-from payagg.application.schemas.api_keys import BusinessApiKeyGroups, GenerateApiKey, GeneratedApiKey
+from payagg.application.accounts.api_keys import BusinessApiKeyGroups, GenerateApiKey, GeneratedApiKey
 from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.api.auth import by, manager_changes, manager_reads

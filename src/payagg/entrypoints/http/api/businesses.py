@@ -1,7 +1,7 @@
 """Businesses, their KYC and their members, for administrators; the own business for its managers."""
 
 from payagg.application.accounts.access import Administrator, Manager, MerchantUser
-from payagg.application.schemas.businesses import (
+from payagg.application.accounts.businesses import (
     SEARCH_MAX,
     AdminBusiness,
     AdminBusinessDetail,

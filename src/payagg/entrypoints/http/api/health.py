@@ -1,8 +1,7 @@
 """The service's health for administrators; liveness, readiness and metrics stand beside the API."""
 
 from payagg.application.accounts.access import Administrator
-from payagg.application.reports.health import service_health
-from payagg.application.schemas.health import ServiceHealth
+from payagg.application.reports.health import ServiceHealth, service_health
 from payagg.entrypoints.http.api.auth import admin_reads
 from payagg.entrypoints.http.server.routing import Call, route
 

@@ -3,11 +3,10 @@
 import structlog
 from litestar import Response
 
-from payagg.application.accounts.api_keys import context_of
+from payagg.application.accounts.api_keys import ApiKeyContext, context_of
 from payagg.application.counters import count
 from payagg.application.payments.payments import Initiation
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.schemas.api_keys import ApiKeyContext
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, SimulatePayment
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.api.auth import by, cached_key, sandbox_key, secret_key

@@ -8,12 +8,7 @@ from litestar import Response
 from litestar.response import Stream
 
 from payagg.application.accounts.access import Administrator
-from payagg.application.schemas.reconciliations import (
-    PAGE_DEFAULT,
-    PAGE_MAX,
-    ReconciliationPage,
-    ReconciliationView,
-)
+from payagg.application.schemas.reconciliations import PAGE_DEFAULT, PAGE_MAX, ReconciliationPage, ReconciliationView
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.entrypoints.http.api.auth import admin_reads
 from payagg.entrypoints.http.server.routing import Call, route

@@ -12,15 +12,7 @@ from payagg.domain.payment import Status
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.checkout_page import states, words
-from payagg.entrypoints.http.checkout_page.markup import (
-    ASSETS,
-    GUARD,
-    STYLE,
-    Head,
-    fill,
-    head,
-    of_content,
-)
+from payagg.entrypoints.http.checkout_page.markup import ASSETS, GUARD, STYLE, Head, fill, head, of_content
 from payagg.entrypoints.http.server.page_assets import takes_gzip
 from payagg.entrypoints.http.server.wire import ReadyAnswer
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from litestar.handlers import HTTPRouteHandler
 
-from payagg.application.schemas.events import EventBody, TestBody
 from payagg.application.schemas.payments import Reference
+from payagg.application.schemas.webhooks import EventBody, TestBody
 from payagg.entrypoints.http.api.openapi.answers import ERRORS, envelopes, errors, responses
 from payagg.entrypoints.http.api.openapi.components import HEADERS, IDEMPOTENCY_KEY, JSON, REF, SECURITY_SCHEMES, TAGS
 from payagg.entrypoints.http.api.openapi.events import SCHEMAS as EVENT_SCHEMAS
