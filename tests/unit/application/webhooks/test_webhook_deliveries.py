@@ -409,6 +409,32 @@ async def test_endpoints_that_fail_leave_room_for_others(world: MemoryOutbox, mo
         await until(world.all_delivered)
 
 
+async def test_addresses_that_hang_leave_room_for_others(world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though a payment's own address is never counted failing, and what hangs may accept in the end."""
+    monkeypatch.setattr(dispatcher, "CONCURRENT", CONCURRENCY_START)
+    monkeypatch.setattr(dispatcher, "FAILING_MAX", 2)
+    monkeypatch.setattr(dispatcher, "ANSWERS_WELL", timedelta(seconds=0.01))
+    gate, hanging = asyncio.Event(), list[str]()
+
+    async def send(url: str, *_: object, **__: object) -> DeliveryAttemptResult:
+        if "dead" in url:
+            hanging.append(url)
+            await gate.wait()
+        return DeliveryAttemptResult(200, None, 5)
+
+    monkeypatch.setattr(world.postman, "send", send)
+    async with world.worker():
+        await world.settle(webhook_url="https://dead.example/hooks")
+        await until(lambda: bool(hanging))
+        await asyncio.sleep(0.05)
+        for _ in range(2 * CONCURRENCY_START):
+            await world.settle(webhook_url="https://dead.example/hooks")
+        await until(lambda: all(one.status is DELIVERED for one in world.deliveries() if one.url is None))
+        assert len(hanging) == 2
+        gate.set()
+        await until(world.all_delivered)
+
+
 async def test_a_worker_that_stops_finishes_what_is_under_way(world: MemoryOutbox) -> None:
     world.postman.gate = asyncio.Event()
     await world.settle()
