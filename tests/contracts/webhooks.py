@@ -252,6 +252,9 @@ class QueueContract:
         await emitted(db, a_delivery())
         await finished(db, await claim(db), DOWN, NOW, NOW + MINUTE)
         assert await claim(db, MINUTE - SECOND) == []
+        await db.webhook_events.redeliver(await the_delivery(db), NOW + SECOND)
+        await finished(db, await claim(db, SECOND), DOWN, NOW, NOW + MINUTE)
+        assert (await the_delivery(db)).attempts == 1
         await finished(db, await claim(db, MINUTE), OK, NOW + MINUTE)
         stored, endpoint = await the_delivery(db), await the_endpoint(db)
         assert (stored.status, stored.attempts, stored.last_status_code) == (DeliveryStatus.DELIVERED, 2, 200)

@@ -204,6 +204,20 @@ async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
     assert (world.only.status, world.only.attempts) == (FAILED, count + 1)
 
 
+@pytest.mark.rule("webhooks.9")
+async def test_redelivery_before_the_next_try_takes_none_from_the_schedule(world: MemoryOutbox) -> None:
+    """An impatient merchant is not given up the sooner."""
+    world.postman.answer = failing(500)
+    await world.settle()
+    await world.dispatcher.run_once()
+    for _ in SCHEDULE[LIVE]:
+        for _ in range(2):  # a click, and another before a worker has seen the first
+            await world.delivery_log.redeliver("biz_1", world.endpoint_id, world.only.id, by=AN_ADMIN)
+        assert await world.dispatcher.run_once() == 1
+    assert (world.only.status, world.only.attempts) == (PENDING, 1)
+    assert len(await world.run_to_the_end()) == len(SCHEDULE[LIVE]) - 1
+
+
 @pytest.mark.rule("webhooks.10")
 async def test_a_receiver_that_comes_back_gets_the_event_when_it_asked_for_it(world: MemoryOutbox) -> None:
     busy = DeliveryAttemptResult(429, "busy", 5, retry_after=timedelta(seconds=7))
