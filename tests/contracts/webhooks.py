@@ -1,7 +1,8 @@
 """What every Store promises about merchant webhooks, the sending queue, the inbox, health and counters."""
 
 import asyncio
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -70,9 +71,14 @@ async def finished(
 
 
 async def claim(
-    db: Database, at: timedelta = timedelta(0), limit: int = 10, per_partition: int = 5, failing: int = 10
+    db: Database,
+    at: timedelta = timedelta(0),
+    limit: int = 10,
+    per_partition: int = 5,
+    failing: int = 10,
+    slow: Collection[str] = (),
 ) -> list[ClaimedDelivery]:
-    return await db.queue.claim(NOW + at, limit, per_partition, failing, LEASE)
+    return await db.queue.claim(NOW + at, limit, per_partition, failing, LEASE, slow)
 
 
 async def the_endpoint(db: Database, id: str = "whe_1") -> WebhookEndpoint:
@@ -246,6 +252,9 @@ class QueueContract:
         await emitted(db, a_delivery())
         await finished(db, await claim(db), DOWN, NOW, NOW + MINUTE)
         assert await claim(db, MINUTE - SECOND) == []
+        await db.webhook_events.redeliver(await the_delivery(db), NOW + SECOND)
+        await finished(db, await claim(db, SECOND), DOWN, NOW, NOW + MINUTE)
+        assert (await the_delivery(db)).attempts == 1
         await finished(db, await claim(db, MINUTE), OK, NOW + MINUTE)
         stored, endpoint = await the_delivery(db), await the_endpoint(db)
         assert (stored.status, stored.attempts, stored.last_status_code) == (DeliveryStatus.DELIVERED, 2, 200)
@@ -332,6 +341,20 @@ class QueueContract:
             tried |= {one.delivery.partition for one in claimed}
             await finished(db, claimed, DOWN, NOW, NOW)
         assert tried == set(dead)
+
+    async def test_slow_lanes_share_the_tries_of_failing_ones(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint(), an_endpoint("whe_fine"))
+        own = [a_delivery(id=DLV[n], endpoint_id=None, url="https://shop.example/own") for n in range(4)]
+        others = (a_delivery(id=DLV[4 + n], endpoint_id=id) for n, id in enumerate(("whe_1", "whe_1", "whe_fine")))
+        await emitted(db, *own, *others)
+        slow = ["whe_1", own[0].partition]
+        first = await claim(db, failing=2, slow=slow)
+        assert sorted(one.is_failing for one in first) == [False, True, True]
+        assert next(one for one in first if not one.is_failing).delivery.partition == "whe_fine"
+        assert await claim(db, failing=0, slow=slow) == []
+        # It is slow, not failing: it still gets more than one at a time.
+        rest = await claim(db, slow=slow)
+        assert Counter(one.delivery.partition for one in (*first, *rest)) == {"whe_1": 2, slow[1]: 4, "whe_fine": 1}
 
     async def test_a_lane_has_so_many_in_flight_and_no_more(self, db: Database) -> None:
         await with_endpoints(db, an_endpoint(), an_endpoint("whe_2"))

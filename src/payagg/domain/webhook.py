@@ -397,6 +397,13 @@ def delay_after(
     return planned * (1 + JITTER * (2 * chance - 1))
 
 
+def attempts_before_redelivery(delivery: Delivery, now: datetime) -> int:
+    """The attempts counted of a delivery that is made due at `now`. One sent before its time takes no place in the
+    schedule, or a merchant who asks often would be given up the sooner; one that was lost keeps its number."""
+    is_early = delivery.next_attempt_at is not None and delivery.next_attempt_at > now
+    return max(0, delivery.attempts - (is_early and not delivery.lost_tries))
+
+
 def is_dated_ahead(delivery: Delivery, now: datetime) -> bool:
     """Whether a delivery waits for an instant set by a clock ahead of time."""
     last = now + CLOCK_SLACK

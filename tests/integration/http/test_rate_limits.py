@@ -13,6 +13,7 @@ from payagg_testing.clocks import ManualClock
 
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.entrypoints.http.server import rate_limits
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop, an_api, assert_refused, bearer
 
@@ -32,6 +33,24 @@ def assert_full(answer: httpx.Response, seconds: int) -> None:
     assert_refused(answer, 429, "RATE_LIMITED")
     assert answer.headers["retry-after"] == str(seconds)
     assert "r=0" in answer.headers["ratelimit"]
+
+
+async def test_managers_of_a_business_make_so_many_changes_a_minute(
+    shared_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each leaves an entry in the audit trail, which is kept for good."""
+    monkeypatch.setattr(rate_limits, "CHANGES_A_MINUTE", 3)
+    async with limited(shared_store) as (api, shop, clock):
+        other, made = await api.open_shop(), await api.add_endpoint(shop)
+        path = f"{shop.path}/webhooks/{made['id']}"
+        changes = [await api.client.patch(path, headers=shop.as_owner, json={"description": n}) for n in "abc"]
+        assert [answer.status_code for answer in changes] == [200, 200, 429]
+        assert_refused(changes[-1], 429, "RATE_LIMITED")
+        assert changes[-1].headers["retry-after"] == "20"
+        assert [one["description"] for one in await api.get(f"{shop.path}/webhooks", shop.as_owner)] == ["b"]
+        await api.add_endpoint(other)
+        clock.move(20 * SECOND)
+        assert (await api.client.patch(path, headers=shop.as_owner, json={"description": "d"})).status_code == 200
 
 
 @pytest.mark.rule("limits.29")

@@ -1,7 +1,7 @@
 """The outbox's sending side in memory."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -36,10 +36,16 @@ class MemoryDeliveryQueue:
     def __init__(self, store: "MemoryStore") -> None:
         self._store = store
         self._tokens = count(1)
-        self._turns: dict[str, int] = {}  # the last attempt at each failing endpoint
+        self._turns: dict[str, int] = {}  # the last attempt in each failing or slow partition
 
     async def claim(
-        self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
+        self,
+        now: datetime,
+        limit: int,
+        per_partition: int,
+        failing: int,
+        lease: timedelta,
+        slow: Collection[str] = (),
     ) -> list[ClaimedDelivery]:
         state = self._store.state
         claimed: list[ClaimedDelivery] = []
@@ -54,7 +60,7 @@ class MemoryDeliveryQueue:
                 if delivery.is_poison and delivery.token is None:
                     continue
                 endpoint = state.endpoints.get(delivery.endpoint_id or "")
-                is_failing = endpoint is not None and endpoint.failing_since is not None
+                is_failing = delivery.partition in slow or (endpoint is not None and endpoint.failing_since is not None)
                 secrets = self._secrets(delivery, endpoint, now)
                 if endpoint is not None and not endpoint.is_active:
                     self._end(delivery, SWITCHED_OFF)
@@ -68,7 +74,7 @@ class MemoryDeliveryQueue:
                         self._turns[delivery.partition] = next(self._tokens)
                     else:
                         self._turns.pop(delivery.partition, None)
-                    claimed.append(self._lease(delivery, now + lease, now, secrets))
+                    claimed.append(replace(self._lease(delivery, now + lease, now, secrets), is_failing=is_failing))
         return claimed
 
     async def claim_poison_message(self, now: datetime, lease: timedelta) -> ClaimedDelivery | None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, DeliveryStatus, Event
+from payagg.domain.webhook import Delivery, DeliveryStatus, Event, attempts_before_redelivery
 
 
 class MemoryWebhookEvents(MemoryRepository):
@@ -46,7 +46,12 @@ class MemoryWebhookEvents(MemoryRepository):
                 failed=endpoint.failed - (delivery.status is DeliveryStatus.FAILED),
             )
         self.state.deliveries[delivery.id] = replace(
-            delivery, status=DeliveryStatus.PENDING, next_attempt_at=now, lease_until=None, token=None
+            delivery,
+            status=DeliveryStatus.PENDING,
+            attempts=attempts_before_redelivery(delivery, now),
+            next_attempt_at=now,
+            lease_until=None,
+            token=None,
         )
 
     async def page(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:

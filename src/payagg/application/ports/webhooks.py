@@ -109,11 +109,17 @@ class DeliveryQueue(Protocol):
     """The outbox's sending side; each call is one short transaction."""
 
     async def claim(
-        self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
+        self,
+        now: datetime,
+        limit: int,
+        per_partition: int,
+        failing: int,
+        lease: timedelta,
+        slow: Collection[str] = (),
     ) -> list["ClaimedDelivery"]:
         """Claims due deliveries: leases them and counts an attempt. In flight in one partition are at most its
-        endpoint's `concurrency` (CONCURRENCY_START without one) and `per_partition`; one when the endpoint is failing,
-        and at most `failing` of those, chosen so none waits for ever.
+        endpoint's `concurrency` (CONCURRENCY_START without one) and `per_partition`, and one when the endpoint is
+        failing. Claimed from failing and `slow` partitions are at most `failing`, chosen so none waits for ever.
 
         A delivery whose lease expired is claimed again under the same number of attempts, and `lost_tries` counts it.
         Poison messages are excluded.
@@ -153,7 +159,7 @@ class ClaimedDelivery:
     url: str
     secrets: tuple[tuple[str, bytes], ...]
     is_lease_expired: bool = False  # another worker's lease expired before it recorded its attempt
-    is_failing: bool = False  # the endpoint was failing at the claim
+    is_failing: bool = False  # the partition was failing or slow at the claim
 
 
 @dataclass(frozen=True)

@@ -56,9 +56,9 @@ class DeliveryLog:
 
     @retry_on_conflict
     async def redeliver(self, business_id: str, endpoint_id: str, delivery_id: str, *, by: Actor) -> DeliveryView:
-        """Makes the delivery due at once under the same ids; a running one is not changed. Attempts stay counted: past
-        the schedule it gets one attempt, not another 75 hours of them. Raises NOT_FOUND, or VALIDATION_ERROR of an
-        endpoint that is not active."""
+        """Makes the delivery due at once under the same ids; a running one is not changed. Before its next
+        attempt it gets one that takes none from the schedule; past the schedule it gets one, not another 75 hours of
+        them. Raises NOT_FOUND, or VALIDATION_ERROR of an endpoint that is not active."""
         async with self.store.begin() as tx:
             endpoint = must_exist(await tx.endpoints.lock(business_id, endpoint_id))
             find = partial(tx.webhook_events.delivery, endpoint_id, delivery_id)

@@ -21,6 +21,7 @@ from payagg.adapters.webhooks import dialer, resolver
 from payagg.adapters.webhooks.dialer import LOOKUPS_EACH, TEST_LOOKUPS_EACH, TEST_LOOKUPS_MAX, Budget
 from payagg.adapters.webhooks.resolver import Resolver
 from payagg.adapters.webhooks.sender import HttpSender
+from payagg.application.webhooks.dispatcher import FAILING_MAX
 from tests.support.receivers import Receiver, a_receiver, until
 
 
@@ -162,6 +163,14 @@ async def test_the_tests_of_many_businesses_delay_no_delivery() -> None:
     async with a_crowd(*((f"biz_{number}", True) for number in range(300))) as (sender, server, receiver):
         await until(lambda: len({name for name, _ in server.asked}) == TEST_LOOKUPS_MAX)
         assert (await sender.send(url_of(receiver, "shop.example"), {}, BODY, owner="biz_1")).is_accepted
+
+
+async def test_as_many_silent_names_as_slow_partitions_may_try_at_once_delay_nobody_else() -> None:
+    """Of many businesses, each within its own places."""
+    owners = [f"biz_{number // LOOKUPS_EACH}" for number in range(FAILING_MAX)]
+    async with a_crowd(*((owner, False) for owner in owners)) as (sender, server, receiver):
+        await until(lambda: len({name for name, _ in server.asked}) == FAILING_MAX)
+        assert (await sender.send(url_of(receiver, "shop.example"), {}, BODY, owner="biz_fine")).is_accepted
 
 
 async def test_a_lookup_that_is_not_answered_is_told_and_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,21 @@ async def test_a_crowd_that_waits_for_one_endpoint_keeps_no_other_waiting(db: Da
     assert Counter(claimed) == {"whe_dead": CONCURRENCY_START, **dict.fromkeys(lanes, 3)}
 
 
+async def test_of_slow_lanes_those_with_fewest_in_flight_are_served_first(database_url: str) -> None:
+    from payagg.adapters.postgres.store import PostgresStore
+
+    store = PostgresStore(database_url, pool_size=5, pgbouncer=False)
+    db, lanes = autocommit(store), ["whe_1", "whe_2", "whe_3"]
+    await with_endpoints(db, *map(an_endpoint, lanes))
+    for number in range(15):
+        await emit(db, number, lanes[number // 5])
+        if number == 4:
+            assert len(await claim(db, MINUTE, limit=2)) == 2
+    served = [one.delivery.partition for _ in range(2) for one in await claim(db, MINUTE, failing=2, slow=lanes)]
+    assert sorted(served) == ["whe_2", "whe_2", "whe_3", "whe_3"]
+    await store.close()
+
+
 @pytest.mark.rule("webhooks.13")
 async def test_a_hundred_and_twenty_hours_of_nothing_but_failures_switch_an_endpoint_off(db: Database) -> None:
     await with_endpoints(db, an_endpoint())

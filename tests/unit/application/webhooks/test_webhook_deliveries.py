@@ -204,6 +204,20 @@ async def test_a_dead_endpoint_is_tried_by_the_whole_schedule_under_one_id(
     assert (world.only.status, world.only.attempts) == (FAILED, count + 1)
 
 
+@pytest.mark.rule("webhooks.9")
+async def test_redelivery_before_the_next_try_takes_none_from_the_schedule(world: MemoryOutbox) -> None:
+    """An impatient merchant is not given up the sooner."""
+    world.postman.answer = failing(500)
+    await world.settle()
+    await world.dispatcher.run_once()
+    for _ in SCHEDULE[LIVE]:
+        for _ in range(2):  # a click, and another before a worker has seen the first
+            await world.delivery_log.redeliver("biz_1", world.endpoint_id, world.only.id, by=AN_ADMIN)
+        assert await world.dispatcher.run_once() == 1
+    assert (world.only.status, world.only.attempts) == (PENDING, 1)
+    assert len(await world.run_to_the_end()) == len(SCHEDULE[LIVE]) - 1
+
+
 @pytest.mark.rule("webhooks.10")
 async def test_a_receiver_that_comes_back_gets_the_event_when_it_asked_for_it(world: MemoryOutbox) -> None:
     busy = DeliveryAttemptResult(429, "busy", 5, retry_after=timedelta(seconds=7))
@@ -406,6 +420,32 @@ async def test_endpoints_that_fail_leave_room_for_others(world: MemoryOutbox, mo
         await until(lambda: counters.counts["worker_sweeps", "deliveries"] > 2)
         assert world.postman.begun == CONCURRENCY_START + 2
         world.postman.gate.set()
+        await until(world.all_delivered)
+
+
+async def test_addresses_that_hang_leave_room_for_others(world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though a payment's own address is never counted failing, and what hangs may accept in the end."""
+    monkeypatch.setattr(dispatcher, "CONCURRENT", CONCURRENCY_START)
+    monkeypatch.setattr(dispatcher, "FAILING_MAX", 2)
+    monkeypatch.setattr(dispatcher, "ANSWERS_WELL", timedelta(seconds=0.01))
+    gate, hanging = asyncio.Event(), list[str]()
+
+    async def send(url: str, *_: object, **__: object) -> DeliveryAttemptResult:
+        if "dead" in url:
+            hanging.append(url)
+            await gate.wait()
+        return DeliveryAttemptResult(200, None, 5)
+
+    monkeypatch.setattr(world.postman, "send", send)
+    async with world.worker():
+        await world.settle(webhook_url="https://dead.example/hooks")
+        await until(lambda: bool(hanging))
+        await asyncio.sleep(0.05)
+        for _ in range(2 * CONCURRENCY_START):
+            await world.settle(webhook_url="https://dead.example/hooks")
+        await until(lambda: all(one.status is DELIVERED for one in world.deliveries() if one.url is None))
+        assert len(hanging) == 2
+        gate.set()
         await until(world.all_delivered)
 
 

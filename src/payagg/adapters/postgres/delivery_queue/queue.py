@@ -3,7 +3,7 @@
 A partition (column `lane`) is what fails together: mostly one endpoint. The next claim begins where the last one ended.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -53,10 +53,17 @@ class PostgresDeliveryQueue:
     _after: str = ""
 
     async def claim(
-        self, now: datetime, limit: int, per_partition: int, failing: int, lease: timedelta
+        self,
+        now: datetime,
+        limit: int,
+        per_partition: int,
+        failing: int,
+        lease: timedelta,
+        slow: Collection[str] = (),
     ) -> list[ClaimedDelivery]:
+        limits = {"now": now, "until": now + lease, "per_partition": per_partition, "slow": list(slow)}
         async with self.pool.transaction() as connection:
-            leased = await self._lap(connection, now, limit, per_partition, failing, lease)
+            leased = await self._lap(connection, limit, failing, limits)
             signers = await _signers(connection, leased) if leased else []
         return await self._sendable(leased, signers, now)
 
@@ -89,18 +96,11 @@ class PostgresDeliveryQueue:
         return claimed
 
     async def _lap(
-        self,
-        connection: StatementConnection,
-        now: datetime,
-        limit: int,
-        per_partition: int,
-        failing: int,
-        lease: timedelta,
+        self, connection: StatementConnection, limit: int, failing: int, limits: dict[str, Any]
     ) -> list[_Leased]:
         """Due deliveries; when there are many, in at most one round over the partitions, from where the last claim
         ended."""
         leased: list[_Leased] = []
-        limits = {"now": now, "until": now + lease, "per_partition": per_partition}
         rows = await connection.rows(CLAIM_DUE, **limits, limit=limit, failing=failing)
         if not rows[0][0]:
             return [_lease_of(row) for row in rows if row[1] is not None]

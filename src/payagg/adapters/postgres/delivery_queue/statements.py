@@ -46,19 +46,22 @@ WITH RECURSIVE lanes(lane, n) AS (
 """
 # Candidates are chosen from the snapshot, as many as a partition may have minus those in flight, and then locked: two
 # workers that choose the same rows share them instead of taking the next ones, so a partition never exceeds its limit.
-# A failing endpoint gets one attempt at a time, and all failing ones share `failing` attempts, drawn at random so none
-# waits for ever: many dead merchants must not hold every worker's slots. The chosen rows are locked by key alone: with
-# the status or the instant in the condition, a server with old statistics would walk all due rows once for each
-# candidate. The window is wider because rows in flight are at its front, and late commits may sort before them. Poison
-# messages are not in it: they are claimed one by one, below, and must not delay the others.
+# A failing endpoint gets one attempt at a time, and all failing endpoints and slow lanes share `failing` attempts,
+# first the lane with the fewest in flight, so none waits for ever: many dead merchants must not hold every worker's
+# slots. The chosen rows are locked by key alone: with the status or the instant in the condition, a server with old
+# statistics would walk all due rows once for each candidate. The window is wider because rows in flight are at its
+# front, and late commits may sort before them. Poison messages are not in it: they are claimed one by one, below, and
+# must not delay the others.
 _TAKEN = f"""
 ), free AS (
-    SELECT w.reference, w.id, w.place, l.n, l.lane, s.is_on, s.is_failing,
-           row_number() OVER (PARTITION BY s.is_failing ORDER BY CASE WHEN s.is_failing THEN random() END) AS lot
+    SELECT w.reference, w.id, w.place, l.n, l.lane, s.is_on, s.is_sharing AS is_failing,
+           row_number() OVER (PARTITION BY s.is_sharing
+                              ORDER BY CASE WHEN s.is_sharing THEN w.place + w.in_flight + random() END) AS lot
     FROM lanes l
     CROSS JOIN LATERAL (
         SELECT coalesce(e.is_active, true) AS is_on,
                coalesce(e.is_active AND e.failing_since IS NOT NULL, false) AS is_failing,
+               coalesce(e.is_active, true) AND (e.failing_since IS NOT NULL OR l.lane = ANY(:slow)) AS is_sharing,
                least(coalesce(e.concurrency, {CONCURRENCY_START}), :per_partition) AS most
         FROM (VALUES (l.lane)) AS own(lane) LEFT JOIN webhook_endpoints e ON e.id = own.lane
     ) s

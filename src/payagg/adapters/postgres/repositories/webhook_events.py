@@ -36,7 +36,7 @@ from payagg.adapters.postgres.schema.payments import payments
 from payagg.adapters.postgres.schema.webhooks import deliveries, events, webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import CLOCK_SLACK, Environment
-from payagg.domain.webhook import Delivery, DeliveryStatus, Event
+from payagg.domain.webhook import Delivery, DeliveryStatus, Event, attempts_before_redelivery
 
 OF_PAYMENT_MAX = 1_000
 PAST_EVENTS = "evt_g"  # every id of an event is below it
@@ -107,7 +107,13 @@ RECOUNT = Statement(
 REDELIVER = Statement(
     update(deliveries)
     .where(deliveries.c.reference == bindparam("of_reference"), deliveries.c.id == bindparam("delivery_id"))
-    .values(status=DeliveryStatus.PENDING.value, next_attempt_at=bindparam("now"), lease_until=null(), token=null())
+    .values(
+        status=DeliveryStatus.PENDING.value,
+        attempts=bindparam("attempts"),
+        next_attempt_at=bindparam("now"),
+        lease_until=null(),
+        token=null(),
+    )
 )
 # As one range of the index, from one place in it to another, and the business unknown to the planner: expecting few
 # of its events, the server would sort all that a large one has in all partitions instead of merging them.
@@ -213,7 +219,8 @@ class PostgresWebhookEvents:
                 was_delivered=int(delivery.status is DeliveryStatus.DELIVERED),
                 was_failed=int(delivery.status is DeliveryStatus.FAILED),
             )
-        self._connection.send(REDELIVER, of_reference=delivery.reference, delivery_id=delivery.id, now=now)
+        values: dict[str, Any] = {"now": now, "attempts": attempts_before_redelivery(delivery, now)}
+        self._connection.send(REDELIVER, of_reference=delivery.reference, delivery_id=delivery.id, **values)
 
     async def page(self, business_id: str, environment: Environment, after: str | None, limit: int) -> list[Event]:
         # The horizon first, then a newer snapshot: everything older than the horizon is visible in it.

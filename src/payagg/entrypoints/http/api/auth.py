@@ -22,6 +22,7 @@ Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)
 SIGNED_IN = "signed_in"  # the scope's key in a console's call: no client's request can set it
 BODY_MAX = 64 * KB
 TOO_MANY_BYTES = "The bodies of this business have filled their share of the day. Retry-After says when there is room."
+TOO_MANY_CHANGES = "The managers of this business have made too many changes. Retry-After says when to go on."
 REFUSED_BODY = (ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE)
 # The refusal for what another cell has.
 ABSENT = (
@@ -118,7 +119,10 @@ async def _as_manager(
 ) -> T:
     business_id, caller = request.path_params["business_id"], credential(request)
     try:
-        return await proceed(await use_cases.access.manager(caller, business_id, changes=changes))
+        manager = await use_cases.access.manager(caller, business_id, changes=changes)
+        if changes:
+            limits(request).changes.spend(business_id, 1, use_cases.clock.now(), TOO_MANY_CHANGES)
+        return await proceed(manager)
     except Refusal as refusal:
         if refusal.code in ABSENT:
             await use_cases.elsewhere.ensure_business_here(business_id)
@@ -220,7 +224,7 @@ admin_changes = Guard(partial(_as_administrator, changes=True), "adminBearer", _
 gateway_changes = Guard(_gateway_changes, "adminBearer", _ADMIN)
 merchant = Guard(_merchant, "merchantBearer", _MERCHANT)
 manager_reads = Guard(partial(_as_manager, changes=False), "merchantBearer", _MERCHANT)
-_CHANGE = (*_MERCHANT, ErrorCode.BUSINESS_RESTRICTED)
+_CHANGE = (*_MERCHANT, ErrorCode.BUSINESS_RESTRICTED, ErrorCode.RATE_LIMITED)
 manager_changes = Guard(partial(_as_manager, changes=True), "merchantBearer", _CHANGE)
 secret_key = Guard(partial(_fresh_key, find=Access.secret_key), "secretKey", (*_KEY, ErrorCode.KYC_REQUIRED))
 # Only for calls whose statements all check the key: otherwise a key revoked a minute ago would still work.

@@ -104,7 +104,7 @@ async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     "Send a test event now",
     TAG,
     guard=manager_changes,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.RATE_LIMITED),
+    errors=(ErrorCode.NOT_FOUND,),
     description="Waits for the answer, at most 15 seconds. Once in 5 seconds for each endpoint, and for each business "
     f"{TESTS_A_MINUTE} times in any minute and {TESTS_AT_ONCE} at once.",
 )

@@ -22,6 +22,7 @@ Rate = tuple["LocalLimit", float]  # a limit, and what is left of it
 RATES = "rates"  # where the scope carries them to the edge
 WINDOW_SECONDS = 60
 REMEMBERED_MAX = 10_000
+CHANGES_A_MINUTE = 600  # of one business's managers: an entry of the audit trail takes 1 KB and is kept for good
 
 
 def client_of(request: AnyRequest) -> Counted:
@@ -153,6 +154,7 @@ class Limits:
     keys: LocalLimit  # requests with a secret key, by key
     businesses: LocalLimit  # and by business and environment
     bytes_a_day: Mapping[Environment, LocalLimit]  # of bodies sent with a secret key, by business or by key
+    changes: LocalLimit  # by managers, by business
     bodies: AddressLimit  # refused bodies of process
     references: LocalLimit  # a payer's requests, by reference: one checkout link
     addresses: AddressLimit  # process and verify
@@ -171,6 +173,7 @@ class Limits:
                     (Environment.LIVE, settings.live_bytes_a_day),
                 )
             },
+            changes=LocalLimit("changes", RateLimit(CHANGES_A_MINUTE)),
             bodies=AddressLimit.of("body", settings.refused_body_limit),
             references=LocalLimit("reference", RateLimit(settings.reference_rate_limit)),
             addresses=AddressLimit.of("address", settings.address_rate_limit),
