@@ -126,7 +126,7 @@ class ArchiveContract(OnDatabase):
         await db.provider_calls.add(late)
         calls = [(row[0], row[1]) for row in own["provider_calls"]]
         await db.of(ARCHIVE).move([remaining(named("000001"), part.number, own)], calls)
-        kept = ArchivedPayment(named("000001"), part.number, (("provider_a", AttemptState.HANDED_OFF),), None)
+        kept = ArchivedPayment(named("000001"), part.number, (("provider_a", AttemptState.HANDED_OFF, None),), None)
         assert await db.archived.find(named("000001")) == (kept, part)
         assert await db.archived.find(named("000002")) is None
         assert await db.of(ARCHIVE).find_archived([named("000001"), named("000002")]) == {named("000001")}
@@ -139,7 +139,7 @@ class ArchiveContract(OnDatabase):
 
     async def test_every_attempt_of_an_archived_payment_can_be_told(self, db: Database) -> None:
         part = await a_part(db)
-        tried = (("provider_b", AttemptState.REFUSED), ("provider-a", AttemptState.UNKNOWN))
+        tried = (("provider_b", AttemptState.REFUSED, None), ("provider-a", AttemptState.UNKNOWN, "P-C 1"))
         payments = [
             ArchivedPayment(named("000001"), part.number, tried, f"{named('000001')}-2"),
             ArchivedPayment(named("000002"), part.number, (), None),

@@ -122,7 +122,7 @@ async def _archive(store: Store, reference: str) -> None:
     async with store.begin() as tx:
         await tx.of(PARTS).finish(replace(part, payments=1, last_reference=reference, manifest=bytes(32)))
         calls = [(reference, call.id) for call in await tx.provider_calls.of_payment(reference)]
-        tried = (("provider_a", AttemptState.HANDED_OFF),)
+        tried = (("provider_a", AttemptState.HANDED_OFF, "P-C 1"),)
         await tx.of(ARCHIVE).move([ArchivedPayment(reference, part.number, tried, "charge_1")], calls)
 
 

@@ -32,7 +32,8 @@ KIND_FOR = {
 }
 NAMES = ("refundId", "disputeId", "eventDigest", "refundReference")
 OPENED = "opened"  # the state of a dispute that is not resolved
-LOST = ("lost", "accepted")  # states of a dispute whose money went back
+ACCEPTED = "accepted"  # by the merchant, or because nobody answered
+LOST = ("lost", ACCEPTED)  # states of a dispute whose money went back
 # Kinds that people must close; a refund is done, and a dispute ends by its own state.
 WORKED_OFF = (AdjustmentKind.LATE_SUCCESS, AdjustmentKind.SECOND_CHARGE, AdjustmentKind.ATTENTION)
 OTHER_CURRENCY = "CURRENCY_MISMATCH"  # the reason whose figure is in no kobo

@@ -27,12 +27,13 @@ class ArchivePart:
 
 @dataclass(frozen=True)
 class ArchivedPayment:
-    """A payment whose history is in part number `part` alone. `attempts` are the gateway and the state of each, by
-    number; `paid` is the reason of its transition to SUCCESS or REVERSED, which names the charge."""
+    """A payment whose history is in part number `part` alone. `attempts` are the gateway, the state and the provider's
+    id of the transaction that paid it (None: not known), by number; `paid` is the reason of its transition to SUCCESS
+    or REVERSED, which names the charge."""
 
     reference: str
     part: int
-    attempts: tuple[tuple[str, AttemptState], ...]
+    attempts: tuple[tuple[str, AttemptState, str | None], ...]
     paid: str | None
 
     def charges(self) -> list[Attempt]:
@@ -48,7 +49,8 @@ class ArchivedPayment:
                     "gateway": gateway,
                     "provider_reference": provider_reference(self.reference, number),
                     "state": state,
+                    "provider_id": provider_id,
                 },
             )
-            for number, (gateway, state) in enumerate(self.attempts, 1)
+            for number, (gateway, state, provider_id) in enumerate(self.attempts, 1)
         ]

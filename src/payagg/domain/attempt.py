@@ -15,7 +15,8 @@ ATTEMPTS_MAX = 20  # per payment: each may be a call to a provider that anybody 
 CHECKOUT_URL_MAX = 8192  # characters; a hand-off may carry launch parameters
 TOKEN_MAX = 64
 LEASE = timedelta(seconds=20)  # longer than a provider call may take, so a live claimant is never overtaken
-VERIFY_EVERY = timedelta(seconds=2)  # at most one provider call per reference
+VERIFY_EVERY = timedelta(seconds=2)  # at most one provider call per reference, and less often as the charge ages
+VERIFY_PART = 100  # of the time since the hand-off: whoever asks for three days causes some 800 calls, each a kept row
 VERIFY_FINAL_EVERY = timedelta(hours=1)  # the same of a payment that is final
 
 # Of the time since the hand-off, so that a burst of payments does not return as one. Never more than a drain lasts: a
@@ -192,6 +193,10 @@ class Attempt:
         window closes, the simulator answers once."""
         is_page = self.hand_off is not None and self.hand_off.kind is not HandOffKind.SIMULATOR
         return is_page and not payment.is_final and now < payment.expires_at
+
+    def verify_every(self, now: datetime) -> timedelta:
+        """The shortest pause between two calls of `verify` while the charge is in flight."""
+        return max(VERIFY_EVERY, (now - (self.handed_off_at or self.created_at)) / VERIFY_PART)
 
     @property
     def is_handed_off(self) -> bool:

@@ -11,10 +11,12 @@ from enum import Enum
 from typing import Any
 
 from payagg.domain.adjustment import (
+    ACCEPTED,
     KIND_FOR,
     LOST,
     AdjustmentKind,
     MoneyBack,
+    adjustments_of,
     amount_of,
     is_named,
     money_back,
@@ -401,6 +403,8 @@ def _gone_back(
     # An event without an id may be sent again in other bytes.
     if before.kobo >= came and (before.is_unnamed or "eventDigest" in report.details):
         return _UNCHANGED
+    if actor != RECONCILIATION and _is_told_as(AdjustmentKind.DISPUTE, report, payment, known):
+        return _anomaly(report, kind, amount=0)
     # A list's line is told only after the line of what the status told.
     if before.unclaimed and before.kobo >= payment.amount and actor != RECONCILIATION:
         figure = amount_of(report.evidence(), payment.amount) or payment.amount
@@ -428,7 +432,29 @@ def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Ano
         left = max(0, (payment.amount if before.unclaimed else came) - before.kobo)
         if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
             return _anomaly(report, AnomalyKind.DISPUTE, amount=left)
+        recent = [fact for fact in known if fact.kind is AnomalyKind.DISPUTE or now < fact.at + REPEATED_FOR]
+        if report.details.get("state") == ACCEPTED and _is_told_as(AdjustmentKind.REFUND, report, payment, recent):
+            return _anomaly(report, AnomalyKind.DISPUTE, amount=0)
     return _anomaly(report, AnomalyKind.DISPUTE)
+
+
+def _is_told_as(other: AdjustmentKind, report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> bool:
+    """Whether the money of this refund or accepted dispute is known to have gone back by a fact of the other kind, of
+    the same amount. For a dispute that its merchant accepts a provider makes a refund, whose event does not say for
+    what; its list does. Each is kept, and the later one counts for nothing; one stands for one."""
+
+    def figure_of(details: Mapping[str, Any]) -> int:
+        return amount_of({"amounts": details.get("amounts")}, payment.amount) or payment.amount
+
+    figure, own = figure_of(report.evidence()), _of_its_charge(report, known)
+    others = [fact for fact in own if is_named(fact.details) and not shares_name(fact.details, report.details)]
+    alike = [fact for fact in others if figure_of(fact.details) == figure]
+    told = adjustments_of(
+        [fact for fact in alike if fact.kind is AnomalyKind.DISPUTE or fact.source != RECONCILIATION], payment.amount
+    )
+    is_dispute = other is AdjustmentKind.DISPUTE
+    counted = [one for one in told if one.kind is other and one.effect and (one.state == ACCEPTED or not is_dispute)]
+    return len(counted) > sum(one.kind is not other and one.amount == 0 for one in told)
 
 
 def _gone_before(

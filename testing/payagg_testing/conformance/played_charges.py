@@ -143,7 +143,7 @@ class PlayedCharges(PaymentsByUrl):
         the same, and of several windows at one moment each is answered."""
         model = self.models[reference]
         if model.kobo is not None or self.now < model.expires:
-            self.pause(CHECK_PAUSE)
+            self.pause(max(CHECK_PAUSE, model.look_pause(self.now)))
             if together and told_of(model).share == "WHOLE":
                 calls = [ServiceCall("GET", f"/public/payments/{reference}/verify")] * TOGETHER
                 self.ask_together("the payer's browser verifies", calls, [200] * TOGETHER, "callbackUrl")

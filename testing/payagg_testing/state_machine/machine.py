@@ -195,9 +195,9 @@ class PaymentMachine(PaymentAgreement):
     )
     def verify(self, reference: str, said: Said, time: timedelta) -> None:
         """After a wait of its own: a final payment's provider is asked at most once an hour."""
-        self.system.wait(time)
-        model, now = self.models[reference], self.system.now()
-        refusal, is_open = None, model.status not in FINAL
+        model = self.models[reference]
+        self.system.wait(max(time, model.look_pause(self.system.now())))
+        now, refusal, is_open = self.system.now(), None, model.status not in FINAL
         if model.may_verify(now) and not model.can_be_asked():
             refusal = "GATEWAY_NOT_AVAILABLE"
         elif model.may_verify(now):

@@ -236,6 +236,30 @@ def test_the_end_of_a_dispute_without_an_id_sent_again_is_the_same_fact() -> Non
         assert (again.anomaly, again.details) == (AnomalyKind.DISPUTE, first.details)
 
 
+@pytest.mark.parametrize("figure", [PAID.amount, 50_000], ids=["whole", "part"])
+@pytest.mark.parametrize("refund_first", [False, True])
+def test_a_dispute_that_was_accepted_and_the_refund_made_for_it_are_the_same_money(
+    figure: int, refund_first: bool
+) -> None:
+    """Paystack's list names the dispute of a refund, its event does not."""
+    amounts, known = frozenset({figure}), [OPENED]
+    refund = a_report(REVERSED, amounts=amounts, details={"refundId": "r1"})
+    accepted = a_report(Outcome.DISPUTED, amounts=amounts, details={"disputeId": "d1", "state": "accepted"})
+    reports = [refund, accepted] if refund_first else [accepted, refund]
+    for report in [*reports, *reports]:
+        verdict = judged(report, PAID, known=known)
+        assert verdict.anomaly is not None, "both are kept, and told"
+        if not any(fact.is_same_fact(verdict.anomaly, verdict.details) for fact in known):
+            known.append(replace(GIVEN, id=f"anm_{len(known)}", kind=verdict.anomaly, details=verdict.details))
+        assert money_back(known, PAID.amount).kobo == figure
+    assert len(known) == 3
+    another = replace(refund, details={"refundId": "r2"})
+    for actor, of in (("event:provider_a", [*known]), (RECONCILIATION, known[:2])):
+        assert "amount" not in judged(another, PAID, known=of, actor=actor).details, "one dispute hides one refund"
+    listed = [replace(fact, source=RECONCILIATION) for fact in known if fact.kind is not AnomalyKind.DISPUTE]
+    assert "amount" not in judged(accepted, PAID, known=listed).details, "a list's refund is for no dispute"
+
+
 @pytest.mark.parametrize("fee", [2_250, 2_000, None], ids=["told", "told otherwise", "never told"])
 def test_what_the_payer_paid_with_a_fee_on_top_is_given_back_whole(fee: int | None) -> None:
     paid = PAID.with_fee(fee, PAID.amount + (fee or 0))

@@ -53,6 +53,12 @@ DAMAGES = {
         UNION ALL SELECT reference || ' ask' FROM attempts WHERE next_ask_at < now() - interval '1 day'""",
         WAITING,
     ),
+    "a charge that is to be asked about is of a provider of this deployment": Damage(
+        """SELECT reference || ' at ' || gateway FROM attempts
+        WHERE next_ask_at IS NOT NULL AND gateway <> ALL (coalesce(CAST(:providers AS text[]), ARRAY[gateway]))""",
+        "give the provider the slug back that it had (PAYAGG_..._SLUG, docs/operating/settings.md), and restart servers"
+        " and workers: nobody else can say whether these were paid, and events at the old address are refused.",
+    ),
     # Only endpoints created before the event and unchanged since, so their subscription is known. The minute covers
     # those being created meanwhile.
     "an event has a delivery to each endpoint that wanted it": Damage(

@@ -221,15 +221,15 @@ class Findings:
     reconciliation: list[str]  # by gateway: days without one, and findings without an anomaly
 
 
-def examine(database_url: str, with_lists: Sequence[str] = ()) -> Findings:
-    """Checks every rule on one snapshot of the database; `with_lists` are the gateways whose provider has lists. Raises
-    Unavailable."""
+def examine(database_url: str, with_lists: Sequence[str] = (), providers: Sequence[str] | None = None) -> Findings:
+    """Checks every rule on one snapshot of the database; `with_lists` are the gateways whose provider has lists,
+    `providers` the slugs of this deployment's. Raises Unavailable."""
     with translate_errors(), sync_engine(database_url) as engine, engine.connect() as plain:
         connection = plain.execution_options(isolation_level="REPEATABLE READ")
         connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'"))
         connection.execute(text("SET TRANSACTION READ ONLY"))
         [(now,)] = connection.execute(text("SELECT now()"))
-        values = WORDS | bounds(now)
+        values = WORDS | bounds(now) | {"providers": list(providers) if providers is not None else None}
         looked_for = {rule: Damage(query, EXPLAIN) for rule, query in RULES.items()} | DAMAGES
         rules = [
             Finding(rule, [str(row[0]) for row in connection.execute(text(f"{query} LIMIT {SHOWN}"), values)], remedy)

@@ -161,11 +161,13 @@ class PaymentOptions:
         self, tx: Transaction, attempt: Attempt, environment: Environment
     ) -> ChosenProvider | None:
         """The provider of an attempt, with the credentials of the attempt's own gateway, which answers for its payments
-        even when draining, disabled or deleted. None without credentials.
+        even when draining, disabled or deleted. None without credentials, or where no provider has the slug any more.
 
         Another gateway under the same slug may be another account, where "no such payment" proves nothing.
         """
-        provider = self.providers[attempt.gateway]
+        provider = self.providers.get(attempt.gateway)
+        if provider is None:
+            return None
         if attempt.gateway_id is None:
             return ChosenProvider(provider, None, {})
         gateway = await tx.gateways.get_any(attempt.gateway_id)

@@ -167,8 +167,11 @@ class ProviderEvents:
 
     async def _handle(self, event: ProviderEvent) -> str:
         """Applies the event; safe to repeat, since settling the same report twice changes nothing."""
+        provider = self.payment_options.providers.get(event.provider)
+        if provider is None:
+            raise Unavailable("no provider has this slug any more")
         try:
-            report = self.payment_options.providers[event.provider].read_event(event.body)
+            report = provider.read_event(event.body)
         except ProviderFault:
             return EventResult.MALFORMED.value
         if report is None:

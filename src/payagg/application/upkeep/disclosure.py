@@ -73,7 +73,7 @@ class Disclosures:
             attempts = await tx.attempts.of_payment(reference)
             _, deliveries = await tx.webhook_events.of_payment(reference)
             archived = await tx.archived.find(reference)
-            told = [Recipient(gateway, None) for gateway, _ in (archived[0].attempts if archived is not None else ())]
+            told = [Recipient(gateway, None) for gateway, *_ in (archived[0].attempts if archived is not None else ())]
             told += [Recipient(attempt.gateway, attempt.created_at) for attempt in attempts]
             told += [
                 Recipient(one.endpoint_id or "webhookUrl", one.last_attempt_at)

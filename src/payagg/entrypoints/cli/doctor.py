@@ -10,10 +10,11 @@ from payagg.entrypoints.settings import Settings
 
 def doctor(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.adapters.postgres.doctor import examine
-    from payagg.adapters.providers.registry import lists_of
+    from payagg.adapters.providers.registry import lists_of, providers_of
 
     with database(settings, tell=say) as url:
-        findings = examine(url, tuple(lists_of(settings.providers, allow_loopback=settings.dev)))
+        lists, providers = (of(settings.providers, allow_loopback=settings.dev) for of in (lists_of, providers_of))
+        findings = examine(url, tuple(lists), tuple(providers))
         warning = None if settings.provider_networks else asyncio.run(_unnamed_providers(settings, url))
     for finding in findings.rules:
         say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")

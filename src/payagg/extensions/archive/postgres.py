@@ -103,7 +103,9 @@ class PostgresArchive(PostgresRepository):
             {
                 "reference": one.reference,
                 "part": one.part,
-                "attempts": ",".join(f"{gateway} {state.value}" for gateway, state in one.attempts),
+                "attempts": ",".join(
+                    f"{gateway} {state.value} {paid_by or ''}" for gateway, state, paid_by in one.attempts
+                ),
                 "paid": one.paid,
             }
             for one in payments

@@ -148,9 +148,8 @@ def remaining(reference: str, part: int, own: History) -> ArchivedPayment:
     transitions = [named_columns("transitions", row) for row in own["transitions"]]
     moved = (Status.SUCCESS.value, Status.REVERSED.value)
     paid = next((one["reason"] for one in transitions if one["to_status"] in moved), None)
-    return ArchivedPayment(
-        reference, part, tuple((one["gateway"], AttemptState(one["state"])) for one in attempts), paid
-    )
+    tried = tuple((one["gateway"], AttemptState(one["state"]), one["provider_id"]) for one in attempts)
+    return ArchivedPayment(reference, part, tried, paid)
 
 
 def transitions_of(rows: Sequence[Row]) -> list[Transition]:

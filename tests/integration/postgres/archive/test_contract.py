@@ -1,7 +1,25 @@
 """Postgres keeps every promise about payments whose history leaves for the archive."""
 
-from tests.contracts.archive import ArchiveContract
+import psycopg
+
+from payagg.domain.archived import ArchivedPayment
+from payagg.domain.attempt import AttemptState
+from tests.contracts.archive import ArchiveContract, a_part, named
+from tests.contracts.database import Database
 
 
 class TestArchiveOnPostgres(ArchiveContract):
     """Each test has an empty database of its own."""
+
+    async def test_what_was_archived_before_ids_were_kept_has_none(self, db: Database, database_url: str) -> None:
+        part = await a_part(db)
+        with psycopg.connect(database_url) as connection:
+            tried = "provider_a REFUSED,provider_b HANDED_OFF"
+            connection.execute(
+                "INSERT INTO archived_payments VALUES (%s, %s, %s)", [named("000001"), part.number, tried]
+            )
+        expected = (("provider_a", AttemptState.REFUSED, None), ("provider_b", AttemptState.HANDED_OFF, None))
+        assert await db.archived.find(named("000001")) == (
+            ArchivedPayment(named("000001"), part.number, expected, None),
+            part,
+        )

@@ -138,6 +138,21 @@ async def test_only_a_defect_of_ours_logs_an_error(world: EventShop) -> None:
     assert [event.next_attempt_at for event in world.kept()] == [START + FIRST_RETRY] * 3
 
 
+async def test_an_event_waits_while_no_provider_has_its_slug(world: EventShop) -> None:
+    world.fail(1)
+    await world.receive(world.body())
+    providers = world.services.payment_options.providers
+    del providers["provider_a"]  # type: ignore[attr-defined]
+    world.clock.move(HOUR)
+    with capture_logs() as lines:
+        assert await world.inbound.retry_due() == 1
+    assert [line["log_level"] for line in lines] == ["warning"]
+    providers["provider_a"] = world.a  # type: ignore[index]
+    world.clock.move(HOUR)
+    assert await world.inbound.retry_due() == 1
+    assert await world.status() is Status.SUCCESS
+
+
 async def test_an_event_whose_handling_fails_is_due_again_after_pauses_that_double(world: EventShop) -> None:
     world.fail(12)
     await world.receive(world.body())

@@ -2,9 +2,10 @@
 
 import asyncio
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, REFERENCE, SANDBOX, a_payment
+from payagg_testing.builders import AN_ADMIN, MINUTE, REFERENCE, SANDBOX, a_payment
 
 from payagg.application.payments.verification import redirect_url
 from payagg.domain.anomaly import AnomalyKind
@@ -52,6 +53,23 @@ async def test_a_provider_is_asked_once_in_two_seconds_until_the_payment_is_fina
         shop.clock.move(wait)
         assert (await shop.verification.verify(reference)).status is Status.SUCCESS
     assert len(shop.a.fetched) == 2
+
+
+async def test_who_asks_for_an_hour_causes_a_few_hundred_calls(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.UNPAID)
+    asked, began = [], shop.clock.now()
+    while shop.clock.now() < began + CHECKOUT_TTL:
+        before = len(shop.a.fetched)
+        assert (await shop.verification.verify(reference)).status is Status.PENDING
+        asked += [shop.clock.now() - began] * (len(shop.a.fetched) - before)
+        shop.clock.move(VERIFY_EVERY)
+    assert [at for at in asked if at < 2 * MINUTE] == [n * VERIFY_EVERY for n in range(60)]
+    assert 300 < len(asked) < 400
+    assert max(later - at for at, later in pairwise(asked)) < MINUTE
+    shop.says(Outcome.SUCCEEDED)
+    shop.clock.move(MINUTE)
+    assert (await shop.verification.verify(reference)).status is Status.SUCCESS
 
 
 @pytest.mark.rule("checkout.9")

@@ -45,7 +45,7 @@ async def test_a_payer_is_told_the_provider_of_a_payment_whose_history_is_in_the
     payment = a_payment(customer_email=EMAIL)
     store.state.payments[payment.reference] = payment
     store.state.archive_parts[1] = ArchivePart(1, payment.reference[:12], "f", NOW)
-    tried = (("provider_b", AttemptState.REFUSED), ("provider_a", AttemptState.HANDED_OFF))
+    tried = (("provider_b", AttemptState.REFUSED, None), ("provider_a", AttemptState.HANDED_OFF, "1"))
     store.state.archived[payment.reference] = ArchivedPayment(payment.reference, 1, tried, None)
     [told] = (await Disclosures(store, ManualClock(NOW), SeededEntropy()).make(EMAIL, by=AN_ADMIN)).payments
     assert told.recipients == [Recipient("provider_b", None), Recipient("provider_a", None)]

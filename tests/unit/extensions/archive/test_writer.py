@@ -20,6 +20,7 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.payments import ArchiveDamaged
 from payagg.application.reports.explain import timeline
 from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import ChargeFacts
 from payagg.domain.payment import Payment, Trigger
 from payagg.domain.report import Outcome, ReportEffect
 from payagg.entrypoints.settings import read_settings
@@ -304,21 +305,27 @@ async def test_an_archived_payment_is_explained_as_before(world: ArchiveWorld) -
 @pytest.mark.rule("personal-data.4")
 @pytest.mark.parametrize("is_archived", [False, True])
 @pytest.mark.parametrize(
-    ("outcome", "effect", "kinds"),
+    ("outcome", "transaction", "effect", "kinds"),
     [
-        (Outcome.SUCCEEDED, ReportEffect.UNCHANGED, []),
-        (Outcome.FAILED, ReportEffect.ANOMALY, [AnomalyKind.LATE_FAILURE]),
-        (Outcome.DISPUTED, ReportEffect.ANOMALY, [AnomalyKind.DISPUTE]),
+        (Outcome.SUCCEEDED, "P-C 1", ReportEffect.UNCHANGED, []),
+        (Outcome.SUCCEEDED, "P-C 2", ReportEffect.ANOMALY, [AnomalyKind.SECOND_CHARGE]),
+        (Outcome.FAILED, None, ReportEffect.ANOMALY, [AnomalyKind.LATE_FAILURE]),
+        (Outcome.DISPUTED, None, ReportEffect.ANOMALY, [AnomalyKind.DISPUTE]),
     ],
 )
 async def test_a_late_report_about_an_archived_payment_is_judged_as_before(
-    world: ArchiveWorld, outcome: Outcome, effect: ReportEffect, kinds: list[AnomalyKind], is_archived: bool
+    world: ArchiveWorld,
+    outcome: Outcome,
+    transaction: str | None,
+    effect: ReportEffect,
+    kinds: list[AnomalyKind],
+    is_archived: bool,
 ) -> None:
     payment = await _paid(world)
     if is_archived:
         await world.archive()
     assert bool(world.store.state.archived) is is_archived
-    assert await _told(world, payment, outcome) is effect
+    assert await _told(world, payment, outcome, transaction) is effect
     assert [one.kind for one in world.store.state.anomalies.values()] == kinds
 
 
@@ -339,16 +346,19 @@ def test_the_archive_lies_beside_the_logos_where_nothing_else_is_set(settings: d
 async def _paid(world: ArchiveWorld, outcome: Outcome = Outcome.SUCCEEDED) -> Payment:
     """A payment that a provider's report ended."""
     payment = await with_history(world.store, named("000001"), Trigger.PROCESS)
-    await _told(world, payment, outcome)
+    await _told(world, payment, outcome, "P-C 1")
     world.store.state.events.clear()  # their thirty days
     for key, attempt in world.store.state.attempts.items():
         world.store.state.attempts[key] = replace(attempt, next_ask_at=None)  # the half year of checks is over
     return payment
 
 
-async def _told(world: ArchiveWorld, payment: Payment, outcome: Outcome, behind: str = "") -> ReportEffect:
-    """What becomes of a report of the charge whose reference has `behind` at its end."""
-    report = a_report(outcome, provider_reference=payment.reference + behind)
+async def _told(
+    world: ArchiveWorld, payment: Payment, outcome: Outcome, transaction: str | None = None
+) -> ReportEffect:
+    """What becomes of a report of the charge; `transaction` is the provider's id of it."""
+    facts = ChargeFacts(provider_id=transaction)
+    report = a_report(outcome, provider_reference=payment.reference, facts=facts)
     return (await world.settlement.report(report, "provider_a", payment.environment, "event")).effect
 
 

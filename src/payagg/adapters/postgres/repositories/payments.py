@@ -263,7 +263,8 @@ class PostgresArchivedPayments(PostgresRepository):
         if row is None:
             return None
         attempts, paid, *own = row
-        words = (one.split(" ") for one in attempts.split(",") if one)
+        # One that was written before ids were kept has two words; an id may have spaces, and never a comma.
+        words = (f"{one} ".split(" ", 2) for one in attempts.split(",") if one)
         part = PART.load(own)
-        tried = tuple((gateway, AttemptState(state)) for gateway, state in words)
+        tried = tuple((gateway, AttemptState(state), paid_by.strip() or None) for gateway, state, paid_by in words)
         return ArchivedPayment(reference, part.number, tried, paid), part

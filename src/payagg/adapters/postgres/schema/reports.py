@@ -74,6 +74,6 @@ archived_payments = Table(
     metadata,
     Column("reference", Text, primary_key=True),
     Column("part", Integer, nullable=False),
-    Column("attempts", Text, nullable=False),  # gateway and state of each, by number: "provider_a HANDED_OFF"
+    Column("attempts", Text, nullable=False),  # gateway, state, provider's id: "provider_a HANDED_OFF 5000000001"
     Column("paid", Text),  # the reason of its transition to SUCCESS: the charge that was paid
 )

@@ -1,0 +1,41 @@
+"""A provider got another slug while payments of the old one exist: nothing is lost, and no answer is a 500."""
+
+from payagg_testing.builders import MINUTE
+
+from payagg.domain.attempt import AttemptState
+from payagg.domain.errors import ErrorCode
+from payagg.domain.payment import Status
+from payagg.domain.report import FaultKind, Outcome
+from tests.support.memory_shop import MemoryShop
+from tests.support.refusals import refused_with
+
+
+def lose(shop: MemoryShop, slug: str = "provider_a") -> None:
+    del shop.services.payment_options.providers[slug]  # type: ignore[attr-defined]
+
+
+async def test_verify_says_so_and_the_charge_is_asked_about_once_the_slug_is_back(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    before = await shop.attempts(reference)
+    lose(shop)
+    assert await refused_with(shop.verification.verify(reference)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, None)
+    shop.clock.move(2 * MINUTE)
+    assert await shop.reconciler.run_once() == 0
+    assert (await shop.process(reference)).gateway == "provider_a", "the payer may still be at its page"
+    assert await shop.attempts(reference) == before
+    shop.services.payment_options.providers["provider_a"] = shop.a  # type: ignore[index]
+    shop.says(Outcome.SUCCEEDED)
+    assert await shop.reconciler.run_once() == 1
+    assert (await shop.payment(reference)).status is Status.SUCCESS
+    lose(shop)
+    shop.clock.move(120 * MINUTE)
+    assert (await shop.verification.verify(reference)).status is Status.SUCCESS
+
+
+async def test_a_charge_without_an_answer_is_passed_over_for_another_gateway(shop: MemoryShop) -> None:
+    reference = await shop.initiated()
+    shop.a.start_fault = FaultKind.TIMEOUT
+    assert await refused_with(shop.process(reference)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+    lose(shop)
+    assert (await shop.process(reference, "provider_b")).gateway == "provider_b"
+    assert [one.state for one in await shop.attempts(reference)] == [AttemptState.REFUSED, AttemptState.HANDED_OFF]
