@@ -235,7 +235,8 @@ def after_rotation(
 ) -> tuple[ReplacedSecret, ...]:
     """The replaced secrets, newest first, once the signing secrets of each environment went from `before` to `after`.
 
-    One that was removed is kept like one that was changed; one that is on file again needs no keeping.
+    One that was removed is kept like one that was changed; one that is on file again needs no keeping. One of LIVE that
+    signs for SANDBOX now was misplaced: whoever has it could write events of real money.
     """
     added = [
         ReplacedSecret(environment, secret, now + OVERLAP)
@@ -247,7 +248,13 @@ def after_rotation(
     still = [
         one for one in kept if now < one.valid_until and (one.environment, tuple(one.credentials.items())) not in known
     ]
-    return tuple([*added, *still][:REPLACED_MAX])
+    sandbox = set(after.get(Environment.SANDBOX, {}).values())
+    proving = [
+        one
+        for one in (*added, *still)
+        if one.environment is not Environment.LIVE or sandbox.isdisjoint(one.credentials.values())
+    ]
+    return tuple(proving[:REPLACED_MAX])
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,14 @@ def test_only_a_signing_secret_that_changed_is_kept_and_proves_events_for_its_ow
     assert [one.credentials for one in after_rotation(first, {LIVE: NEW}, {LIVE: third}, NOW + OVERLAP)] == [NEW]
 
 
+def test_what_signs_the_sandbox_proves_no_event_of_real_money_though_it_once_did() -> None:
+    misplaced, right = {"liveSigningSecret": "of the sandbox"}, {"liveSigningSecret": "of real money"}
+    sandbox = {"sandboxSigningSecret": "of the sandbox"}
+    assert after_rotation((), {LIVE: misplaced}, {LIVE: right, SANDBOX: sandbox}, NOW) == ()
+    first = after_rotation((), {LIVE: misplaced}, {LIVE: right}, NOW)
+    assert after_rotation(first, {LIVE: right}, {LIVE: right, SANDBOX: sandbox}, NOW) == ()
+
+
 def test_the_newest_twenty_replaced_secrets_are_kept() -> None:
     kept: tuple[ReplacedSecret, ...] = ()
     for number in range(25):

@@ -188,7 +188,8 @@ def fields_of(request: AnyRequest, body: bytes) -> dict[str, str]:
             parts = MultipartParser(
                 BytesIO(body), options.get("boundary", ""), spool_limit=len(body), memory_limit=len(body), strict=True
             )
-            return {one.name: one.value for one in parts if not one.filename}
+            # A part may name any codec of Python's: some take the square of a text, some make no text of it.
+            return {one.name: one.raw.decode() for one in parts if not one.filename}
         if media_type != FORM_TYPE:
             raise ValueError(media_type)
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict"))

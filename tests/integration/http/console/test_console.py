@@ -177,6 +177,17 @@ async def test_a_form_of_another_origin_or_session_does_nothing(api: Api, shop: 
     assert (answer.status_code, answer.headers["x-request-id"]) == (200, entry["requestId"])
 
 
+@pytest.mark.parametrize("charset", ["unheard-of", "zlib", "punycode", "unicode_escape"])
+async def test_a_form_is_read_as_utf_8_whatever_its_parts_call_themselves(api: Api, charset: str) -> None:
+    visitor = Browser(api)
+    await visitor.open("/console/sign-in")
+    part = f'--x\r\nContent-Disposition: form-data; name="form_token"\r\nContent-Type: text/plain; charset={charset}'
+    headers = {"Content-Type": "multipart/form-data; boundary=x"} | SAME_ORIGIN
+    for value, status in ((b"\\ud800", 403), (b"\xff", 400)):
+        content = part.encode() + b"\r\n\r\n" + value + b"\r\n--x--\r\n"
+        assert (await visitor.client.post("/console/sign-in", content=content, headers=headers)).status_code == status
+
+
 async def test_a_cookie_altered_of_the_other_realm_or_sent_twice_is_no_session(api: Api) -> None:
     sealed = (await Browser(api).sign_in(await api.open_shop())).client.cookies["payagg_console"]
     for name, value in (("payagg_console", sealed[:-4] + "AAAA"), ("payagg_console_admin", sealed)):

@@ -32,7 +32,6 @@ ASGIApp = Callable[[Any, Any, Any], Awaitable[None]]
 UNDECLARED_BODY_MAX = 64 * 1024  # bytes, where the route is none of the API: the inbox of `dev`
 BODY_SECONDS = 10.0  # for the whole body, however slowly it drips
 SEGMENT_MAX = 2048  # characters of one part of a path; no stored name is as long
-_EMPTY_SEGMENT = re.compile(r"//|.+/\Z", re.DOTALL)
 SLASH, NO_NAME = b"%2F", b"%EF%BF%BD"
 STOPPING = "The server is about to stop."
 API_PREFIX = "/api/"
@@ -275,7 +274,7 @@ def _routable(scope: Scope) -> str:
     raw: bytes = scope.get("raw_path") or b""
     if b"%" in raw and SLASH in raw.upper():
         path = unquote(re.sub(rb"%2[Ff]", NO_NAME, raw).decode("latin-1"))
-    if _EMPTY_SEGMENT.search(path):
+    if "//" in path or (path.endswith("/") and path != "/"):
         return "/\ufffd"
     if len(path) > SEGMENT_MAX:
         path = "/".join(part if len(part) <= SEGMENT_MAX else "\ufffd" for part in path.split("/"))

@@ -163,7 +163,7 @@ _UNITS = {"str": "characters", "array": "items", "object": "properties"}
 
 def _field_refusal(message: str, body: bytes, kind: Any) -> Refusal:
     """A msgspec message as a VALIDATION_ERROR in our words, which never repeat the input."""
-    found = _AT.search(message)
+    found = _AT.match(message)
     words, path = (found[1], found[2].lstrip(".")) if found else (message, "")
     own = _FIELD.search(words)
     if own:

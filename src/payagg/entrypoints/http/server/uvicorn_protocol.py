@@ -110,7 +110,6 @@ class ServerProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._discards_input:
             return
-        self._unset_keepalive_if_required()
         self._piece = len(data)
         try:
             self.parser.feed_data(data)
@@ -129,6 +128,7 @@ class ServerProtocol(HttpToolsProtocol):
             self._close_in(self.header_seconds)
 
     def on_message_begin(self) -> None:
+        self._unset_keepalive_if_required()  # not before: blank lines are no request
         if len(self.pipeline) >= PIPELINED_MAX:
             self._refuse(f"At most {PIPELINED_MAX} requests may wait for an answer.")
         self._in_message, self._head = True, 0

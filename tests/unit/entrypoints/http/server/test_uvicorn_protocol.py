@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from typing import Any
 from unittest.mock import create_autospec
 
 import pytest
@@ -25,6 +26,31 @@ async def test_an_idle_connection_stays_open_for_a_second_when_the_server_stops(
     assert timer is not None
     assert before + 1.0 <= timer.when() <= asyncio.get_running_loop().time() + 1.0
     timer.cancel()
+
+
+async def answer_at_once(_: Any, __: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def test_blank_lines_keep_no_connection_open() -> None:
+    """They may stand before a request (RFC 9112, 2.2), and are none."""
+    config = Config(app=answer_at_once, http=ServerProtocol, interface="asgi3")
+    config.load()
+    connection = ServerProtocol(config, OpenConnections(lambda _: "id"), {})
+    transport = create_autospec(asyncio.Transport, instance=True)
+    transport.is_closing.return_value = False
+    connection.connection_made(transport)
+    for blank in (b"", b"\r\n", b"\n"):
+        connection.data_received(blank + b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert connection.timeout_keep_alive_task is None
+        await asyncio.gather(*connection.tasks)
+        ends = connection.timeout_keep_alive_task
+        assert ends is not None
+        connection.data_received(b"\r\n")
+        assert connection.timeout_keep_alive_task is ends
+        assert not ends.cancelled()
+        ends.cancel()
 
 
 Parts = tuple[bytes, ...]
