@@ -164,4 +164,6 @@ OIDC_ROLES = SettingKind(
     _oidc_roles,
 )
 METRICS_TOKEN = matching(r"[\x21-\x7e]{16,}", "16 or more printable characters without spaces")
+# A folder whose first part has a colon is a URL that misses a slash.
+OBJECT_STORE = matching(r"s3://[^/?#].*|file:///.*|[^/:]*(?:/.*)?", "a folder, file:///FOLDER or s3://BUCKET/PREFIX")
 DATABASE_URL = matching(r"postgres(?:ql)?(?:\+[a-z]+)?://.*", "a postgresql:// address")

@@ -97,7 +97,7 @@ class Settings:
         "where providers send events from: `PAYAGG_WEBHOOK_RATE_LIMIT` does not hold them back; set it before LIVE",
     )
     logo_store: str | None = setting(
-        None, kinds.TEXT, "object store URL (`file://` or `s3://`)", unset="none: a folder under the state"
+        None, kinds.OBJECT_STORE, "where logos are", unset="none: a folder under the state"
     )
     # `process` of 64 payers at once took a median of 106 ms with ten connections, 76 with twenty and 64 with 32, of
     # which four processes would take more than the 100 that Postgres has by default.

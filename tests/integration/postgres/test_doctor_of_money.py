@@ -39,7 +39,7 @@ ARCHIVED = "an archived payment is final, and its whole history is in a part tha
 AMOUNT = "a payment's amount is the one that it was initiated with"
 ENDED, OPEN_END = (
     "a final payment has exactly one final transition, to its own status",
-    "an open payment has no final transition",
+    "an open payment stands where its last transition ended",
 )
 MOVES = "each transition is a move of the payment machine and starts where the last one ended"
 SAID = "an event says the amount and currency of its payment"
@@ -113,6 +113,8 @@ BREACHES = [
     (f"UPDATE payments SET amount = 15000000 WHERE reference = '{BARE}'", AMOUNT),
     (f"DELETE FROM transitions WHERE to_status = 'SUCCESS' AND reference = '{REFERENCE}'", ENDED),
     (f"UPDATE transitions SET to_status = 'SUCCESS' WHERE reference = '{OPEN}'", OPEN_END),
+    (f"UPDATE payments SET status = 'INITIATED' WHERE reference = '{OPEN}'", OPEN_END),
+    (f"UPDATE payments SET status = 'PENDING' WHERE reference = '{BARE}'", OPEN_END),
     ("UPDATE transitions SET from_status = 'INITIATED' WHERE to_status = 'SUCCESS'", MOVES),
     (f"{ANOTHER_AMOUNT} WHERE reference = '{OPEN}'", SAID),
     (f"DROP INDEX one_hand_off_per_payment; {TWICE_SENT}", ONE_HAND_OFF),
@@ -123,6 +125,7 @@ BREACHES = [
     (f"UPDATE transitions SET reason = '{REFERENCE}.2' WHERE to_status = 'SUCCESS'", CHARGED),
     ("UPDATE transitions SET reason = 'SIMULATED' WHERE to_status = 'SUCCESS'", None),
     (f"UPDATE deliveries SET environment = 'LIVE' WHERE reference = '{OPEN}'", BELONGS),
+    (f"UPDATE attempts SET environment = 'LIVE' WHERE reference = '{OPEN}'", BELONGS),
     (f"DELETE FROM events WHERE reference = '{OPEN}'", CARRIED),
     (TWICE_TOLD, ONCE),
     (f"INSERT INTO idempotency_keys VALUES ('biz_1', 'SANDBOX', 'order-1', '{BARE}')", KEYED),

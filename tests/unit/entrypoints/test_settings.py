@@ -158,6 +158,14 @@ def test_name_servers_are_addresses() -> None:
         assert "PAYAGG_NAME_SERVERS" in faults({"PAYAGG_NAME_SERVERS": bad})[0]
 
 
+@pytest.mark.parametrize("name", ["PAYAGG_LOGO_STORE", "PAYAGG_ARCHIVE_STORE"])
+def test_an_object_store_is_a_folder_or_a_whole_url(name: str) -> None:
+    for good in ("/srv/logos", "logos", "file:///srv/logos", "s3://shop", "s3://shop/logos?region=eu"):
+        read_settings({name: good})
+    for bad in ("ftp://shop", "https://shop.example", "s3://", "s3:///logos", "s3:/shop", "file://logos"):
+        assert faults({name: bad}) == [f"{name} must be a folder, file:///FOLDER or s3://BUCKET/PREFIX."]
+
+
 @pytest.mark.rule("access.16")
 def test_dev_uses_the_keys_it_is_given_and_makes_the_rest(tmp_path: Path) -> None:
     own = with_dev_secrets(read_settings({"PAYAGG_STATE_DIR": str(tmp_path)}, dev=True), ENTROPY)

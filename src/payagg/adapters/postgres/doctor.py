@@ -46,9 +46,10 @@ RULES = {
         LEFT JOIN archived_payments x ON x.reference = p.reference
         WHERE p.status = ANY (:final) AND x.reference IS NULL GROUP BY p.reference, p.status
         HAVING count(t.sequence) <> 1 OR min(t.to_status) <> p.status""",
-    "an open payment has no final transition": """
-        SELECT p.reference FROM payments p JOIN transitions t USING (reference)
-        WHERE p.status <> ALL (:final) AND t.to_status = ANY (:final)""",
+    "an open payment stands where its last transition ended": """
+        SELECT p.reference FROM payments p LEFT JOIN transitions t USING (reference) WHERE p.status <> ALL (:final)
+        GROUP BY p.reference, p.status
+        HAVING coalesce((array_agg(t.to_status ORDER BY t.sequence DESC))[1], 'INITIATED') <> p.status""",
     "transitions and notices are numbered 1, 2, ... without a gap, up to the payment's sequence or beyond its end": """
         SELECT p.reference FROM payments p
         LEFT JOIN (SELECT reference, sequence FROM transitions UNION ALL
@@ -124,7 +125,8 @@ RULES = {
             OR EXISTS (SELECT FROM attempts a WHERE a.reference = p.reference AND a.gateway = 'sandbox')
             OR EXISTS (SELECT FROM transitions t WHERE t.reference = p.reference AND t.reason = 'SIMULATED'))""",
     "an attempt, an event and a delivery belong to a payment of their environment": """
-        SELECT a.reference FROM attempts a LEFT JOIN payments p USING (reference) WHERE p.reference IS NULL
+        SELECT a.reference FROM attempts a LEFT JOIN payments p USING (reference)
+            WHERE p.reference IS NULL OR (p.environment <> a.environment AND a.next_ask_at IS NOT NULL)
         UNION ALL SELECT e.reference FROM events e LEFT JOIN payments p USING (reference)
             WHERE p.reference IS NULL OR p.environment <> e.environment OR p.business_id <> e.business_id
         UNION ALL SELECT d.reference FROM deliveries d LEFT JOIN payments p USING (reference)

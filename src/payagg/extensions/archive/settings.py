@@ -10,7 +10,7 @@ from payagg.entrypoints.settings import ExtensionSettings, setting
 class ArchiveSettings(ExtensionSettings):
     archive_store: str | None = setting(
         None,
-        kinds.TEXT,
-        "object store URL of the archive",
+        kinds.OBJECT_STORE,
+        "where the archive is",
         unset="none: `archive` under the logos' URL, or a folder under the state",
     )
