@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from math import ceil, log, log1p
 
 import structlog
-from payagg_testing import ConformanceTarget, Effort, domain_target, run_machine
+from payagg_testing import ConformanceTarget, Effort, run_machine
 from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccount
 
 from lab.linear.load import refused_without_faults
@@ -45,11 +45,12 @@ def simulation(invariant: str, times: int = 1) -> str | None:
 
 def harness(machine: str) -> str | None:
     with product() as target:
-        return _fault(machine, target)
-
-
-def rules(machine: str) -> str | None:
-    return _fault(machine, domain_target())
+        verdict = run_machine(machine, target, HUNT)
+    assert verdict.skipped is None, verdict.skipped
+    # A defect that only breaks the program would be caught by anything: the harness must see what it does.
+    if verdict.violation is None or verdict.violation.fault == "the status is 500":
+        return None
+    return f"{verdict.violation.fault} ({verdict.requests} requests)"
 
 
 def linear(_: str) -> str | None:
@@ -85,18 +86,9 @@ def _hush() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
-def _fault(machine: str, target: ConformanceTarget) -> str | None:
-    verdict = run_machine(machine, target, HUNT)
-    assert verdict.skipped is None, verdict.skipped
-    # A defect that only breaks the program would be caught by anything: the harness must see what it does.
-    if verdict.violation is None or verdict.violation.fault == "the status is 500":
-        return None
-    return f"{verdict.violation.fault} ({verdict.requests} requests)"
-
-
 if __name__ == "__main__":
     detector, what, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    others = {"harness": harness, "rules": rules, "linear": linear}
+    others = {"harness": harness, "linear": linear}
     noticed = others[detector](what) if detector in others else simulation(what, times)
     sys.stdout.write(f"{noticed or 'nothing'}\n")
     sys.exit(noticed is None)

@@ -35,8 +35,6 @@ WORDS = {
     "fuzz": "{cases:,} cases, no failure",
     "linear": "{operations:,} operations, {references:,} references, {refused} refused; {caught} of 10 planted faults "
     "caught",
-    "mutants by harness": "{killed} of {told} mutants of the payment's code that a request can tell killed through the API alone, half in "
-    "{median:,} requests, each in {most:,}; {mutants} drawn",
     "neutral": "no false alarm at {servers} servers, {statements} statements, routes and codes tried, {requests:,} requests in {seconds} s",
     "mutants": "{killed} of {mutants} killed, the others explained",
     "overload": "ten times the {capacity:,} orders a second of one process for a minute: {meanwhile} of them carried meanwhile, "

@@ -8,7 +8,7 @@ import ast
 import difflib
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,11 +19,9 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 from lab.kit.figures import RunSummary
 from lab.kit.product_copy import Copy, a_copy
-from lab.mutants.by_harness import survey
 from lab.mutants.modules import EXPLAINED, MODULES
-from lab.mutants.reach import Place, Span, unreached
-from tests.support.machine import ROOT
 
+Place = tuple[int, int]  # line and column
 # `is` stands before None and members of an enumeration, of which there is one each: the same, said otherwise.
 SAME = {"core/ReplaceComparisonOperator_Is_Eq", "core/ReplaceComparisonOperator_IsNot_NotEq"}
 
@@ -39,29 +37,20 @@ class Mutant:
     text: str  # of the whole module
 
 
-def drawn(source: Path, file: str, most: int, seed: int, beside: Sequence[Span] = ()) -> list[Mutant]:
-    """Up to `most` mutants of `file` (below `source`), none of them `beside`, by lot: first places, then one change of
-    each place."""
+def drawn(source: Path, file: str, most: int, seed: int) -> list[Mutant]:
+    """Up to `most` mutants of `file` (below `source`) by lot: first places, then one change of each place."""
     chance = random.Random(f"{seed} {file}")
     code = (source / file).read_text()
-    places = sorted(_places(code, beside).items())
+    places = sorted(_places(code).items())
     chance.shuffle(places)
     mutants = (_mutant(file, code, place[0], *chance.choice(sorted(changes))) for place, changes in places)
     # What is no Python any more would be killed by anything.
     return sorted(islice(filter(_is_python, mutants), most or None), key=lambda mutant: mutant.line)
 
 
-def changes(code: str, lines: Collection[str], beside: Sequence[Span] = ()) -> set[tuple[str, str]]:
-    """What all mutants make of these lines, which are given without their indentation: before and after."""
-    all_lines = ["", *(line.strip() for line in code.splitlines())]
-    each = ((at, change) for (at, _), found in _places(code, beside).items() for change in found)
-    mutants = [_mutant("", code, at, *change) for at, change in each if all_lines[at[0]] in lines]
-    return {(one.before, one.after) for one in mutants}
-
-
-def _places(code: str, beside: Sequence[Span]) -> dict[tuple[Place, str], list[tuple[str, int]]]:
+def _places(code: str) -> dict[tuple[Place, str], list[tuple[str, int]]]:
     """What can be changed, by place and kind of change: the operator, and which of its occurrences."""
-    passed_over = [*_passed_over(code), *beside]
+    passed_over = list(_passed_over(code))
     nodes = list(ast_nodes(get_ast(code)))
     found: dict[tuple[Place, str], list[tuple[str, int]]] = defaultdict(list)
     for name in operator_names():
@@ -76,7 +65,7 @@ def _places(code: str, beside: Sequence[Span]) -> dict[tuple[Place, str], list[t
     return found
 
 
-def _passed_over(code: str) -> Iterator[Span]:
+def _passed_over(code: str) -> Iterator[tuple[Place, Place]]:
     """Where types are written, which are the type checker's to judge and no arithmetic; and what makes a data class."""
     for node in ast.walk(ast.parse(code)):
         written = [getattr(node, "annotation", None), getattr(node, "returns", None)]
@@ -109,7 +98,7 @@ def _mutant(file: str, code: str, at: Place, name: str, occurrence: int) -> Muta
     return Mutant(file, at[0], before.strip(), after.strip(), text)
 
 
-EACH, SEED = {"tests": 6, "harness": 4}, {"tests": 1, "harness": 10}  # the usual samples
+EACH, SEED = 6, 1  # the usual sample
 KILLED = 0.9
 TEST_SECONDS = 120.0  # an end for tests that a mutant stops
 STABLE = ("-x", "--hypothesis-seed=0")
@@ -131,21 +120,9 @@ def is_killed(copy: Copy, mutant: Mutant, tests: Sequence[str]) -> bool:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab mutants", description=__doc__)
     parser.add_argument("--only", default="", help="part of a module's name, as checkout")
-    parser.add_argument("--each", type=int, help=f"places of each module, 0 for all ({EACH})")
-    parser.add_argument("--seed", type=int, help=f"of the lot ({SEED})")
-    parser.add_argument("--by", choices=EACH, default="tests", help="what is to notice them (tests)")
+    parser.add_argument("--each", type=int, default=EACH, help=f"places of each module, 0 for all ({EACH})")
+    parser.add_argument("--seed", type=int, default=SEED, help=f"of the lot ({SEED})")
     chosen = parser.parse_args(arguments)
-    is_usual = (chosen.only, chosen.each, chosen.seed) == ("", None, None)
-    each = EACH[chosen.by] if chosen.each is None else chosen.each
-    seed = SEED[chosen.by] if chosen.seed is None else chosen.seed
-    if chosen.by == "harness":
-        beside = unreached(ROOT / "src" / "payagg")
-        return survey(
-            arguments,
-            lambda copy, file: drawn(copy.source, file, each, seed, beside[file]),
-            chosen.only,
-            is_usual=is_usual,
-        )
     tally, tried, killed = RunSummary("mutants", arguments), 0, 0
     with a_copy() as copy:
         for file, tests in MODULES.items():
@@ -154,7 +131,7 @@ def main(arguments: Sequence[str]) -> int:
             sound = copy.run(tests, *STABLE)
             if sound.failures or not sound.passed:
                 raise SystemExit(f"{file}: its tests fail without a mutant\n{sound.output}")
-            mutants = drawn(copy.source, file, each, seed)
+            mutants = drawn(copy.source, file, chosen.each, chosen.seed)
             survivors = [one for one in mutants if not is_killed(copy, one, tests)]
             tried, killed = tried + len(mutants), killed + len(mutants) - len(survivors)
             why = {one: EXPLAINED.get((one.file, one.before)) for one in survivors}
@@ -164,4 +141,4 @@ def main(arguments: Sequence[str]) -> int:
             bare = [f"line {one.line} survives, and nobody says why" for one in survivors if why[one] is None]
             tally.line(f"{file}: {len(mutants) - len(survivors)} of {len(mutants)} killed", bare)
     tally.line(f"{killed} of {tried} killed", ["too few"] * (killed < KILLED * tried))
-    return tally.end(whole=is_usual, killed=killed, mutants=tried)
+    return tally.end(whole=(chosen.only, chosen.each, chosen.seed) == ("", EACH, SEED), killed=killed, mutants=tried)

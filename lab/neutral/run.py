@@ -44,10 +44,6 @@ SERVERS = {
         (sys.executable, str(HERE / "starlette_server.py")),
         words("paid", "declined", "returned", *(f"506099000000000{digit}" for digit in range(1, 5))),
     ),
-    "django": Server(
-        (sys.executable, str(HERE / "django_server.py")),
-        words("approve", "refuse", "give-back", *(f"60110000000000{digits}" for digits in ("04", "12", "20", "38"))),
-    ),
     "node": Server(
         ("node", str(HERE / "node_server.mjs")),
         words("ok", "ko", "undo", *(digit * 16 for digit in "1234")),

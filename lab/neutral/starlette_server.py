@@ -96,19 +96,18 @@ def form(pattern: str) -> Row:
     return {"type": "string", "pattern": rf"\A(?:{pattern})\Z"}
 
 class Body:
-    """An object, by a JSON Schema of each field. Closed, it has no other property; else null is as nothing."""
+    """An object, by a JSON Schema of each field. Closed, it has no other property; null is refused unless it names it."""
 
     def __init__(self, needed: str = "", closed: bool = False, /, **fields: Row) -> None:
         self.needed, self.closed, self.fields = needed.split(), closed, fields
 
     def check(self, body: Any) -> Row:
         reject(not isinstance(body, dict), "body")
-        sent = {name: value for name, value in body.items() if self.closed or value is not None}
-        for name in [*self.needed, *sent]:
+        for name in [*self.needed, *body]:
             is_known = name in self.fields
             reject(self.closed and not is_known, name)
-            reject(is_known and not Draft4Validator(self.fields[name]).is_valid(sent.get(name)), name)
-        return {name: value for name, value in sent.items() if name in self.fields}
+            reject(is_known and not Draft4Validator(self.fields[name]).is_valid(body.get(name)), name)
+        return {name: value for name, value in body.items() if name in self.fields}
 
 COUNT = {"type": "integer", "minimum": 0}
 FLAG = {"type": "boolean"}

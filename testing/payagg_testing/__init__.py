@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from payagg.entrypoints.dev.fake_providers import Fault, serve_fakes
     from payagg_testing.clocks import ManualClock, SeededEntropy
     from payagg_testing.conformance.access import AccessError, ServiceAccess
-    from payagg_testing.conformance.domain import DomainRules, DomainService, domain_target
     from payagg_testing.conformance.inbox import Inbox
     from payagg_testing.conformance.over import open_target
     from payagg_testing.conformance.provider import ProviderAccount
@@ -21,11 +20,12 @@ if TYPE_CHECKING:
     from payagg_testing.conformance.violation import Violation
     from payagg_testing.fault_proxy import FaultProxy
     from payagg_testing.network_faults import Blackhole, Delay, Drip, DropReply, HalfOpen, Reset
+    from payagg_testing.state_machine.domain import DomainRules, DomainSystem
+    from payagg_testing.state_machine.machine import payment_machine
 
 _PLACES = {
     ".clocks": ("ManualClock", "SeededEntropy"),
     ".conformance.access": ("ServiceAccess", "AccessError"),
-    ".conformance.domain": ("DomainRules", "DomainService", "domain_target"),
     ".conformance.inbox": ("Inbox",),
     ".conformance.over": ("open_target",),
     ".conformance.provider": ("ProviderAccount",),
@@ -37,6 +37,8 @@ _PLACES = {
     "payagg.entrypoints.dev.fake_providers": ("Fault", "serve_fakes"),
     ".fault_proxy": ("FaultProxy",),
     ".network_faults": ("Blackhole", "Delay", "Drip", "DropReply", "HalfOpen", "Reset"),
+    ".state_machine.domain": ("DomainRules", "DomainSystem"),
+    ".state_machine.machine": ("payment_machine",),
 }
 
 __all__ = [
@@ -46,7 +48,7 @@ __all__ = [
     "ConformanceTarget",
     "Delay",
     "DomainRules",
-    "DomainService",
+    "DomainSystem",
     "Drip",
     "DropReply",
     "Effort",
@@ -65,8 +67,8 @@ __all__ = [
     "ServiceAccess",
     "Violation",
     "check_receiver",
-    "domain_target",
     "open_target",
+    "payment_machine",
     "run_machine",
     "run_machines",
     "serve_fakes",

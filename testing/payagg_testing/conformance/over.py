@@ -1,4 +1,4 @@
-"""A target that needs no URL: the domain, payagg over a store in this process, or what a function of yours opens."""
+"""A target that needs no URL: payagg over a store in this process, or what a function of yours opens."""
 
 from importlib import import_module
 
@@ -7,14 +7,12 @@ from payagg_testing.conformance.target import ConformanceTarget
 
 # Named and not imported: the harness is used where there is no server, too.
 OURS = "tests.support.in_process:target"
-WORDS = "`domain`, `memory`, a postgresql:// URL, or MODULE:FUNCTION that gives a ConformanceTarget"
+WORDS = "`memory`, a postgresql:// URL, or MODULE:FUNCTION that gives a ConformanceTarget"
 
 
 def open_target(over: str) -> ConformanceTarget:
-    """`domain`: the rules alone. `memory`, or a migrated test database's `postgresql://` URL: payagg in this process.
+    """`memory`, or a migrated test database's `postgresql://` URL: payagg in this process.
     `MODULE:FUNCTION`: what that function of yours returns. Raises AccessError with the reason when it does not open."""
-    if over == "domain":
-        return _target_at("payagg_testing.conformance.domain:domain_target")
     if over == "memory":
         return _target_at(OURS)
     if over.startswith(("postgresql://", "postgres://")):

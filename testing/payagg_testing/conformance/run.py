@@ -89,8 +89,6 @@ class MachineVerdict:
 def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = None) -> MachineVerdict:
     """One machine of MACHINES against the target. Raises httpx.TransportError when the service cannot be reached."""
     effort, machine = effort or Effort(), MACHINES[name]
-    if name in target.left_out:
-        return _skip(name, target.left_out[name])
     target.with_keys()
     target.with_providers()
     lacking = next((need for need in machine.needs if not need.is_met(target)), None)

@@ -1,7 +1,7 @@
 """What every conformance machine drives, and its usual form: a service over HTTP, by its URL or in this process.
 
 An ASGI application over any store is driven through httpx's own transport, so what runs against a deployment runs
-unchanged against the in-memory store and Postgres. The domain alone answers through `DomainService`.
+unchanged against the in-memory store and Postgres.
 """
 
 import asyncio

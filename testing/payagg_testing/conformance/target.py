@@ -38,7 +38,6 @@ class ConformanceTarget:
     inbox: Inbox | None = None
     provider: ProviderAccount | None = None
     provider_b: ProviderBAccount | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)  # machines that cannot run here: what each would need
     without: frozenset[str] = frozenset()  # what the service does not have yet, of PARTS
     closing: Callable[[], None] | None = None  # what is left to be closed after everything else
     left_behind: list[str] = field(default_factory=list)  # what a run could not take back

@@ -1,7 +1,4 @@
-"""The life of a payment over the domain: what use cases load, ask and keep, with rows in dictionaries.
-
-Requests as of HTTP stand on it (`DomainService`), and the payment machine does (`DomainSystem`).
-"""
+"""The life of a payment over the domain: what use cases load, ask and keep, with rows in dictionaries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,9 +22,9 @@ from payagg.domain.gateway import SANDBOX_SLUG, Gateway
 from payagg.domain.payment import OUTCOMES, SIMULATED, Payment, Status, Transition
 from payagg.domain.report import NO_CHARGE, Outcome, ProviderReport, Verdict, judge_silence, was_paid
 from payagg.domain.simulator import time_since_hand_off
-from payagg.domain.values import CURRENCY, Environment
+from payagg.domain.values import Environment
 from payagg.domain.webhook import EventType, anomaly_event_of, next_sequence
-from payagg_testing.conformance.domain.gateways import DomainGateways
+from payagg_testing.state_machine.domain.gateways import DomainGateways
 from payagg_testing.state_machine.system import SILENCE, Said
 
 BASE_URL = "https://pay.example"
@@ -37,33 +34,30 @@ BASE_URL = "https://pay.example"
 class DomainPayments(DomainGateways):
     """Providers are asked here by handing in what they say. No report is signed: who may send one is the caller's."""
 
-    def start_payment(
-        self, business_id: str, environment: Environment, amount: Any, currency: str = CURRENCY, **fields: Any
-    ) -> tuple[Payment, bool]:
-        """The payment, and whether it is new: a repeated key brings the original."""
+    def start_payment(self, environment: Environment, amount: int, key: str | None, **fields: Any) -> Payment:
+        """A repeated key brings the original."""
         now = self.now()
         payment = self.rules.payment.initiate(
             reference=self.entropy.reference(now),
-            business_id=business_id,
+            business_id=self.business.id,
+            idempotency_key=key,
             environment=environment,
             amount=amount,
             now=now,
             **fields,
         )
-        payment = replace(payment, currency=currency)
-        slot = (business_id, environment, payment.idempotency_key or "")
-        if payment.idempotency_key is not None and slot in self.originals:
-            return self.payments[self.originals[slot]].replay(now), False
-        self.ensure_can_initiate(business_id, environment, payment.gateway)
-        if payment.idempotency_key is not None:
-            self.originals[slot] = payment.reference
+        if key is not None and (environment, key) in self.originals:
+            return self.payments[self.originals[environment, key]].replay(now)
+        self.ensure_can_initiate(environment, payment.gateway)
+        if key is not None:
+            self.originals[environment, key] = payment.reference
         self.payments[payment.reference] = payment
-        return payment, True
+        return payment
 
     def choices(self, payment: Payment) -> dict[str, bool]:
         """The slugs that its payer sees, and whether each can be chosen."""
-        takes_money = self.businesses[payment.business_id].is_active
-        offered = [] if payment.is_test else self.list_offered(payment.business_id)
+        takes_money = self.business.is_active
+        offered = [] if payment.is_test else self.list_offered()
         choices = {one.slug: takes_money and one.has_credentials for one in offered}
         return choices | ({SANDBOX_SLUG: takes_money} if self.rules.simulator_allowed(payment.environment) else {})
 
@@ -74,7 +68,7 @@ class DomainPayments(DomainGateways):
         """`refused`: by the provider, should it be called."""
         payment, now, attempts = self.payments[reference], self.now(), self.attempts[reference]
         step = self.rules.next_step(payment, attempts, slug, now)
-        self.businesses[payment.business_id].ensure_takes_money()
+        self.business.ensure_takes_money()
         if isinstance(step, ExistingHandOff):
             return step.hand_off
         assert isinstance(step, Start)
@@ -211,7 +205,6 @@ class DomainPayments(DomainGateways):
         self.payments[payment.reference] = payment
         if transition is not None:
             self.log[payment.reference].append(transition)
-            self.on_move(payment, transition)
 
     def keep(self, reference: str, kind: AnomalyKind, details: Mapping[str, Any]) -> None:
         """Each fact once."""

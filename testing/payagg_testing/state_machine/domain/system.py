@@ -5,13 +5,13 @@ from datetime import timedelta
 from itertools import count
 
 from payagg.domain.attempt import provider_reference
-from payagg.domain.business import BusinessStatus, KycStatus
+from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from payagg.domain.webhook import EVENT_FOR
-from payagg_testing.conformance.domain.payments import DomainPayments
+from payagg_testing.state_machine.domain.payments import DomainPayments
 from payagg_testing.state_machine.model import GATEWAYS
 from payagg_testing.state_machine.system import Facts, GatewayFacts, Said
 
@@ -23,7 +23,7 @@ class DomainSystem(DomainPayments):
     numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
-        self.business_id, _ = self.add_business(KycStatus.APPROVED, BusinessStatus.ACTIVE)
+        super().__post_init__()
         for slug in GATEWAYS:
             self.move_gateway(slug, "CREATE")
             self.move_gateway(slug, "ENABLE")
@@ -32,17 +32,14 @@ class DomainSystem(DomainPayments):
         self.clock.move(time)
 
     def initiate(self, amount: int, environment: Environment, key: str | None) -> str:
-        return self.start_payment(self.business_id, environment, amount, idempotency_key=key)[0].reference
+        return self.start_payment(environment, amount, key).reference
 
     def initiate_test(self, amount: int, key: str | None) -> str:
-        payment, _ = self.start_payment(
-            self.business_id, Environment.SANDBOX, amount, idempotency_key=key, gateway=SANDBOX_SLUG, is_test=True
-        )
-        return payment.reference
+        return self.start_payment(Environment.SANDBOX, amount, key, gateway=SANDBOX_SLUG, is_test=True).reference
 
     def set_standing(self, is_active: bool) -> None:
         status = BusinessStatus.ACTIVE if is_active else BusinessStatus.SUSPENDED
-        self.businesses[self.business_id] = replace(self.businesses[self.business_id], status=status)
+        self.business = replace(self.business, status=status)
 
     def move_gateway(self, slug: str, move: str) -> None:
         gateway = self.create_gateway(slug, slug) if move == "CREATE" else self.gateway(self.newest(slug).id)
@@ -105,7 +102,7 @@ class DomainSystem(DomainPayments):
         every = {slug: [one for one in self.gateways.values() if one.slug == slug] for slug in GATEWAYS}
         return GatewayFacts(
             listed=tuple(sorted((one.slug, one.status.value) for one in self.living())),
-            offered=tuple(sorted(one.slug for one in self.list_offered(self.business_id))),
+            offered=tuple(sorted(one.slug for one in self.list_offered())),
             with_credentials=tuple(
                 (slug, number)
                 for slug, known in every.items()
