@@ -19,9 +19,9 @@ from tests.support.extensions import is_removed
 TESTS = Path(__file__).parent
 INTRO = """# Rules
 
-What the interface promises, and what was decided where it is silent: the code that keeps it, below `src/payagg`, and
-the tests that carry its marker. `make test ARGS="--rule payments.2"` runs the tests of one rule. Sentences and places
-are in `tests/rules.toml`."""
+What the interface promises, and what was decided where it is silent. Below each rule: the code that keeps it, below
+`src/payagg`, where one place does, and the tests that carry the rule's marker, below `tests`. `make test
+ARGS="--rule payments.2"` runs the tests of one rule. `tests/rules.toml` is the source of sentences and places."""
 
 
 def sentences() -> dict[str, dict[str, str]]:
@@ -65,8 +65,7 @@ def page() -> str:
     """The document without its first line, which says who generated it."""
     tests, rules = proofs(), sentences()
     parts = [INTRO, _section("Routes", {name: name for name in operations()}, handlers(), tests)]
-    codes = {code.name: code.name for code in ErrorCode}
-    parts.append(_section("Error codes", codes, dict.fromkeys(codes, "domain/errors.py::ErrorCode"), tests))
+    parts.append(_section("Error codes", {code.name: code.name for code in ErrorCode}, {}, tests))
     code = {rule: entry["code"] for rule, entry in rules.items() if "code" in entry}
     for section in dict.fromkeys(rule.partition(".")[0] for rule in rules):
         says = {rule: f"{rule}: {entry['says']}" for rule, entry in rules.items() if rule.startswith(f"{section}.")}
@@ -75,10 +74,11 @@ def page() -> str:
 
 
 def _section(title: str, says: Mapping[str, str], code: Mapping[str, str], tests: Mapping[str, list[str]]) -> str:
-    lines = [f"## {title}", "", "| Rule | Code | Tests |", "| --- | --- | --- |"]
+    lines = [f"## {title}\n"]
     for rule, sentence in says.items():
-        place = f"`{code[rule]}`" if rule in code else ""
-        lines.append(f"| {sentence} | {place} | {'<br>'.join(f'`{test}`' for test in tests.get(rule, ()))} |")
+        places = [code[rule]] if rule in code else []
+        proofs = [test.removeprefix("tests/") for test in tests.get(rule, ())]
+        lines.append(f"- {sentence}\n  {', '.join(f'`{place}`' for place in places + proofs)}")
     return "\n".join(lines)
 
 

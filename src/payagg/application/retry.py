@@ -1,4 +1,5 @@
-"""Repeats a rolled-back transaction."""
+"""Repeats a transaction that was certainly rolled back. A library that repeats after any error does not fit: once
+COMMIT was sent, a lost connection proves nothing, and a repeat could do committed work twice."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine

@@ -58,13 +58,15 @@ class Settings:
         kinds.KEY_SET,
         "a JSON Web Key Set: a token's `kid` chooses the key; `PAYAGG_JWT_KEY` may be left out then",
     )
-    jwt_issuer: str | None = setting(None, kinds.TEXT, "what a token's `iss` must be", unset="none: not looked at")
-    jwt_audience: str | None = setting(None, kinds.TEXT, "what a token's `aud` must hold", unset="none: it has none")
+    jwt_issuer: str | None = setting(None, kinds.TEXT, "what a token's `iss` must be", unset="none: not checked")
+    jwt_audience: str | None = setting(
+        None, kinds.TEXT, "what a token's `aud` must hold", unset="none: a token must have none"
+    )
     token_lifetime_max: timedelta = setting(
-        "2592000", kinds.lasting("seconds", 7_776_000), "longest life of a token; one with a longer is refused"
+        "2592000", kinds.lasting("seconds", 7_776_000), "longest life of a token; a token that lives longer is refused"
     )
     encryption_keys: EncryptionKeys = setting(
-        None, kinds.ENCRYPTION_KEYS, "what seals stored secrets: the first key encrypts, all decrypt", secret=True
+        None, kinds.ENCRYPTION_KEYS, "keys of stored secrets: the first key encrypts, all decrypt", secret=True
     )
     database_url: str | None = setting(
         None,
@@ -73,28 +75,28 @@ class Settings:
         unset="none: the embedded Postgres 18",
         secret=True,
     )
-    state_dir: Path = setting(".payagg", kinds.PATH, "where the embedded Postgres, logos and dev's keys live")
+    state_dir: Path = setting(".payagg", kinds.PATH, "folder of the embedded Postgres, logos and dev's keys")
     base_url: str = setting(
         "http://127.0.0.1:8000",
         kinds.BASE_URL,
         "origin of checkout links, https wherever others can reach it; never taken from a request;"
-        " `dev` answers under its host's name and loopback names alone",
+        " `dev` answers only under its host's name and loopback names",
     )
     reference_prefix: str = setting("PAY", kinds.PREFIX, "first letters of new references; old ones keep working")
     builtin_slug: str = setting("builtin", kinds.SLUG, "slug of the built-in gateway")
     providers: tuple[ProviderSpec, ...] = PROVIDERS
-    checkout_ttl: timedelta = setting("3600", kinds.lasting("seconds", 2_592_000), "how long a checkout link lives")
+    checkout_ttl: timedelta = setting("3600", kinds.lasting("seconds", 2_592_000), "how long a checkout link is valid")
     drain_window: timedelta = setting("1800", kinds.lasting("seconds", 2_592_000), "how long a disabled gateway drains")
     shutdown_delay: timedelta = setting(
         "5",
         kinds.lasting("seconds", 300, least=0),
-        "how long a server goes on answering after SIGTERM while `/readyz` says 503; `dev` and Ctrl-C do without",
+        "how long a server still serves after SIGTERM while `/readyz` says 503; `dev` and Ctrl-C skip it",
     )
-    trusted_proxies: Networks = setting(None, kinds.NETWORKS, "whose X-Forwarded-For is believed")
+    trusted_proxies: Networks = setting(None, kinds.NETWORKS, "proxies whose X-Forwarded-For counts")
     provider_networks: Networks = setting(
         None,
         kinds.NETWORKS,
-        "where providers send events from: `PAYAGG_WEBHOOK_RATE_LIMIT` does not hold them back; set it before LIVE",
+        "where providers send events from, exempt from `PAYAGG_WEBHOOK_RATE_LIMIT`; set it before LIVE",
     )
     logo_store: str | None = setting(
         None, kinds.OBJECT_STORE, "where logos are", unset="none: a folder under the state"
@@ -105,59 +107,63 @@ class Settings:
     pgbouncer: bool = setting(
         "false", kinds.YES_OR_NO, "`true` behind PgBouncer in transaction mode, for every command"
     )
-    cors_origins: tuple[str, ...] = setting(None, kinds.ORIGINS, "whose scripts may read answers")
+    cors_origins: tuple[str, ...] = setting(None, kinds.ORIGINS, "origins whose scripts may read answers")
     name_servers: tuple[tuple[str, int], ...] = setting(
-        None, kinds.NAME_SERVERS, "who is asked for merchants' hosts", unset="none: the system's"
+        None, kinds.NAME_SERVERS, "name servers for merchants' hosts", unset="none: the system's"
     )
     payer_retention: timedelta = setting(
-        "365", kinds.lasting("days", 36_500), "after a payment's end, for `payagg retention`"
+        "365", kinds.lasting("days", 36_500), "how long after a payment's end `payagg retention` keeps who paid"
     )
     idempotency_retention: timedelta = setting(
         "730",
         kinds.lasting("days", 36_500, least=30),
-        "after a payment's end, how long its idempotency key is known; the key makes a new payment then",
+        "how long after a payment's end its idempotency key finds it; then the key makes a new payment",
     )
     # Requests in any minute; of an IPv6 client its /64, and its /48 at ten times the limit. These two are counted over
     # all processes,
     unknown_reference_limit: int = setting(
-        "60", kinds.COUNT, "unknown references per client address in any minute, all processes together"
+        "60", kinds.COUNT, "unknown references in any minute for each client address, over all processes"
     )
     webhook_rate_limit: int = setting(
         "100",
         kinds.COUNT,
-        "inbound events per client address in any minute, whatever they carry, all processes together",
+        "inbound events in any minute for each client address, over all processes",
     )
     # and these by each process for itself: they guard against load alone, and may not cost a statement.
     key_rate_limit: int = setting(
-        "600000", kinds.COUNT, "requests per secret key: so many at once, and so many a minute; each process for itself"
+        "600000", kinds.COUNT, "requests a minute, and at once, for each secret key, in each process"
     )
-    reference_rate_limit: int = setting("1200", kinds.COUNT, "the same per checkout link, of its payers")
+    reference_rate_limit: int = setting("1200", kinds.COUNT, "the same for each checkout link")
     business_rate_limit: int = setting(
-        "600000", kinds.COUNT, "the same per business and environment, over its secret keys"
+        "600000", kinds.COUNT, "the same for each business and environment, over its secret keys"
     )
     sandbox_bytes_a_day: int = setting(
-        "1000000000", kinds.BYTES, "of bodies sent with a secret key for SANDBOX, per business; each process for itself"
+        "1000000000",
+        kinds.BYTES,
+        "bytes of bodies that a business may send with SANDBOX keys in a day, in each process",
     )
-    live_bytes_a_day: int = setting("100000000000", kinds.BYTES, "the same for LIVE")
+    live_bytes_a_day: int = setting("100000000000", kinds.BYTES, "the same with LIVE keys")
     refused_body_limit: int = setting(
         "60",
         kinds.COUNT,
-        "the same for refused bodies of process, per client address; good ones are taken all the same",
+        "refused bodies of process a minute for each client address, in each process; good bodies pass",
     )
     # A carrier's payers may all be behind one address.
-    address_rate_limit: int = setting("60000", kinds.COUNT, "the same per client address, process and verify together")
+    address_rate_limit: int = setting(
+        "60000", kinds.COUNT, "process and verify requests a minute for each client address, in each process"
+    )
     metrics_token: str | None = setting(
         None,
         kinds.METRICS_TOKEN,
-        "bearer that `/metrics` asks for",
-        unset="none: `/metrics` is closed, but for `dev`",
+        "bearer token that `/metrics` requires",
+        unset="none: `/metrics` is closed, except in `dev`",
         secret=True,
     )
     otel: bool = setting("false", kinds.YES_OR_NO, "`true` traces through OpenTelemetry (`pip install payagg[otel]`)")
     extensions: tuple[str, ...] = setting(
         ",".join(NAMES) or "none",
         SettingKind(f"`none`, or a comma list of {', '.join(NAMES)}", parse_names),
-        "the capabilities beside payments that this installation has",
+        "extensions of this installation",
     )
     own: tuple[ExtensionSettings, ...] = ()
     dev: bool = False

@@ -118,7 +118,7 @@ async def test_a_database_goes_back_to_an_instant_and_providers_are_asked_about_
     await asyncio.sleep(0.1)
     await add(cluster.url, "PAY-20250131-AFTER0")
 
-    cluster.run(steps("backup.md", "To an instant"), RESTORE_TO=instant.isoformat(sep=" "))
+    cluster.run(steps("backup.md", "Restore to an instant"), RESTORE_TO=instant.isoformat(sep=" "))
     for _ in range(600):  # it answers before it is promoted
         with psycopg.connect(cluster.url) as connection:
             row = connection.execute("SELECT pg_is_in_recovery()").fetchone()

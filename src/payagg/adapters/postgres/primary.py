@@ -1,5 +1,5 @@
 """Finds the primary when more than one server claims to be it: a frozen or isolated one answers as the primary, with
-outdated data, until it learns of its successor (docs/decisions/postgres.md).
+outdated data, until it learns of its successor. `target_session_attrs` does not help: it is true there as well.
 
 Each promotion begins a timeline with a higher number. So the newest timeline seen by this process decides, and when a
 URL names several hosts all are tried at the same time.

@@ -12,41 +12,41 @@ from payagg.entrypoints.extensions import NAMES, Command, commands_of
 DAYS_MAX = 36_500
 GROUPS = {
     "Start": {
-        "dev": "everything in one terminal, with demo data and a tour",
-        "serve": "the API and, unless told not to, the worker",
-        "worker": "deliveries, expiry, drains, reconciliation",
+        "dev": "start everything in one terminal, with demo data and a tour",
+        "serve": "start the API and, without --no-worker, the worker",
+        "worker": "start a worker: deliveries, expiry, drains, reconciliation",
         "migrate": "bring the schema up to date",
     },
     "Set up": {
         "keygen": "print new secrets as lines of an environment file",
-        "config": "each setting in force, and where it comes from",
+        "config": "show each setting in force, and where it comes from",
         "token": "print a bearer token",
-        "business": "businesses and their members",
+        "business": "create and change businesses and their members",
         "completion": "print the shell's completion of commands and options",
     },
-    "Look": {
+    "Inspect": {
         "doctor": "check the money rules on the live database",
-        "explain": "the timeline of one payment",
-        "anomalies": "list what moved no payment, and work it off",
-        "audit": "who changed what, newest first",
+        "explain": "show the timeline of one payment",
+        "anomalies": "list facts about money that changed no payment, and close them",
+        "audit": "show who changed what, newest first",
         "openapi": "print the API's description",
     },
-    "Keep money right": {
+    "Ask providers": {
         "reconcile": "compare a provider's own list or statement with our payments",
     },
-    "Keep data in bounds": {
-        "retention": "clear who paid from payments that ended long ago",
+    "Manage stored data": {
+        "retention": "clear who paid in payments that ended long ago",
         "disclose": "print all that is kept about one payer, as JSON",
-        "erase": "clear one payer from every payment that can no longer be paid",
-        "reseal": "seal every stored secret under the first encryption key",
+        "erase": "clear one payer in every payment that can no longer be paid",
+        "reseal": "encrypt every stored secret again, with the first encryption key",
     },
 }
 EXAMPLES = """Examples:
-  payagg dev                                       everything in one terminal, with demo data
+  payagg dev                                       start everything in one terminal, with demo data
   payagg keygen > payagg.env                       the secrets that `serve` needs
   payagg serve --workers 2                         behind a load balancer, with PAYAGG_DATABASE_URL set
-  payagg explain PAY-20250131-7K2M9X               why a payment stands as it does
-`payagg COMMAND --help` tells a command's options."""
+  payagg explain PAY-20250131-7K2M9X               why a payment has its status
+`payagg COMMAND --help` shows a command's options."""
 
 
 def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
@@ -64,7 +64,7 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
 
     dev = _command(commands, "dev")
     dev.add_argument("--port", type=_port, default=8000, help="default: 8000")
-    dev.add_argument("--fresh", action="store_true", help="forget the demo's data and keys first")
+    dev.add_argument("--fresh", action="store_true", help="delete the demo's data and keys first")
     dev.add_argument("--json", action="store_true", help="print demo.json as one line instead of the tour")
 
     serve = _command(commands, "serve")
@@ -82,21 +82,23 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     admin.add_argument("--role", choices=("SUPER_ADMIN", "ADMIN", "SUPPORT"), required=True)
     merchant = token.add_parser("merchant", help="for /merchant")
     merchant.add_argument("--no-email-verified", action="store_true")
-    revoke = token.add_parser("revoke", help="refuse a token, or all that a subject was given")
+    revoke = token.add_parser("revoke", help="refuse a token, or all tokens of a subject")
     which = revoke.add_mutually_exclusive_group(required=True)
     which.add_argument("--id", metavar="JTI", help="the token with this `jti`")
     which.add_argument("--sub", help="every token of this subject")
-    revoke.add_argument("--issued-before", metavar="INSTANT", help="with --sub; default: now")
+    revoke.add_argument(
+        "--issued-before", metavar="INSTANT", help="only tokens issued before it, with --sub; default: now"
+    )
     for realm in (admin, merchant):
         realm.add_argument("--sub", required=True, help="the subject: who the token speaks for")
         realm.add_argument("--ttl", type=_count, default=3600, help="seconds; default: 3600")
 
     business = _command(commands, "business")
     actions = business.add_subparsers(dest="action", required=True)
-    create = actions.add_parser("create", help="print the new business's id")
+    create = actions.add_parser("create", help="create a business and print its id")
     create.add_argument("--name", required=True)
     create.add_argument("--owner", required=True, metavar="SUB")
-    change = actions.add_parser("set", help="move KYC or set the status")
+    change = actions.add_parser("set", help="set KYC or status")
     change.add_argument("id")
     for one in (create, change):
         one.add_argument("--kyc", choices=("NOT_SUBMITTED", "PENDING", "UNDER_REVIEW", "APPROVED", "REJECTED"))
@@ -114,7 +116,7 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     audit.add_argument("--object", metavar="ID", help="what was changed")
     audit.add_argument("--action", help="for example gateway.enable")
     audit.add_argument("--from", dest="since", metavar="INSTANT", help="for example 2025-01-31T12:00:00Z")
-    audit.add_argument("--to", dest="until", metavar="INSTANT", help="not included")
+    audit.add_argument("--to", dest="until", metavar="INSTANT", help="only entries before it")
     audit.add_argument("--after", metavar="ID", help="only entries older than this one")
     audit.add_argument("--limit", type=_count, default=100, help="default: 100")
     audit.add_argument("--json", action="store_true", help="one object instead of lines")
@@ -124,7 +126,9 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     retention = _command(commands, "retention")
     retention.add_argument("--older-than", type=_days, metavar="DAYS", help="default: PAYAGG_PAYER_RETENTION_DAYS")
     reseal = _command(commands, "reseal")
-    reseal.add_argument("--dry-run", action="store_true", help="list which keys seal how many things, change nothing")
+    reseal.add_argument(
+        "--dry-run", action="store_true", help="list how many secrets each key encrypts, and change nothing"
+    )
     for name in ("disclose", "erase"):
         of_payer = _command(commands, name)
         of_payer.add_argument("--email", required=True, help="the payer's address, in any letter case")
@@ -135,7 +139,9 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
         "--from", dest="first", type=a_date, required=True, metavar="DATE", help="the first day; UTC"
     )
     reconcile.add_argument("--to", dest="last", type=a_date, metavar="DATE", help="the last day; default: the first")
-    reconcile.add_argument("--file", type=Path, metavar="CSV", help="the provider's exported statement, and no list")
+    reconcile.add_argument(
+        "--file", type=Path, metavar="CSV", help="the provider's exported statement, instead of its lists"
+    )
     _command(commands, "doctor")
     anomalies = _command(commands, "anomalies")
     steps = anomalies.add_subparsers(dest="action", required=True)
@@ -147,14 +153,14 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     listed.add_argument("--reference")
     listed.add_argument("--after", metavar="ID", help="the last id of the page before")
     listed.add_argument("--limit", type=_count, default=50, help="default: 50")
-    acknowledge = steps.add_parser("acknowledge", help="somebody looks at it")
+    acknowledge = steps.add_parser("acknowledge", help="say that somebody looks at it")
     assign = steps.add_parser("assign", help="say who works on it")
     who = assign.add_mutually_exclusive_group(required=True)
     who.add_argument("--to", metavar="SUB")
     who.add_argument("--nobody", action="store_true", help="nobody works on it any more")
     note = steps.add_parser("note", help="write down what was found out")
     note.add_argument("--text", required=True)
-    close = steps.add_parser("close", help="it is worked off")
+    close = steps.add_parser("close", help="close it and say what was done")
     close.add_argument("--reason", required=True, help="what was done")
     for step in (acknowledge, assign, note, close):
         step.add_argument("id")

@@ -1,5 +1,7 @@
 """The page of the SQL that a payment runs: each statement, when it runs and its rule."""
 
+import re
+
 from payagg.adapters.postgres.fast_path import statements as fast_path
 from payagg.adapters.postgres.repositories import (
     anomalies,
@@ -155,11 +157,14 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
     ],
 }
 INTRO = (
-    "The statements of a payment as Postgres gets them. Most are compiled from SQLAlchemy Core, once, so that names of "
-    "tables and columns are checked by types; what Core says badly is SQL by hand. Each statement stands at its first "
-    "use: a change of status begins with the lock and the attempts of a process. BEGIN and COMMIT are left out. A real "
-    "run sends these statements and no other (tests/integration/http/test_sql_page.py)."
+    "The statements of a payment as Postgres gets them; a list of more than six columns or values shows the first and "
+    "the last. SQLAlchemy Core compiles most of them once, so that the type checker knows tables and columns; the "
+    "others are written by hand. Each statement stands at its first use: a change of status begins with the lock and "
+    "the attempts of a process. BEGIN and COMMIT are left out. A real run sends these statements and no other: "
+    "tests/integration/http/test_sql_page.py."
 )
+_ITEM = r"[\w.$:=]+(?: WITH TIME ZONE| AS \w+| \+ waited| [a-z]+(?=[,)]))*"
+_LIST = re.compile(rf"({_ITEM})(?:, {_ITEM}){{5,}}, ({_ITEM})")
 
 
 def page() -> str:
@@ -167,5 +172,6 @@ def page() -> str:
     for title, statements in STATEMENTS.items():
         parts.append(f"## {title}")
         for statement, name, sentence in statements:
-            parts += [f"### {name}", sentence, f"```sql\n{statement.sql.decode().strip()}\n```"]
+            sql = _LIST.sub(r"\1, ..., \2", statement.sql.decode().strip())
+            parts += [f"### {name}", sentence, f"```sql\n{sql}\n```"]
     return "\n\n".join(parts) + "\n"

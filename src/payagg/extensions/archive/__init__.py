@@ -7,8 +7,12 @@ from payagg.entrypoints.extensions import Command, Extension
 
 
 def _arguments(command: ArgumentParser) -> None:
-    command.add_argument("--before", type=a_date, required=True, metavar="DATE", help="the first day that is not; UTC")
-    command.add_argument("--remove", action="store_true", help="and remove what was written and read back from here")
+    command.add_argument(
+        "--before", type=a_date, required=True, metavar="DATE", help="only payments of days before it; UTC"
+    )
+    command.add_argument(
+        "--remove", action="store_true", help="remove from the database what was written and read back"
+    )
 
 
 EXTENSION = Extension(
@@ -16,9 +20,9 @@ EXTENSION = Extension(
     archived_histories="files:archive_reader",
     commands=(
         Command(
-            "Keep data in bounds",
+            "Manage stored data",
             "archive",
-            "write the history of payments that ended as Parquet files",
+            "move the history of ended payments to Parquet files",
             _arguments,
             "command:archive",
         ),

@@ -6,15 +6,17 @@ from payagg.entrypoints.extensions import Command, Extension
 
 
 def _arguments(command: ArgumentParser) -> None:
-    command.add_argument("--since", required=True, metavar="INSTANT", help="what the database was restored to")
+    command.add_argument(
+        "--since", required=True, metavar="INSTANT", help="the instant that the database was restored to"
+    )
 
 
 EXTENSION = Extension(
     commands=(
         Command(
-            "Keep money right",
+            "Ask providers",
             "catch-up",
-            "after a restore into the past, before servers start: ask providers",
+            "after a restore, before servers start: ask what happened since",
             _arguments,
             "command:catch_up",
         ),

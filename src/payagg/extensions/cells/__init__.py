@@ -8,19 +8,19 @@ from payagg.entrypoints.extensions import Command, Extension
 
 def _arguments(command: ArgumentParser) -> None:
     cells = command.add_subparsers(dest="action", required=True)
-    listed = cells.add_parser("list", help="each cell, and whether it has what the home cell has")
+    listed = cells.add_parser("list", help="compare each cell with the home cell")
     listed.add_argument("--json", action="store_true", help="one array instead of a table")
-    added = cells.add_parser("add", help="check a cell that runs and print the PAYAGG_CELLS that makes it known")
+    added = cells.add_parser("add", help="check a running cell and print the PAYAGG_CELLS that adds it")
     added.add_argument("cell", metavar="CELL", help="its prefix and origin, for example PBX=http://10.0.0.2:8000")
     maps = cells.add_parser("map", help="write HAProxy's maps of every cell's keys, businesses and references")
     maps.add_argument(
-        "--out", type=Path, required=True, metavar="FOLDER", help="where the maps are, as haproxy.cfg says"
+        "--out", type=Path, required=True, metavar="FOLDER", help="the folder of the maps that haproxy.cfg names"
     )
-    maps.add_argument("--haproxy", type=Path, metavar="SOCKET", help="bring this running HAProxy up to date as well")
-    maps.add_argument("--follow", action="store_true", help="again every 10 seconds, until SIGTERM")
+    maps.add_argument("--haproxy", type=Path, metavar="SOCKET", help="update this running HAProxy too")
+    maps.add_argument("--follow", action="store_true", help="repeat every 10 seconds until SIGTERM")
     move = cells.add_parser(
         "move",
-        help="move a business to another cell, whose database PAYAGG_TARGET_DATABASE_URL names; stopped, run it again",
+        help="move a business to another cell (PAYAGG_TARGET_DATABASE_URL); if it stops, run it again",
     )
     move.add_argument("business", metavar="BUSINESS", help="its id")
     move.add_argument("--to", required=True, metavar="PFX", help="the other cell, as PAYAGG_CELLS calls it")
@@ -34,6 +34,12 @@ EXTENSION = Extension(
     sweeps="gateway_replication:sweeps",
     metrics="metrics:metrics",
     commands=(
-        Command("Set up", "cell", "the cells: list them, check a new one, move a business", _arguments, "command:cell"),
+        Command(
+            "Set up",
+            "cell",
+            "list cells, check a new one, write HAProxy's maps, move a business",
+            _arguments,
+            "command:cell",
+        ),
     ),
 )

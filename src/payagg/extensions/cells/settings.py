@@ -38,12 +38,12 @@ class CellSettings(ExtensionSettings):
     cells: tuple[tuple[str, str], ...] | None = setting(
         None,
         CELLS,
-        "every cell by its `PAYAGG_REFERENCE_PREFIX`, the home cell first, the same list for all of them",
+        "every cell by its `PAYAGG_REFERENCE_PREFIX`, the home cell first; the same list in all cells",
         unset="none: one installation",
     )
-    cell_secret: str | None = setting(None, CELL_SECRET, "what cells prove themselves to each other with", secret=True)
+    cell_secret: str | None = setting(None, CELL_SECRET, "secret by which cells recognise each other", secret=True)
     target_database_url: str | None = setting(
-        None, kinds.DATABASE_URL, "the other cell's database, for `payagg cell move` alone", secret=True
+        None, kinds.DATABASE_URL, "the other cell's database, only for `payagg cell move`", secret=True
     )
 
     def faults(self) -> Iterator[str]:

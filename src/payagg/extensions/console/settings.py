@@ -14,10 +14,10 @@ class ConsoleSettings(ExtensionSettings):
     oidc_issuer: str | None = setting(
         None,
         kinds.ISSUER,
-        "OpenID Connect issuer that signs people in to the console, as its configuration writes it",
-        unset="none: with a bearer token",
+        "OpenID Connect issuer for the console's sign-in, exactly as its configuration writes it",
+        unset="none: people sign in with a bearer token",
     )
-    oidc_client_id: str | None = setting(None, kinds.TEXT, "what the issuer calls the console")
+    oidc_client_id: str | None = setting(None, kinds.TEXT, "the console's client id at the issuer")
     oidc_client_secret: str | None = setting(
         None, kinds.TEXT, "the client's secret", unset="none: a public client", secret=True
     )
@@ -25,12 +25,12 @@ class ConsoleSettings(ExtensionSettings):
         None,
         kinds.OIDC_ROLES,
         "the claim that says who is an administrator, a space, and a comma list of value=role",
-        unset="none: no administrator signs in there",
+        unset="none: administrators cannot sign in by the issuer",
     )
     console_idle: timedelta = setting(
         "1800",
         kinds.lasting("seconds", 43_200, least=60),
-        "after so long without a request a console session is over, and after twelve hours in any case",
+        "a console session ends after so long without a request, and after twelve hours in any case",
     )
 
     def faults(self) -> Iterator[str]:

@@ -7,16 +7,16 @@ from payagg.entrypoints.http.api.openapi.components import JSON, REF
 
 TAG = "Events"
 MEANINGS = {
-    EventType.PAYMENT_PENDING.value: "The payer was sent to a provider.",
-    EventType.PAYMENT_SUCCESS.value: "The payment was paid.",
+    EventType.PAYMENT_PENDING.value: "The payer went to a provider.",
+    EventType.PAYMENT_SUCCESS.value: "The payer paid.",
     EventType.PAYMENT_FAILED.value: "The payment failed or expired; `failureReason` says which.",
     EventType.PAYMENT_REVERSED.value: "The payment was reversed.",
-    EventType.PAYMENT_LATE_SUCCESS.value: "It was paid after it had ended, or paid twice; its status stays.",
-    EventType.PAYMENT_REFUNDED.value: "It was refunded after its success, in whole or in part; its status stays.",
-    EventType.PAYMENT_DISPUTED.value: "Its payer disputes it, or the dispute has ended; its status stays.",
-    EventType.PAYMENT_ATTENTION.value: "Money came that does not fit it, or nobody can say whether any came; somebody "
-    "has to look. Its status stays.",
-    TEST_EVENT: "Only the test call sends it; no payment is behind it.",
+    EventType.PAYMENT_LATE_SUCCESS.value: "The payer paid after the end, or paid twice; the status stays.",
+    EventType.PAYMENT_REFUNDED.value: "The provider refunded all or part of it; the status stays.",
+    EventType.PAYMENT_DISPUTED.value: "The payer disputes it, or the dispute has ended; the status stays.",
+    EventType.PAYMENT_ATTENTION.value: "Wrong money came, or nobody can say whether any came: a person must look. "
+    "The status stays.",
+    TEST_EVENT: "Only a test call sends it; it is about no payment.",
 }
 # Components, because OpenAPI Generator loses the type of a header that is described within this section.
 SCHEMAS: dict[str, Any] = {
@@ -30,8 +30,8 @@ SCHEMAS: dict[str, Any] = {
     },
 }
 HEADERS = (
-    ("webhook-id", "WebhookId", "The event's id, the same on every try: skip an event that was handled."),
-    ("webhook-timestamp", "WebhookTimestamp", "Unix seconds of this try: refuse what is over five minutes off."),
+    ("webhook-id", "WebhookId", "The event's id, the same in every attempt: skip an event that you have handled."),
+    ("webhook-timestamp", "WebhookTimestamp", "Unix seconds of this attempt: refuse a difference over five minutes."),
     ("webhook-signature", "WebhookSignature", "HMAC-SHA256 of `id.timestamp.body`; one match is enough."),
     ("X-Service-Signature", "WebhookSignature", "The same value as `webhook-signature`."),
 )
