@@ -164,7 +164,7 @@ INTRO = (
     "tests/integration/http/test_sql_page.py."
 )
 _ITEM = r"[\w.$:=]+(?: WITH TIME ZONE| AS \w+| \+ waited| [a-z]+(?=[,)]))*"
-_LIST = re.compile(rf"({_ITEM})(?:, {_ITEM}){{5,}}, ({_ITEM})")
+_LIST = re.compile(rf"(?<![\w.$:=])({_ITEM})(?:, {_ITEM}){{5,}}, ({_ITEM})")
 
 
 def page() -> str:
