@@ -176,15 +176,6 @@ class MovingPayment:
     rows: Any
 
 
-CELL: Repository[CellRepository] = Repository(
-    postgres="payagg.extensions.cells.postgres:PostgresCell",
-    memory="payagg.extensions.cells.memory:MemoryCell",
-)
-DEPARTURES: Repository[DepartureRepository] = Repository(
-    postgres="payagg.extensions.cells.postgres:PostgresDepartures",
-    memory="payagg.extensions.cells.memory:MemoryDepartures",
-)
-ARRIVALS: Repository[ArrivalRepository] = Repository(
-    postgres="payagg.extensions.cells.postgres:PostgresArrivals",
-    memory="payagg.extensions.cells.memory:MemoryArrivals",
-)
+CELL: Repository[CellRepository] = Repository("payagg.extensions.cells.postgres:PostgresCell")
+DEPARTURES: Repository[DepartureRepository] = Repository("payagg.extensions.cells.postgres:PostgresDepartures")
+ARRIVALS: Repository[ArrivalRepository] = Repository("payagg.extensions.cells.postgres:PostgresArrivals")
