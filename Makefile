@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 # Hundreds of processes start in the tests: what they compile is kept, whatever the machine's habit.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help run test test-fast test-for lab pythons check docs pictures site bench lock wheel sbom clean install install-dev browser pgbouncer haproxy etcd patroni
+.PHONY: help run test test-fast test-for lab pythons check docs pictures bench lock wheel sbom clean install install-dev browser pgbouncer haproxy etcd patroni
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -11,9 +11,6 @@ help: ## Show this list
 ## Use
 run: install ## Start everything with demo data and print a tour (ARGS="--port 9000 --fresh")
 	@exec .venv/bin/payagg dev $(ARGS)
-
-site: install ## Write the documentation as files (ARGS="--into FOLDER")
-	$(PYTHON) -m payagg.entrypoints.cli.site $(ARGS)
 
 clean: ## Delete .venv and caches; the data under .payagg stays
 	rm -rf .venv .build .pythons .patroni .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules

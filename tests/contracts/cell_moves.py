@@ -34,7 +34,8 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.extensions.cells.among_cells import AmongCells
-from payagg.extensions.cells.ports import ARRIVALS, CELL, DEPARTURES, KEY_DIGITS, CellNames, OtherCells
+from payagg.extensions.cells.client import HttpCells
+from payagg.extensions.cells.ports import ARRIVALS, CELL, DEPARTURES, KEY_DIGITS, CellNames
 from tests.contracts.database import autocommit, put
 from tests.contracts.moving import (
     CREDENTIALS,
@@ -56,7 +57,7 @@ CELLS = Cells("PAY", {"PAY": "http://a", GONE: "http://b"})
 
 def among(store: Store) -> AmongCells:
     """Of what is asked about here, no other cell is asked."""
-    return AmongCells(store, CELLS, "secret", cast(OtherCells, None))
+    return AmongCells(store, CELLS, "secret", cast(HttpCells, None))
 
 
 class Power:

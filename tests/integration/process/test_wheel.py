@@ -15,6 +15,13 @@ from tests.support.machine import ROOT
 from tests.support.processes import one_line
 
 pytestmark = pytest.mark.release
+USE_OF_SITE = """
+from payagg.entrypoints.http.api.openapi.document import document
+from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.docs.site import DocsSite
+
+print(DocsSite(document(api_routes(), DEFAULTS)).files()["quick-start"].decode())
+"""
 USE_OF_TESTING = """
 import importlib.metadata
 import sys
@@ -79,8 +86,7 @@ def test_the_package_works_alone_and_with_harness_and_server(wheels: list[Path],
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     ran(python, "-c", USE_OF_TESTING)
     assert "receiver" in ran(python.with_name("payagg-testing"), "--help")
-    ran(python, "-m", "payagg.entrypoints.cli.site", "--into", tmp_path)
-    assert "Ten minutes" in (tmp_path / "quick-start.html").read_text()
+    assert "Ten minutes" in ran(python, "-c", USE_OF_SITE)
 
 
 def test_the_wheel_tells_what_it_is_and_holds_the_package_and_nothing_else(wheels: list[Path]) -> None:

@@ -27,7 +27,6 @@ class MemoryBusinesses(MemoryRepository):
         self.state.businesses[business.id] = business
 
     async def save(self, business: Business) -> None:
-        self.state.ensure_still(business.id)
         self.state.businesses[business.id] = business
 
     async def count(self) -> int:
@@ -57,14 +56,12 @@ class MemoryApiKeys(MemoryRepository):
         return sum(key.status is ApiKeyStatus.ACTIVE for key in self._of(business_id, environment))
 
     async def add(self, key: ApiKey) -> None:
-        self.state.ensure_still(key.business_id)
         for other in self.state.api_keys.values():
             if key.id == other.id or key.public_key == other.public_key or key.secret_hash == other.secret_hash:
                 raise BrokenRule(f"key {key.id} exists")
         self.state.api_keys[key.id] = key
 
     async def save(self, key: ApiKey) -> None:
-        self.state.ensure_still(key.business_id)
         self.state.api_keys[key.id] = key
 
     def _of(self, business_id: str, environment: Environment) -> list[ApiKey]:
@@ -87,7 +84,6 @@ class MemoryMembers(MemoryRepository):
     async def add(self, business_id: str, subject: str, role: Role) -> None:
         if business_id not in self.state.businesses:
             raise BrokenRule(f"business {business_id} does not exist")
-        self.state.ensure_still(business_id)
         self.state.members[business_id, subject] = role
 
     async def remove(self, business_id: str, subject: str) -> None:

@@ -32,11 +32,9 @@ class MemoryEndpoints(MemoryRepository):
         return next((one for one in await self.of_business(business_id) if one.id == endpoint_id), None)
 
     async def add(self, endpoint: WebhookEndpoint) -> None:
-        self.state.ensure_still(endpoint.business_id)
         self.state.endpoints[endpoint.id] = endpoint
 
     async def save(self, endpoint: WebhookEndpoint) -> None:
-        self.state.ensure_still(endpoint.business_id)
         stored = self.state.endpoints[endpoint.id]
         restarted = endpoint.url != stored.url or (endpoint.is_active and not stored.is_active)
         self.state.endpoints[endpoint.id] = replace(
@@ -49,6 +47,5 @@ class MemoryEndpoints(MemoryRepository):
 
     async def remove(self, endpoint_id: str, now: datetime) -> None:
         stored = self.state.endpoints[endpoint_id]
-        self.state.ensure_still(stored.business_id)
         self.state.endpoints[endpoint_id] = replace(stored, is_active=False, updated_at=now)
         self.state.removed[endpoint_id] = now

@@ -96,7 +96,6 @@ class MemoryGatewayChoices(MemoryRepository):
         return {own.gateway_id: own for own in rows if own.business_id == business_id}
 
     async def save(self, settings: BusinessGateway) -> None:
-        self.state.ensure_still(settings.business_id)
         if settings.is_default and not settings.is_enabled:
             raise BrokenRule("a disabled gateway cannot be the default")
         if settings.is_default:

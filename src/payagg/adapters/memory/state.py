@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final
 
-from payagg.application.ports.outside import Conflict
 from payagg.application.ports.payments import ProviderCall
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.anomaly import Anomaly
@@ -13,7 +12,6 @@ from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditEntry
 from payagg.domain.business import Business, Role
-from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
@@ -62,17 +60,7 @@ class State:
     hits: dict[str, HitWindow] = field(default_factory=dict)  # by bucket of a rate limit
     counts: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels
     idempotency_keys: dict[tuple[str, Environment, str], str] = field(default_factory=dict)  # ..., key: reference
-    # Beside what tells where the thing went, its rows while they are on their way.
-    moved_businesses: dict[str, tuple[BusinessMove, Any]] = field(default_factory=dict)
-    moved_keys: dict[bytes, tuple[ForwardingRecord, Any]] = field(default_factory=dict)  # by hash of the secret
-    moved_payments: dict[str, tuple[ForwardingRecord, Any]] = field(default_factory=dict)
     of_extensions: dict[tuple[str, Any], Any] = field(default_factory=dict)  # table, key
-
-    def ensure_still(self, business_id: str) -> None:
-        """Raises Conflict while the business moves to another cell: nothing of it changes then but its payments."""
-        move, _ = self.moved_businesses.get(business_id, (None, None))
-        if move is not None and move.state is not MoveState.LEFT:
-            raise Conflict("the business is moving to another cell")
 
     def snapshot(self) -> "State":
         return State(**{table: dict(getattr(self, table)) for table in _TABLES})

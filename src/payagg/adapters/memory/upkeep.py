@@ -93,8 +93,6 @@ class MemorySealed(MemoryRepository):
         owners = self._owners(kind)
         if getattr(owners.get(owner_id), FIELDS[kind], None) != before:
             return False
-        if kind not in OF_GATEWAYS:
-            self.state.ensure_still(owners[owner_id].business_id)
         owners[owner_id] = replace(owners[owner_id], **{FIELDS[kind]: after})
         return True
 

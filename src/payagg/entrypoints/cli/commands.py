@@ -47,13 +47,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _dev(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.system import SystemEntropy
-    from payagg.entrypoints.cli.database import database, destroy
-    from payagg.entrypoints.dev.run import Outside, dev
+    from payagg.entrypoints.dev.run import dev
 
-    # `dev` migrates a given database too, as it is for trying things out.
-    outside = Outside(SystemEntropy(settings.reference_prefix), partial(database, migrating=True), destroy)
-    dev(settings, outside, port=options.port, fresh=options.fresh, as_json=options.json)
+    dev(settings, port=options.port, fresh=options.fresh, as_json=options.json)
     return 0
 
 

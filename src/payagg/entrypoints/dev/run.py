@@ -8,16 +8,16 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TextIO
 from urllib.parse import urlsplit
 
 from payagg.application.ports.outside import Entropy
-from payagg.entrypoints.bootstrap import running
+from payagg.entrypoints.bootstrap import entropy_of, running
+from payagg.entrypoints.cli.database import database, destroy
 from payagg.entrypoints.dev.demo import DemoMaker
 from payagg.entrypoints.dev.inbox import WebhookViewer, inbox_routes
 from payagg.entrypoints.dev.providers import fake_providers
@@ -35,33 +35,21 @@ KEPT = ("demo.json", "dev.json", "dev.log", "postgres.hba", "postgres.ident", "p
 KEPT_FOLDERS = (FOLDER, "logos", "run")
 
 
-class Database(Protocol):
-    def __call__(self, settings: Settings, *, tell: Callable[[str], None]) -> AbstractContextManager[str]:
-        """The URL of a database with this version's schema; raises EmbeddedPostgresError or Unavailable."""
-
-
-@dataclass(frozen=True)
-class Outside:
-    """The command's callbacks; `destroy` deletes the embedded database of a state folder."""
-
-    entropy: Entropy
-    database: Database
-    destroy: Callable[[Path], None]
-
-
-def dev(settings: Settings, outside: Outside, *, port: int, fresh: bool, as_json: bool) -> None:
+def dev(settings: Settings, *, port: int, fresh: bool, as_json: bool) -> None:
     """Until Ctrl-C or SIGTERM. Raises SettingsError, EmbeddedPostgresError or Unavailable, each one line."""
+    entropy = entropy_of(settings)
     with _only_one(settings.state_dir):
         listener = listen(HOST, port)
         if fresh:
-            _forget(settings.state_dir, outside.destroy)
-        settings = with_dev_secrets(settings, outside.entropy)
+            _forget(settings.state_dir)
+        settings = with_dev_secrets(settings, entropy)
         if not os.environ.get("PAYAGG_BASE_URL"):
             settings = replace(settings, base_url=f"http://{HOST}:{port}")
-        with _log(settings.state_dir) as log, outside.database(settings, tell=_tell) as url:
+        # A given database is migrated too, as `dev` is for trying things out.
+        with _log(settings.state_dir) as log, database(settings, migrating=True, tell=_tell) as url:
             configure_logs(log)
             with tracing(settings):
-                run(_serve(settings, url, listener, outside.entropy, as_json=as_json))
+                run(_serve(settings, url, listener, entropy, as_json=as_json))
             _tell("Stopping ...")
     _tell("Stopped; the data is kept.")
 
@@ -108,7 +96,7 @@ def _only_one(state_dir: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _forget(state_dir: Path, destroy: Callable[[Path], None]) -> None:
+def _forget(state_dir: Path) -> None:
     """Deletes only what `dev` made: the folder may hold other files."""
     _tell("Forgetting the old demo ...")
     destroy(state_dir)

@@ -15,7 +15,7 @@ from payagg.domain.report import ProviderFault
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.client import HttpCells
-from payagg.extensions.cells.ports import CELL, OtherCells
+from payagg.extensions.cells.ports import CELL
 from payagg.extensions.cells.settings import CellSettings, known_cells
 
 
@@ -27,7 +27,7 @@ class CellEvents:
     events: EventReceiver
     providers: Mapping[str, Provider]
     cells: Cells
-    others: OtherCells
+    others: HttpCells
 
     async def receive(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> None:
         """Raises as ProviderEvents does, in the words of the cell that decided; Unavailable where that cannot be asked,
@@ -62,7 +62,7 @@ class AmongCells:
     store: Store
     cells: Cells
     secret: str = field(repr=False)
-    others: OtherCells
+    others: HttpCells
 
     @property
     def prefixes(self) -> Collection[str]:

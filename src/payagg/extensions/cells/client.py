@@ -54,6 +54,7 @@ class HttpCells:
         }
 
     async def home_gateways(self) -> list[Gateway]:
+        """Every gateway of the home cell, deleted ones too."""
         answer = await self._get(self._cells.home, f"{INTERNAL}/gateways")
         return _decode(answer, list[Gateway])
 
@@ -75,6 +76,8 @@ class HttpCells:
         return _decode(answer, CellNames), answer.headers.get("etag", "")
 
     async def hand_on(self, cell: str, path: str, body: bytes, headers: Mapping[str, str]) -> EventAnswer:
+        """Gives a provider's event to the cell that it is for, or to where that says that it is now; `path` follows
+        /webhooks, `headers` are the provider's."""
         # The provider's own headers alone: the signature is one of them.
         own = {name: value for name, value in headers.items() if name.startswith("x-") or name == "content-type"}
         for _ in range(HOPS):
@@ -93,6 +96,7 @@ class HttpCells:
         return EventAnswer(error.code, error.message)
 
     async def find(self, place: str) -> str | None:
+        """The cell that has the key or the business (`keys/` or `businesses/` and its name), None where none has."""
         asking = [asyncio.create_task(self._has(cell, place)) for cell in self._cells.others]
         failure = None
         try:
@@ -129,6 +133,7 @@ class HttpCells:
     async def forward(
         self, cell: str, method: str, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes
     ) -> CellAnswer:
+        """Sends a client's request to `cell`, or to where that says that it is for."""
         # `target` as it came, which httpx would tidy.
         times = httpx.Timeout(FORWARD_SECONDS, connect=CONNECT_SECONDS, pool=POOL_SECONDS).as_dict()
         own = [*headers, (b"accept-encoding", b"identity")]

@@ -24,7 +24,7 @@ from payagg.domain.gateway import GATEWAY, Gateway, GatewayStatus
 from payagg.domain.rate_limit import EPOCH
 from payagg.entrypoints.bootstrap import Services
 from payagg.extensions.cells.among_cells import among_cells
-from payagg.extensions.cells.ports import OtherCells
+from payagg.extensions.cells.client import HttpCells
 
 VERSION_DIGITS = 12
 _AUDITED = ("slug", "name", "description", "display_order", "status", "drain_ends_at", "logo_path")
@@ -47,7 +47,7 @@ class GatewayReplication:
     entropy: Entropy
     vault: Vault
     logos: LogoStore
-    others: OtherCells
+    others: HttpCells
 
     async def gateways_to_send(self) -> list[Gateway]:
         """Every gateway, deleted ones without their secrets: those are settled by each cell for itself."""
@@ -128,7 +128,7 @@ class GatewayReplication:
         return None
 
 
-def replication_over(core: Services, others: OtherCells) -> GatewayReplication:
+def replication_over(core: Services, others: HttpCells) -> GatewayReplication:
     return GatewayReplication(core.store, core.clock, core.entropy, core.vault, core.logos, others)
 
 

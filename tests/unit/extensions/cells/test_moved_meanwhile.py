@@ -1,26 +1,34 @@
 """What happens to work that is under way when its payment moves to another cell: nothing is torn, nothing invented."""
 
 import asyncio
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 from payagg_testing.builders import AN_ADMIN, a_payment, a_report
 
 from payagg.adapters.providers import PROVIDERS
+from payagg.application.ports.elsewhere import Nowhere
 from payagg.application.ports.outside import Unavailable
-from payagg.domain.attempt import AttemptState
-from payagg.domain.cells import Cells
-from payagg.domain.errors import ErrorCode
+from payagg.application.ports.store import Transaction
+from payagg.domain.errors import ErrorCode, misdirected_refusal
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
-from payagg.extensions.cells.ports import DEPARTURES
-from tests.contracts.cell_moves import among
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.receivers import until
 from tests.support.refusals import refusal_in, refused_with
 
 OTHER = "PBX"
-CELLS = Cells("PAY", {"PAY": "http://a", OTHER: "http://b"})
+
+
+@dataclass(frozen=True)
+class Left(Nowhere):
+    """What is said of a payment that is not here."""
+
+    answer: Exception = field(default_factory=lambda: misdirected_refusal(OTHER, "The other cell has this now."))
+
+    async def ensure_payment_here(self, reference: str, tx: Transaction | None = None) -> None:
+        raise self.answer
 
 
 @pytest.fixture
@@ -28,13 +36,11 @@ async def shop() -> MemoryShop:
     return await MemoryShop().open()
 
 
-async def leave(shop: MemoryShop) -> None:
-    """All that a move does at the cell that it leaves."""
-    departures = shop.store.transaction.of(DEPARTURES)
-    assert await departures.close(SHOP, OTHER, shop.clock.now())
-    await departures.take(SHOP, shop.clock.now(), 100)
-    await departures.forget_arrivals([one.reference for one in await departures.under_way(SHOP, 100)])
-    assert await departures.leave(SHOP)
+def leave(shop: MemoryShop) -> None:
+    """What a move takes of the cell that it leaves."""
+    state = shop.store.state
+    for table in (state.api_keys, state.members, state.payments, state.attempts, state.businesses):
+        table.clear()
 
 
 async def test_what_a_provider_is_being_asked_about_is_judged_elsewhere(shop: MemoryShop) -> None:
@@ -46,7 +52,7 @@ async def test_what_a_provider_is_being_asked_about_is_judged_elsewhere(shop: Me
     shop.clock.move(timedelta(minutes=2))
     reconciling = asyncio.create_task(shop.reconciler.run_once())
     await until(lambda: len(shop.a.fetched) == 3)
-    await leave(shop)
+    leave(shop)
     shop.a.may_answer.set()
     assert (await refused_with(verifying))[0] is ErrorCode.PAYMENT_NOT_FOUND  # which a forwarding record turns into 421
     assert await reconciling == 2
@@ -62,37 +68,28 @@ async def test_a_charge_that_outlasts_its_claim_is_recorded_by_the_other_cell(
     reference = await shop.initiated()
     shop.a.start_fault = fault
     processing, gate = await shop.call_under_way(reference)
-    departures = shop.store.transaction.of(DEPARTURES)
-    assert await departures.close(SHOP, OTHER, shop.clock.now())
-    assert await departures.take(SHOP, shop.clock.now(), 100) == 0  # its claim is alive
-    shop.clock.move(timedelta(seconds=21))
-    assert await departures.take(SHOP, shop.clock.now(), 100) == 1
-    [packed] = await departures.under_way(SHOP, 100)
-    assert packed.rows["attempts"][reference, 1].state is AttemptState.CLAIMED
-    shop.clock.move(timedelta(seconds=-21))
+    leave(shop)  # after its lease
     gate.set()
     assert (await refused_with(processing))[0] is code
     assert await shop.attempts(reference) == []
 
 
 async def test_an_event_says_where_its_payment_is_and_makes_no_anomaly(shop: MemoryShop) -> None:
-    reference = await shop.handed_over()
+    await shop.handed_over()
     settlement = shop.services.settlement
-    object.__setattr__(settlement, "elsewhere", among(shop.store))
-    departures = shop.store.transaction.of(DEPARTURES)
-    await departures.close(SHOP, OTHER, shop.clock.now())
-    await departures.take(SHOP, shop.clock.now(), 100)
     report = await shop.a.fetch_charge(shop.a.started[0])
+    leave(shop)
+    object.__setattr__(settlement, "elsewhere", Left(answer=Unavailable("on its way")))
     with pytest.raises(Unavailable):
         await settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
-    await departures.forget_arrivals([reference])
+    object.__setattr__(settlement, "elsewhere", Left())
     moved = await refusal_in(settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a"))
     assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
     assert await shop.anomalies() == []
 
 
 async def test_a_test_payment_is_not_made_when_the_keys_have_left_meanwhile(shop: MemoryShop) -> None:
-    assert await shop.store.transaction.of(DEPARTURES).close(SHOP, OTHER, shop.clock.now())
+    shop.store.state.api_keys.clear()
     refused = await refused_with(shop.payments._add_recorded(a_payment(business_id=SHOP), AN_ADMIN))
     assert refused[0] is ErrorCode.NO_SANDBOX_KEY
     assert shop.store.state.payments == {}
@@ -108,9 +105,9 @@ async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_
 ) -> None:
     reference = await shop.handed_over()
     events = shop.services.provider_events
-    object.__setattr__(events, "elsewhere", among(shop.store))
+    object.__setattr__(events, "elsewhere", Left())
     body = shop.a.event(a_report(Outcome.SUCCEEDED, provider_reference=reference), 1)
-    await leave(shop)
+    leave(shop)
     moved = await refusal_in(signed_event(shop, body))
     assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
     assert shop.store.state.inbox == {}
@@ -129,6 +126,6 @@ async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_
 async def test_what_left_before_it_was_asked_about_is_asked_about_elsewhere(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     [attempt] = await shop.attempts(reference)
-    await leave(shop)
+    leave(shop)
     await shop.reconciler._ask(attempt)
     assert shop.a.fetched == []

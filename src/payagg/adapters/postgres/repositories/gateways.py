@@ -4,7 +4,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, false, func, or_, select, true, update
+from sqlalchemy import and_, bindparam, false, func, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.accounts import BUSINESS, SEARCHED, escape_like
@@ -117,27 +117,17 @@ def _opt_outs(of_gateway: bool) -> Statement:
     )
 
 
-def _choice_filter(is_searched: bool) -> ColumnElement[bool]:
-    return and_(_IS_ACTIVE, SEARCHED) if is_searched else _IS_ACTIVE
-
-
-@cache
-def _merchants(is_searched: bool) -> Statement:
-    own = and_(business_gateways.c.business_id == businesses.c.id, _OF_GATEWAY)
-    return Statement(
-        _MERCHANTS.select_from(businesses.outerjoin(business_gateways, own))
-        .where(_choice_filter(is_searched))
-        .order_by(*_BY_NAME)
-        .offset(bindparam("offset"))
-        .limit(bindparam("limit"))
+# Every name has the empty text in it.
+MERCHANTS = Statement(
+    _MERCHANTS.select_from(
+        businesses.outerjoin(business_gateways, and_(business_gateways.c.business_id == businesses.c.id, _OF_GATEWAY))
     )
-
-
-@cache
-def _merchants_count(is_searched: bool) -> Statement:
-    return Statement(select(func.count()).select_from(businesses).where(_choice_filter(is_searched)))
-
-
+    .where(_IS_ACTIVE, SEARCHED)
+    .order_by(*_BY_NAME)
+    .offset(bindparam("offset"))
+    .limit(bindparam("limit"))
+)
+COUNT_MERCHANTS = Statement(select(func.count()).select_from(businesses).where(_IS_ACTIVE, SEARCHED))
 OF_BUSINESS = Statement(select(*SETTINGS.columns).where(business_gateways.c.business_id == bindparam("business_id")))
 CLEAR_DEFAULT = Statement(
     update(business_gateways)
@@ -189,11 +179,11 @@ class PostgresGatewayChoices(PostgresRepository):
     async def merchants(
         self, gateway_id: str, search: str | None, offset: int, limit: int
     ) -> tuple[list[GatewayMerchant], int]:
-        is_searched, searched = search is not None, escape_like(search or "")
+        searched = escape_like(search or "")
         rows = await self._connection.rows(
-            _merchants(is_searched), gateway_id=gateway_id, search=searched, offset=offset, limit=limit
+            MERCHANTS, gateway_id=gateway_id, search=searched, offset=offset, limit=limit
         )
-        total = await self._connection.value(_merchants_count(is_searched), search=searched)
+        total = await self._connection.value(COUNT_MERCHANTS, search=searched)
         return [_merchant(row) for row in rows], int(total or 0)
 
     async def settings(self, business_id: str) -> dict[str, BusinessGateway]:

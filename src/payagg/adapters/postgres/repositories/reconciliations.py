@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, and_, any_, bindparam, select, true, tuple_, update
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
@@ -19,6 +18,7 @@ from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, MatchBucket, OurPayment, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 
+PAST_RUNS = "rec_g"  # above every id
 RUN = RowMap(ReconciliationRun, reconciliation_runs, environment=Environment)
 FINDING = RowMap(ReconciliationFinding, reconciliation_findings, bucket=MatchBucket, line_kind=LineKind)
 _ADDED = insert(reconciliation_runs).values(parameters(*RUN.names))
@@ -79,14 +79,12 @@ UNKNOWN = Statement(
 )
 
 
-@cache
-def _page(is_after: bool) -> Statement:
-    return Statement(
-        select(*RUN.columns)
-        .where(reconciliation_runs.c.id < bindparam("after") if is_after else true())
-        .order_by(reconciliation_runs.c.id.desc())
-        .limit(bindparam("limit"))
-    )
+PAGE = Statement(
+    select(*RUN.columns)
+    .where(reconciliation_runs.c.id < bindparam("after"))
+    .order_by(reconciliation_runs.c.id.desc())
+    .limit(bindparam("limit"))
+)
 
 
 class PostgresReconciliations(PostgresRepository):
@@ -108,7 +106,7 @@ class PostgresReconciliations(PostgresRepository):
                 await self._connection.flush()
 
     async def page(self, after: str | None, limit: int) -> list[ReconciliationRun]:
-        return RUN.all(await self._connection.rows(_page(after is not None), after=after, limit=limit))
+        return RUN.all(await self._connection.rows(PAGE, after=after or PAST_RUNS, limit=limit))
 
     async def findings(self, run_id: str, after: int, limit: int) -> list[ReconciliationFinding]:
         rows = await self._connection.rows(FINDINGS, run_id=run_id, after=after, limit=limit)

@@ -15,17 +15,13 @@ from payagg.entrypoints.http.docs.markdown import render_page, resolve_links
 from payagg.entrypoints.http.docs.pages import MISSING, OPERATING, DocsPage, pictures, text_of, written_pages
 
 ASSETS = Path(__file__).with_name("assets")
+PREFIX = "/docs/"  # of every address
 SHOWN_OF_A_SECTION = 400  # characters that the search keeps of each
 
 
 @dataclass(frozen=True)
 class DocsSite:
-    """`prefix` and `suffix` go round a page's slug in every address: `/docs/` and nothing where it is served, nothing
-    and `.html` where it is written as files."""
-
     document: dict[str, Any]
-    prefix: str = "/docs/"
-    suffix: str = ""
     pages: list[DocsPage] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -41,9 +37,7 @@ class DocsSite:
 
     def address(self, slug: str) -> str:
         """Where a page of this slug is; the first one's is empty."""
-        if self.suffix:
-            return f"{self.prefix}{slug or 'index'}{self.suffix}"
-        return (self.prefix + slug).rstrip("/")
+        return (PREFIX + slug).rstrip("/")
 
     def files(self) -> dict[str, bytes]:
         """By name: pages under their slugs, each text as `<slug>.md` too, `llms.txt` (llmstxt.org) that lists them,
@@ -72,28 +66,27 @@ class DocsSite:
     def _address_of(self, target: str) -> str | None:
         """The address of the page that a text names by its file below docs/, or as `docs/<slug>`; None for no page."""
         if target in pictures():
-            return self.prefix + target
+            return PREFIX + target
         found = (page for page in self.pages if target in (page.file, f"docs/{page.slug}"))
         return next((self.address(page.slug) for page in found), None)
 
     def _source(self, target: str) -> str | None:
         """As `_address_of`, but the text of a page that has one."""
         page = next((page for page in self.pages if target == page.file), None)
-        return self._address_of(target) if page is None else self.prefix + _source_name(page)
+        return self._address_of(target) if page is None else PREFIX + _source_name(page)
 
     def _llms(self) -> str:
         """What a program reads first: what this is, the API's description, and each text with its first words."""
-        api = f"{'/' if self.prefix else ''}openapi/merchant.json"
         lines = ["# payagg", "", "> " + _first_words("guide/index.md"), ""]
         lines += [
-            f"The API's description as OpenAPI 3.1: {api}. Its `servers` name the API's address.",
+            "The API's description as OpenAPI 3.1: /openapi/merchant.json. Its `servers` name the API's address.",
             "A merchant's server sends `Authorization: Bearer` with a secret key. Money is integer kobo.",
             "",
         ]
         texts = [page for page in self.pages if page.section != OPERATING]
         for section, pages in groupby(texts, key=lambda one: one.section):
             rows = [
-                f"- [{page.title}]({self.prefix}{_source_name(page)}): {_first_words(page.file)}"
+                f"- [{page.title}]({PREFIX}{_source_name(page)}): {_first_words(page.file)}"
                 for page in pages
                 if page.file is not None
             ]
@@ -119,7 +112,7 @@ class DocsSite:
             title=escape(page.title),
             description=escape(_text("".join(re.findall(r"<p>.*?</p>", body, re.DOTALL)[:1]))[:DESCRIPTION_MAX]),
             home=self.address(""),
-            files=self.prefix,
+            files=PREFIX,
             menu="".join(menu),
             body=body,
             next="".join(onwards),

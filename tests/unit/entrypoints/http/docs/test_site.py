@@ -1,15 +1,15 @@
-"""The documentation's site: every page, link and anchor, as it is served and as it is written to files."""
+"""The documentation's site: every page, link and anchor."""
 
 import ast
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from html import unescape
 
 import pytest
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.cli.site import broken_links, render_files
 from payagg.entrypoints.http.api.openapi.document import document
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
 from payagg.entrypoints.http.docs.markdown import render_page
@@ -24,34 +24,52 @@ OPERATIONS = [(path, method, item[method]) for path, item in DOCUMENT["paths"].i
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, bytes]:
-    return render_files(DEFAULTS)
+    return DocsSite(DOCUMENT).files()
+
+
+def pages_in(files: dict[str, bytes]) -> dict[str, str]:
+    """Each page by its slug."""
+    return {name: body.decode() for name, body in files.items() if "." not in name}
+
+
+def broken_links(files: dict[str, bytes]) -> Iterator[str]:
+    pages = pages_in(files)
+    places = {name: set(re.findall(r' id="([^"]*)"', page)) for name, page in pages.items()}
+    for name, page in pages.items():
+        for link in re.findall(r'\b(?:href|src)="([^"]*)"', page):
+            to, _, place = link.partition("#")
+            if re.match(r"[a-z]+:|/openapi", link):
+                continue
+            file = to.removeprefix("/docs").removeprefix("/") if to else name
+            if file not in files or (place and place not in places.get(file, ())):
+                yield f"{name}: {link}"
 
 
 def test_every_link_and_anchor_of_the_site_leads_somewhere(files: dict[str, bytes]) -> None:
     assert list(broken_links(files)) == []
     for page in DocsSite(DOCUMENT).pages:
         if page.section != OPERATING:  # what merchants read links to pages alone
-            assert b"<a>" not in files[f"{page.slug or 'index'}.html"], page.slug
+            assert b"<a>" not in files[page.slug], page.slug
     guides = {f"guide/{path.name}" for path in (DOCS / "guide").glob("*.md")}
     assert guides <= {file for section in SECTIONS.values() for file in section}
 
 
 def test_no_page_loads_anything_from_elsewhere(files: dict[str, bytes]) -> None:
-    for name, body in files.items():
-        if name.endswith(".html"):
-            loaded = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', body.decode())
-            assert set(loaded) - set(pictures()) == {"style.css", "site.js"}, name
-            assert " style=" not in body.decode()
+    own = {f"/docs/{name}" for name in pictures()}
+    for name, page in pages_in(files).items():
+        loaded = re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="([^"]*)"', page)
+        assert set(loaded) - own == {"/docs/style.css", "/docs/site.js"}, name
+        assert " style=" not in page
 
 
 def test_the_reference_shows_every_operation_event_and_code(files: dict[str, bytes]) -> None:
-    whole = "".join(body.decode() for name, body in files.items() if name.startswith("reference"))
+    whole = "".join(page for name, page in pages_in(files).items() if name.startswith("reference"))
     sent = [item["post"] for item in DOCUMENT["webhooks"].values()]
     for operation in [operation for _, _, operation in OPERATIONS] + sent:
         assert f'id="{operation["operationId"]}"' in whole
     for code in set(ErrorCode) - {ErrorCode.METHOD_NOT_ALLOWED, ErrorCode.MISDIRECTED_REQUEST}:
         assert f"<code>{code.name}</code>" in whole
-    entries = re.findall(r'<h2 id="([^"]+)"', files["errors.html"].decode())
+    entries = re.findall(r'<h2 id="([^"]+)"', files["errors"].decode())
     assert [help_link(code) for code in ErrorCode] == [f'</docs/errors#{entry}>; rel="help"' for entry in entries]
 
 
@@ -74,8 +92,7 @@ def test_the_samples_of_every_operation_are_programs() -> None:
 
 def test_the_search_knows_every_page_and_every_operation(files: dict[str, bytes]) -> None:
     index = unescape(files["search.js"].decode())
-    for name in files:
-        if name.endswith(".html") and name != f"{MISSING}.html":
-            assert f'"{name}' in index, name
+    for name in pages_in(files).keys() - {MISSING}:
+        assert f'"{f"/docs/{name}".rstrip("/")}' in index, name
     for _, _, operation in OPERATIONS:
         assert f"#{operation['operationId']}" in index
