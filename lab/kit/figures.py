@@ -33,8 +33,7 @@ WORDS = {
     "faults": "{holds} of {all} hold",
     "faults drawn": "{holds} of {all} hold",
     "fuzz": "{cases:,} cases, no failure",
-    "linear": "{operations:,} operations, {references:,} references, {refused} refused; {caught} of 10 planted faults "
-    "caught",
+    "linear": "{operations:,} operations, {references:,} references, {refused} refused",
     "neutral": "no false alarm at {servers} servers, {statements} statements, routes and codes tried, {requests:,} requests in {seconds} s",
     "mutants": "{killed} of {mutants} killed, the others explained",
     "overload": "ten times the {capacity:,} orders a second of one process for a minute: {meanwhile} of them carried meanwhile, "
