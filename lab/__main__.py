@@ -30,7 +30,7 @@ class Part:
 PARTS = (
     Part("soak", "frozen or starved, it loses nothing; loaded for long, it does not grow", "40 min"),
     Part("overload", "under ten times its capacity it carries on, and loses nothing", "3 min"),
-    Part("crashes", "at each step of a payment or a move we, Postgres or its connections may die", "6 min"),
+    Part("crashes", "at each step of a payment we, Postgres or its connections may die", "6 min"),
     Part("faults", "the network to each neighbour may fail in every way", "7 min"),
     Part("races", "whatever meets in one payment, an order of steps explains it; long searches", "14 min"),
     Part("linear", "killed and cut off at random, it loses nothing, and each payment's answers have an order", "15 min",

@@ -23,14 +23,12 @@ from payagg.adapters.postgres.repositories.payments import PostgresPayments
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of
-from payagg.adapters.security import AesVault
 from payagg.adapters.webhooks.http1 import HttpConnection
 from payagg.adapters.webhooks.sender import HttpSender
-from payagg.application.payments.provider_calls import no_crash
 from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.entrypoints.bootstrap import Services
-from tests.support.assembly import KEYS, SETTINGS, services_over
+from tests.support.assembly import SETTINGS, services_over
 from tests.support.images import an_image
 
 REACHED = "reached"  # the file that says so
@@ -109,17 +107,6 @@ def services_with(step: Step, url: str, folder: Path, now: str) -> Services:
     )
 
 
-async def move(services: Services, target: PostgresStore, step: Step = no_crash) -> None:
-    """The business goes to the cell of that store."""
-    from payagg.extensions.cells.move import CellMove
-
-    use, vault, providers = services.checkout, AesVault(KEYS), providers_of(allow_loopback=True)
-    command = CellMove(
-        use.store, target, use.clock, use.entropy, vault, "PAY", "PBX", providers, lambda _: None, crash_point=step
-    )
-    await command.run("biz_1", by=AN_ADMIN)
-
-
 async def done(services: Services, step: Step, verb: str, *words: str) -> str:
     """What the caller was told."""
     if verb == "initiate":
@@ -136,8 +123,6 @@ async def done(services: Services, step: Step, verb: str, *words: str) -> str:
         body, header, signature = words
         route = PROVIDERS[0].routes[0]
         await services.provider_events.receive(route, body.encode(), {header: signature})
-    elif verb == "move":
-        await move(services, PostgresStore(words[0], pool_size=1, pgbouncer=False), step)
     elif verb == "logo":
         await services.gateways.upload_logo(GATEWAY, an_image("JPEG"), by=AN_ADMIN)
     else:

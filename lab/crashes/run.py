@@ -1,4 +1,4 @@
-"""Each step of a payment and of a move between cells x our process killed, Postgres killed, connections cut.
+"""Each step of a payment x our process killed, Postgres killed, connections cut.
 
 After each crash everything starts again, callers who were not answered repeat themselves, workers go on until nothing
 is due, and the invariants INV1 to INV8 are checked (lab/kit/judgement.py).
@@ -6,20 +6,19 @@ is due, and the invariants INV1 to INV8 are checked (lab/kit/judgement.py).
 
 import argparse
 import asyncio
-import hashlib
 import os
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
 import psycopg
 from payagg_testing.builders import AN_ADMIN, a_business, a_key
 
-from lab.crashes.child import AMOUNT, GATEWAY, KEY, REACHED, CrashKind, move
+from lab.crashes.child import AMOUNT, GATEWAY, KEY, REACHED, CrashKind
 from lab.kit.buyer import Buyer, Purchase
 from lab.kit.figures import RunSummary
 from lab.kit.judgement import left_over, sweep, wrongs
@@ -27,23 +26,18 @@ from lab.kit.places import Databases, databases, long_ago
 from lab.kit.processes import until
 from lab.kit.site import Installed
 from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.registry import providers_of
 from payagg.application.payments.provider_events import FIRST_RETRY
 from payagg.application.payments.status_checks import HOLD
-from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.application.schemas.webhooks import CreateWebhook
 from payagg.application.webhooks.dispatcher import LEASE as DELIVERY_LEASE
 from payagg.domain.attempt import CHECK_AFTER, LEASE, VERIFY_EVERY, AttemptState
-from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import Book, WebhookMode
-from payagg.entrypoints.extensions import NAMES
-from payagg.entrypoints.settings import Settings
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.images import an_image
 from tests.support.provider_world import World, world_on
@@ -64,16 +58,6 @@ class Label:
     step: str
 
 
-MOVES = (
-    Label("M1", "cell move: keys closed, before COMMIT", "move", "M1"),
-    Label("M2", "cell move: the other cell is prepared, this one does not know", "move", "M2"),
-    Label("M3", "cell move: payments packed, before COMMIT", "move", "M3"),
-    Label("M4", "cell move: payments unpacked there, before COMMIT", "move", "M4"),
-    Label("M5", "cell move: a provider's event is there, and still due here", "move", "M5"),
-    Label("M6", "cell move: the audit trail copied, before COMMIT", "move", "M6"),
-    Label("M7", "cell move: open there, not left here", "move", "M7"),
-    Label("M8", "cell move: left, before COMMIT", "move", "M8"),
-)
 LABELS = (
     Label("I1", "initiate: the request is valid, nothing is inserted", "initiate", "add"),
     Label("I2", "initiate: inserted, before COMMIT", "initiate", "commit"),
@@ -97,7 +81,6 @@ LABELS = (
     Label("J3", "worker: the event of that sent, the merchant's answer not read", "reconcile", "unread"),
     Label("L1", "logo: file written, before the row", "logo", "put"),
     Label("L2", "logo: row committed, before the old file goes", "logo", "delete"),
-    *(MOVES if "cells" in NAMES else ()),
 )
 
 
@@ -110,8 +93,6 @@ class Scene:
     label: Label
     kind: CrashKind
     buyer: Buyer
-    other: str  # the database of the cell that a move goes to
-    target: PostgresStore  # over it
     previous: Installed | None = None  # of the process that crashes; all others are of this release
     payment: Payment | None = None
     told: str | None = None
@@ -139,25 +120,9 @@ class Scene:
             return self.event()
         if verb == "reconcile":
             world.clock.move(CHECK_AFTER[0] * 2)
-        if verb == "move":
-            return await self._prepare_move()
         if verb == "deliver":
             await world.services.verification.verify(payment.reference)
         return [payment.reference]
-
-    async def _prepare_move(self) -> list[str]:
-        """Both cells have the gateways, and an event of the payment waits for a worker."""
-        body, now = self.event()[0].encode(), self.world.clock.now()
-        async with self.world.store.begin() as tx:
-            gateways = await tx.gateways.everything()
-            digest = hashlib.sha256(body).digest()
-            await tx.inbox.add(
-                ProviderEvent("inb_1", "provider_a", Environment.SANDBOX, digest, body, now, next_attempt_at=now)
-            )
-        async with self.target.begin() as tx:
-            for gateway in gateways:
-                await tx.gateways.add(replace(gateway, status=GatewayStatus.DISABLED))
-        return [self.other]
 
     def know(self, reference: str) -> None:
         """The payment that the one caller made."""
@@ -235,13 +200,6 @@ class Scene:
     async def _after_reconcile(self) -> None:
         self.world.clock.move(HOLD)
 
-    async def _after_move(self) -> None:
-        world = self.world
-        await move(world.services, self.target)
-        self.wrong += [f"the cell that was left: {one}" for one in wrongs(world.url, [], is_quiet=True)]
-        world.url, world.store = self.other, self.target
-        world.services = _services(world, replace(SETTINGS, reference_prefix="PBX"))
-
     async def _after_deliver(self) -> None:
         """The worker alone."""
 
@@ -275,16 +233,16 @@ def _answers(url: str) -> bool:
     return True
 
 
-def _services(world: World, settings: Settings = SETTINGS) -> Services:
+def _services(world: World) -> Services:
     providers, logos = providers_of(allow_loopback=True), ObjectLogos(world.folder / "logos")
-    return services_over(world.store, settings, world.clock, providers=providers, logos=logos)
+    return services_over(world.store, SETTINGS, world.clock, providers=providers, logos=logos)
 
 
 @asynccontextmanager
 async def a_scene(
-    url: str, folder: Path, label: Label, kind: CrashKind, other: str = "", previous: Installed | None = None
+    url: str, folder: Path, label: Label, kind: CrashKind, previous: Installed | None = None
 ) -> AsyncIterator[Scene]:
-    """On an empty database, and for a move an `other` one; `folder` lies beside the server's state."""
+    """On an empty database; `folder` lies beside the server's state."""
     async with world_on(url, folder) as world, a_receiver() as merchant:
         world.fakes.paystack.book.webhooks = WebhookMode.NEVER
         world.clock.set(long_ago())
@@ -295,22 +253,16 @@ async def a_scene(
                 await tx.endpoints.remove(f"whe_{environment.value.lower()}", world.clock.now())
         wanted = CreateWebhook(url=merchant.origin, environment=Environment.SANDBOX)
         await world.services.webhooks.create("biz_1", wanted, by=AN_ADMIN)
-        target = PostgresStore(other or url, pool_size=3, pgbouncer=False)
-        yield Scene(world, merchant, label, kind, Buyer([], {}, "biz_1"), other, target, previous)
-        await target.close()
+        yield Scene(world, merchant, label, kind, Buyer([], {}, "biz_1"), previous)
 
 
 async def tried(made: Databases, label: Label, kind: CrashKind, previous: Installed | None = None) -> Scene:
     """With what does not hold."""
-    with ExitStack() as stack:
-        url, folder = stack.enter_context(made.fresh())
-        other = stack.enter_context(made.fresh())[0] if label.verb == "move" else ""
-        async with a_scene(url, folder, label, kind, other, previous) as scene:
+    with made.fresh() as (url, folder):
+        async with a_scene(url, folder, label, kind, previous) as scene:
             await scene.crash(await scene.prepare())
             await scene.recover()
-            scene.wrong += wrongs(
-                scene.world.url, [scene.buyer], {"provider_a": scene.book}, scene.merchant, is_quiet=True
-            )
+            scene.wrong += wrongs(url, [scene.buyer], {"provider_a": scene.book}, scene.merchant, is_quiet=True)
     return scene
 
 
@@ -318,9 +270,6 @@ def all_tried(tally: RunSummary, only: str, previous: Installed | None = None) -
     with databases("crashes") as made:
         for label in LABELS:
             for kind in CrashKind:
-                # A move is one command of one release.
-                if previous is not None and label.verb == "move":
-                    continue
                 if only in (label.name.lower(), label.verb, kind.name.lower(), ""):
                     began = time.monotonic()
                     scene = asyncio.run(tried(made, label, kind, previous))

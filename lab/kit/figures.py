@@ -32,8 +32,7 @@ WORDS = {
     "faults": "{holds} of {all} hold",
     "faults drawn": "{holds} of {all} hold",
     "fuzz": "{cases:,} cases, no failure",
-    "linear": "{operations:,} operations, {references:,} references, {refused} refused; {caught} of 10 planted faults "
-    "caught",
+    "linear": "{operations:,} operations, {references:,} references, {refused} refused",
     "neutral": "no false alarm at {servers} servers in {requests:,} requests",
     "mutants": "{killed} of {mutants} killed, the others explained",
     "overload": "ten times the {capacity:,} orders a second of one process for a minute: it served {meanwhile} of its "

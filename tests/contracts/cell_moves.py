@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from payagg_testing.builders import (
     AN_ADMIN,
+    DAY,
     NOW,
     a_business,
     a_choice,
@@ -89,6 +90,11 @@ class PowerCut(Exception):
     """The command ends here."""
 
 
+def an_inbound_event(number: int, reference: str) -> ProviderEvent:
+    """As `EventReader` reads it: about that charge, not handled yet."""
+    return ProviderEvent(f"inb_{number}", "provider_a", SANDBOX, bytes([number]) * 32, reference.encode(), NOW, 1, NOW)
+
+
 class CellMoveContract:
     async def test_a_business_moves_with_all_that_is_its_own_and_nothing_stays(
         self, store: Store, other: Store
@@ -116,13 +122,16 @@ class CellMoveContract:
     async def test_cut_off_at_any_transaction_and_run_again_it_loses_and_doubles_nothing(
         self, store: Store, other: Store, is_done: bool
     ) -> None:
-        """There and back again, with a cut one transaction later each time, until none comes."""
+        """There and back again, with a cut one transaction later each time, until none comes. An event of a provider
+        waits at each beginning."""
         await open_cells(store, other)
         before = await everything(store, "gw_here")
         cells, at = [(store, "PAY", "gw_here"), (other, GONE, "gw_there")], 0
         while True:
             (source, own, _), (target, to, gateway_id) = cells
-            power = Power(at := at + 1, is_done=is_done)
+            event = an_inbound_event(at := at + 1, REFERENCES[0])
+            await autocommit(source).inbox.add(event)
+            power = Power(at, is_done=is_done)
             cut = Removal(FailingStore(source, power), FailingStore(target, power), own, to)  # type: ignore[arg-type]
             try:
                 await cut.command().run(SHOP, by=AN_ADMIN)
@@ -132,6 +141,9 @@ class CellMoveContract:
             assert await everything(target, gateway_id) == before, at
             assert await originals(target) == list(REFERENCES)
             assert await originals(source) == [None] * len(REFERENCES)
+            [carried] = await autocommit(target).inbox.lock_due(NOW + DAY, 10)
+            assert (carried.id, await autocommit(source).inbox.lock_due(NOW + DAY, 10)) == (event.id, [])
+            await autocommit(target).inbox.save(replace(carried, next_attempt_at=None, handled_at=NOW, result="DONE"))
             cells.reverse()
             if power.count < power.at:
                 break
@@ -219,10 +231,7 @@ class CellMoveContract:
 
     async def test_an_event_that_was_not_handled_goes_after_its_payment(self, store: Store, other: Store) -> None:
         await open_cells(store, other)
-        own, foreign = (
-            ProviderEvent(f"inb_{number}", "provider_a", SANDBOX, bytes([number]) * 32, body, NOW, 1, NOW)
-            for number, body in enumerate((REFERENCES[1].encode() + b".2", b"PAY-20250131-ZZZZZZ"))
-        )
+        own, foreign = an_inbound_event(0, f"{REFERENCES[1]}.2"), an_inbound_event(1, "PAY-20250131-ZZZZZZ")
         await put(autocommit(store), own, foreign)
         for _ in range(2):
             await Removal(store, other).command().run(SHOP, by=AN_ADMIN)

@@ -26,7 +26,6 @@ def made() -> Iterator[Databases]:
     [
         *(("P4", CrashKind.PROCESS), ("W3", CrashKind.POSTGRES), ("J3", CrashKind.CONNECTION)),
         *((label, CrashKind.PROCESS) for label in ("O1", "O3", "J1", "J2")),
-        *((label, CrashKind.PROCESS) for label in OF_LABEL.keys() & {"M5"}),
     ],
 )
 async def test_nothing_is_lost_or_done_twice(made: Databases, label: str, kind: CrashKind) -> None:

@@ -9,7 +9,8 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from payagg.adapters.providers.registry import providers_of
 from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from payagg.entrypoints.http.app import create_app
+from tests.support.answers.recorder import recorded
 from tests.support.answers.story_admin import administer
 from tests.support.answers.story_merchant import manage, reconcile
 from tests.support.answers.story_payments import pay
@@ -47,8 +49,9 @@ class StoryMerchant:
         return DeliveryAttemptResult(200, None, 42)
 
 
-async def tell() -> dict[str, Any]:
-    """`operations`, `errors` and `events`, as payagg.entrypoints.http.api.openapi.examples reads them."""
+@asynccontextmanager
+async def a_story() -> AsyncIterator[tuple[Storyteller, StoryMerchant]]:
+    """Told to its end, by whom and to whom."""
     clock, merchant, providers = ManualClock(), StoryMerchant(), providers_of(allow_loopback=True)
     with capture_logs():
         async with fakes_running() as fakes:
@@ -57,13 +60,20 @@ async def tell() -> dict[str, Any]:
             services = services_over(
                 MemoryStore(), clock=clock, entropy=SeededEntropy(7), providers=providers, sender=merchant
             )
-            transport = httpx.ASGITransport(cast(Any, create_app(services)))
+            transport = httpx.ASGITransport(cast(Any, recorded(cast(Any, create_app(services)))))
             async with httpx.AsyncClient(transport=transport, base_url="http://test/api/v1") as client:
                 told = Storyteller(services, clock, fakes, client)
                 for part in (administer, manage, pay, reconcile):
                     await part(told)
-    found = {"operations": told.operations, "errors": told.errors, "events": merchant.events}
-    ours = {fakes.paystack.base_url: "https://pay.provider.example", sys.version: "3.11.7 (main) [GCC 12.2.0]"}
+                yield told, merchant
+
+
+async def tell() -> dict[str, Any]:
+    """`operations`, `errors` and `events`, as payagg.entrypoints.http.api.openapi.examples reads them."""
+    async with a_story() as (told, merchant):
+        found = {"operations": told.operations, "errors": told.errors, "events": merchant.events}
+        provider = told.fakes.paystack.base_url
+    ours = {provider: "https://pay.provider.example", sys.version: "3.11.7 (main) [GCC 12.2.0]"}
     return dict(_scrubbed(found, ours))
 
 

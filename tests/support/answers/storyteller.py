@@ -20,6 +20,16 @@ Headers = dict[str, str]
 
 
 @dataclass
+class StoryCall:
+    """One that was answered well: the operation's id, what was asked and answered, and the id of the request."""
+
+    id: str
+    asked: str
+    answer: httpx.Response
+    request_id: str
+
+
+@dataclass
 class Storyteller:
     """What was recorded so far. `call` and `refused` take an operation's id and what fills the braces of its path; the
     story's one business fills the first by itself."""
@@ -30,6 +40,7 @@ class Storyteller:
     client: httpx.AsyncClient
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)
     errors: dict[str, Any] = field(default_factory=dict)
+    calls: list[StoryCall] = field(default_factory=list)
     admin: Headers = field(default_factory=lambda: bearer(admin_token()))
     owner: Headers = field(default_factory=lambda: bearer(merchant_token("owner-1")))
     # Of the business, once it has them: its id, a key of each environment, the endpoint of its sandbox events.
@@ -43,6 +54,7 @@ class Storyteller:
         status = status or ROUTES[id].operation.status
         answer = await self._ask(id, *place, **request)
         assert answer.status_code == status, f"{id}: {answer.status_code} {answer.text}"
+        self.calls.append(StoryCall(id, f"{answer.url} {request}", answer, answer.headers["x-request-id"]))
         kept = self.operations.setdefault(id, {})
         kept.setdefault(str(status), _shown(answer))
         if request.get("json") is not None:

@@ -50,7 +50,11 @@ def test_every_defect_names_a_detector_and_tests_that_exist() -> None:
 
 @pytest.mark.parametrize(
     ("detector", "name"),
-    [("simulation", "a timeout counts as no charge"), ("harness", "a replay is answered with 201")],
+    [
+        ("simulation", "a timeout counts as no charge"),
+        ("harness", "a replay is answered with 201"),
+        ("linear", "a payment is told as it was read first"),
+    ],
 )
 def test_a_broken_product_is_noticed(detector: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", name, "--detector", detector]) == 0, capsys.readouterr().out

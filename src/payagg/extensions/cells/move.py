@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from payagg.application.accounts.audit import record
-from payagg.application.payments.provider_calls import no_crash
 from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent
 from payagg.application.ports.providers import Provider
@@ -61,7 +60,6 @@ class CellMove:
     tell: Callable[[str], None]
     batch: int = BATCH
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    crash_point: Callable[[str], None] = no_crash
 
     async def run(self, business_id: str, *, by: Actor) -> MovedBusiness:
         """Does nothing where it is done. Raises NOT_FOUND, MISDIRECTED_REQUEST where the business is in a third cell,
@@ -161,7 +159,6 @@ class CellMove:
                 action = Action.BUSINESS_MOVE
                 await record(tx, self.entropy, now, by, action, business_id, changes, business_id=business_id)
             move = await tx.of(CELL).of_business(business_id)
-            self.crash_point("M1")
         if move is None:
             raise Refusal(ErrorCode.NOT_FOUND, "No such business.")
         return move
@@ -185,7 +182,6 @@ class CellMove:
         arriving = BusinessMove(move.business_id, self.own, MoveState.ARRIVING, move.at)
         async with self.target.begin() as tx:
             await tx.of(ARRIVALS).prepare(arriving, profile, gateways)
-        self.crash_point("M2")
         async with self.source.begin() as tx:
             await tx.of(DEPARTURES).start(move.business_id)
 
@@ -211,9 +207,7 @@ class CellMove:
     @retry_on_conflict
     async def _take(self, business_id: str) -> int:
         async with self.source.begin() as tx:
-            taken = await tx.of(DEPARTURES).take(business_id, self.clock.now(), self.batch)
-            self.crash_point("M3")
-        return taken
+            return await tx.of(DEPARTURES).take(business_id, self.clock.now(), self.batch)
 
     @retry_on_conflict
     async def _deliver(self, business_id: str, gateways: Mapping[str, str]) -> int:
@@ -223,7 +217,6 @@ class CellMove:
         if payments:
             async with self.target.begin() as tx:
                 await tx.of(ARRIVALS).receive(payments, gateways)
-            self.crash_point("M4")
             async with self.source.begin() as tx:
                 await tx.of(DEPARTURES).forget_arrivals([payment.reference for payment in payments])
         return len(payments)
@@ -252,7 +245,6 @@ class CellMove:
         now = self.clock.now()
         async with self.target.begin() as tx:
             await tx.inbox.add(replace(event, next_attempt_at=now))
-        self.crash_point("M5")
         async with self.source.begin() as tx:
             await tx.inbox.save(replace(event, next_attempt_at=None, handled_at=now, result=MOVED))
 
@@ -270,7 +262,6 @@ class CellMove:
             entries = await tx.audit.list_entries(AuditFilter(business_id=business_id), after, AUDIT_BATCH)
         async with self.target.begin() as tx:
             await tx.of(ARRIVALS).receive_audit(entries)
-            self.crash_point("M6")
         return entries[-1].id if entries else None
 
     @retry_on_conflict
@@ -279,14 +270,11 @@ class CellMove:
             belongings = await tx.of(DEPARTURES).belongings(business_id)
         async with self.target.begin() as tx:
             await tx.of(ARRIVALS).open(business_id, belongings)
-        self.crash_point("M7")
 
     @retry_on_conflict
     async def _leave(self, business_id: str) -> bool:
         async with self.source.begin() as tx:
-            has_left = await tx.of(DEPARTURES).leave(business_id)
-            self.crash_point("M8")
-        return has_left
+            return await tx.of(DEPARTURES).leave(business_id)
 
 
 def _unfit(message: str) -> Refusal:
