@@ -78,14 +78,16 @@ class CheckedNetwork:
         return found
 
     async def _dial(self, addresses: Sequence[Address], port: int) -> socket.socket:
+        """One address after the other, each for its share of the time: some names have one where nothing answers."""
         loop = asyncio.get_running_loop()
         for family, address in addresses:
             dialled = socket.socket(family, socket.SOCK_STREAM)
             try:
                 dialled.setblocking(False)
                 dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                await loop.sock_connect(dialled, (address, port))
-            except OSError:
+                async with asyncio.timeout(CONNECT_SECONDS / len(addresses)):
+                    await loop.sock_connect(dialled, (address, port))
+            except OSError:  # a TimeoutError is one
                 dialled.close()
             except BaseException:
                 dialled.close()

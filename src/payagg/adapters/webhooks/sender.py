@@ -119,7 +119,7 @@ class HttpSender:
                 lambda: HttpConnection(dialled),
                 sock=dialled,
                 ssl=(self._tls or _default_tls()) if is_secure else None,
-                server_hostname=place.host if is_secure else None,
+                server_hostname=place.host.rstrip(".") if is_secure else None,  # RFC 6066, 3: without the root's dot
             )
         except BaseException:
             dialled.close()

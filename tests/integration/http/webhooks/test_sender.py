@@ -12,6 +12,7 @@ import psutil
 import pytest
 import trustme
 
+from payagg.adapters.webhooks import dialer
 from payagg.adapters.webhooks.addresses import is_allowed
 from payagg.adapters.webhooks.http1 import HttpAnswer, HttpConnection
 from payagg.adapters.webhooks.resolver import Address
@@ -89,6 +90,19 @@ async def test_every_spelling_of_this_machine_is_refused() -> None:
 async def test_one_refused_address_among_public_ones_refuses_the_host() -> None:
     sender = HttpSender(allow_loopback=False, resolve=Resolving([(socket.AF_INET, "8.8.8.8"), *LOOPBACK]))
     assert (await sender.send("http://shop.example/", {}, BODY)).error == NOT_PUBLIC
+
+
+async def test_an_address_where_nothing_answers_leaves_time_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For example a forgotten AAAA record, which browsers pass over."""
+    monkeypatch.setattr(dialer, "CONNECT_SECONDS", 2.0)
+    async with a_receiver() as receiver:
+        port = int(receiver.origin.rpartition(":")[2])
+        with socket.create_server(("127.0.0.2", port), backlog=0) as full, socket.socket() as waiting:
+            waiting.connect(full.getsockname())  # the kernel drops further ones while it is not accepted
+            addresses = [(socket.AF_INET, "127.0.0.2"), *LOOPBACK]
+            sender = HttpSender(allow_loopback=True, resolve=Resolving(addresses))
+            assert (await sender.send(f"http://shop.example:{port}/", {}, BODY)).is_accepted
+            await sender.close()
 
 
 async def test_a_failed_lookup_refuses() -> None:
@@ -388,16 +402,17 @@ async def test_tries_that_failed_leave_no_socket_behind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("certified", "is_trusted", "error"),
+    ("host", "certified", "is_trusted", "error"),
     [
-        ("shop.example", True, None),
-        ("other.example", True, "the TLS certificate was refused"),
-        ("shop.example", False, "the TLS certificate was refused"),
+        ("shop.example", "shop.example", True, None),
+        ("shop.example.", "shop.example", True, None),
+        ("shop.example", "other.example", True, "the TLS certificate was refused"),
+        ("shop.example", "shop.example", False, "the TLS certificate was refused"),
     ],
-    ids=["ours", "another name", "unknown authority"],
+    ids=["ours", "ours in full", "another name", "unknown authority"],
 )
 async def test_tls_is_verified_against_the_urls_name_at_the_checked_address(
-    certified: str, is_trusted: bool, error: str | None
+    host: str, certified: str, is_trusted: bool, error: str | None
 ) -> None:
     authority = trustme.CA()
     server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -410,8 +425,8 @@ async def test_tls_is_verified_against_the_urls_name_at_the_checked_address(
     receiver = Receiver()
     sender = HttpSender(allow_loopback=True, resolve=Resolving(LOOPBACK), tls=client_tls)
     async with listening(receiver.talk, tls=server_tls) as port:
-        sent = await sender.send(f"https://shop.example:{port}/hooks", {}, BODY)
+        sent = await sender.send(f"https://{host}:{port}/hooks", {}, BODY)
         await sender.close()
     assert (sent.is_accepted, sent.error) == (error is None, error)
     assert asked == ["shop.example"]
-    assert [one.headers["host"] for one in receiver.received] == ([] if error else [f"shop.example:{port}"])
+    assert [one.headers["host"] for one in receiver.received] == ([] if error else [f"{host}:{port}"])
