@@ -407,9 +407,8 @@ def after_check(payment: Payment, attempt: Attempt, began: datetime, chance: flo
     passed meanwhile are still due.
     """
     is_over = _is_past_asking(payment, attempt)
-    since, schedule = attempt.handed_off_at or attempt.created_at, CHECK_AFTER
-    if attempt.confirmed_at is not None:
-        since, schedule = attempt.confirmed_at, CHECK_PAID_AFTER
+    since = attempt.confirmed_at or attempt.handed_off_at or attempt.created_at
+    schedule: Sequence[timedelta] = CHECK_AFTER if attempt.confirmed_at is None else CHECK_PAID_AFTER
     due, end = next_check(since, began, chance, schedule), since + schedule[-1]
     # After an outage of ours the first check at all may come later than that day.
     is_first = (attempt.last_ask_at or since) < end
