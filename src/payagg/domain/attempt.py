@@ -195,9 +195,10 @@ class Attempt:
         is_page = self.hand_off is not None and self.hand_off.kind is not HandOffKind.SIMULATOR
         return is_page and not payment.is_final and now < payment.expires_at
 
-    def verify_every(self, now: datetime) -> timedelta:
-        """The shortest pause between two calls of `verify` while the charge is in flight."""
-        return max(VERIFY_EVERY, (now - (self.handed_off_at or self.created_at)) / VERIFY_PART)
+    def verify_every(self, now: datetime, *, is_final: bool) -> timedelta:
+        """The shortest pause between two calls of `verify`; `is_final`: the payment."""
+        age = now - (self.handed_off_at or self.created_at)
+        return max(VERIFY_FINAL_EVERY if is_final else VERIFY_EVERY, age / VERIFY_PART)
 
     @property
     def is_handed_off(self) -> bool:

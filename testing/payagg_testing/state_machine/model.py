@@ -229,11 +229,12 @@ class Model:
         return self.hand_off is not None and (self.accounts[-1] is None or self.accounts[-1].has_credentials)
 
     def may_verify(self, now: datetime) -> bool:
-        """Whether a look at the payment asks its provider: of a final one at most once an hour."""
-        if self.status not in FINAL or self.hand_off is None:
+        """Whether a look at the payment asks its provider: of a final one at most once an hour, and once in a hundredth
+        of its charge's age."""
+        if self.status not in FINAL or self.handed_at is None:
             return self.hand_off is not None
         since = max(filter(None, (self.asked_at, self.ended_at)))
-        return self.card is None and self.can_be_asked() and now >= since + HOUR
+        return self.card is None and self.can_be_asked() and now >= since + max(HOUR, (now - self.handed_at) / 100)
 
     def look_pause(self, now: datetime) -> timedelta:
         """A wait after which a look at an open payment asks its provider again: a look may be spared it for a hundredth
