@@ -39,7 +39,8 @@ CHECK_AFTER = (
     timedelta(hours=72),
 )
 
-# The last check, while nobody answers it: by then nobody else asks, and the payment would stay PENDING for good.
+# The last check, while nobody answers it: by then nobody else asks, and the payment would stay PENDING for good, or its
+# refund unknown.
 RETRY_LAST_EVERY = timedelta(hours=1)
 RETRY_LAST_FOR = timedelta(hours=24)
 
@@ -194,9 +195,10 @@ class Attempt:
         is_page = self.hand_off is not None and self.hand_off.kind is not HandOffKind.SIMULATOR
         return is_page and not payment.is_final and now < payment.expires_at
 
-    def verify_every(self, now: datetime) -> timedelta:
-        """The shortest pause between two calls of `verify` while the charge is in flight."""
-        return max(VERIFY_EVERY, (now - (self.handed_off_at or self.created_at)) / VERIFY_PART)
+    def verify_every(self, now: datetime, *, is_final: bool) -> timedelta:
+        """The shortest pause between two calls of `verify`; `is_final`: the payment."""
+        age = now - (self.handed_off_at or self.created_at)
+        return max(VERIFY_FINAL_EVERY if is_final else VERIFY_EVERY, age / VERIFY_PART)
 
     @property
     def is_handed_off(self) -> bool:
@@ -406,16 +408,13 @@ def after_check(payment: Payment, attempt: Attempt, began: datetime, chance: flo
     passed meanwhile are still due.
     """
     is_over = _is_past_asking(payment, attempt)
-    if attempt.confirmed_at is not None:
-        due = next_check(attempt.confirmed_at, began, chance, CHECK_PAID_AFTER)
-    else:
-        since = attempt.handed_off_at or attempt.created_at
-        due = next_check(since, began, chance)
-        end = since + CHECK_AFTER[-1]
-        # After an outage of ours the first check at all may come later than that day.
-        is_first = (attempt.last_ask_at or since) < end
-        if due is None and not is_answered and (is_first or began < end + RETRY_LAST_FOR):
-            due = began + RETRY_LAST_EVERY
+    since = attempt.confirmed_at or attempt.handed_off_at or attempt.created_at
+    schedule: Sequence[timedelta] = CHECK_AFTER if attempt.confirmed_at is None else CHECK_PAID_AFTER
+    due, end = next_check(since, began, chance, schedule), since + schedule[-1]
+    # After an outage of ours the first check at all may come later than that day.
+    is_first = (attempt.last_ask_at or since) < end
+    if due is None and not is_answered and (is_first or began < end + RETRY_LAST_FOR):
+        due = began + RETRY_LAST_EVERY
     last = max(began, attempt.last_ask_at or began)
     return with_changes(attempt, asks=attempt.asks + 1, last_ask_at=last, next_ask_at=None if is_over else due)
 

@@ -282,7 +282,8 @@ def judge(
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
         return _judge_dispute(report, payment, known, now)
-    if difference in (None, "amount") and actor != RECONCILIATION and _is_listed(report, payment, known, now):
+    recent = [fact for fact in known if now < fact.at + REPEATED_FOR]
+    if difference in (None, "amount") and actor != RECONCILIATION and _is_listed(report, payment, recent):
         return _UNCHANGED
     if difference == "amount" and report.is_partial_refund(payment):
         return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND, actor, now)
@@ -403,7 +404,9 @@ def _gone_back(
     # An event without an id may be sent again in other bytes.
     if before.kobo >= came and (before.is_unnamed or "eventDigest" in report.details):
         return _UNCHANGED
-    if actor != RECONCILIATION and _is_told_as(AdjustmentKind.DISPUTE, report, payment, known):
+    others = [fact for fact in known if not shares_name(fact.details, report.details)]
+    is_told = _is_told_as(AdjustmentKind.DISPUTE, report, payment, known) or _is_listed(report, payment, others)
+    if is_told and actor != RECONCILIATION:
         return _anomaly(report, kind, amount=0)
     # A list's line is told only after the line of what the status told.
     if before.unclaimed and before.kobo >= payment.amount and actor != RECONCILIATION:
@@ -468,9 +471,10 @@ def _gone_before(
     return money_back(others, payment.amount, now - REPEATED_FOR), came
 
 
-def _is_listed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime) -> bool:
-    """Whether a list told of this refund already: an event that comes later names it otherwise, or not at all. Another
-    refund of the same amount is then told from the next list."""
+def _is_listed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> bool:
+    """Whether a list told of this refund already: an event that comes later names it otherwise, or not at all. One that
+    comes when no event is repeated any more is kept and counts for nothing. Another refund of the same amount is told
+    from the next list."""
     if report.outcome is not Outcome.REVERSED or "disputeId" in report.details:
         return False
     amount = amount_of(report.evidence(), payment.amount)
@@ -478,7 +482,6 @@ def _is_listed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly
         fact.source == RECONCILIATION
         and KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND
         and amount_of(fact.details, payment.amount) == amount
-        and now < fact.at + REPEATED_FOR
         for fact in _of_its_charge(report, known)
     )
 

@@ -229,11 +229,12 @@ class Model:
         return self.hand_off is not None and (self.accounts[-1] is None or self.accounts[-1].has_credentials)
 
     def may_verify(self, now: datetime) -> bool:
-        """Whether a look at the payment asks its provider: of a final one at most once an hour."""
-        if self.status not in FINAL or self.hand_off is None:
+        """Whether a look at the payment asks its provider: of a final one at most once an hour, and once in a hundredth
+        of its charge's age."""
+        if self.status not in FINAL or self.handed_at is None:
             return self.hand_off is not None
         since = max(filter(None, (self.asked_at, self.ended_at)))
-        return self.card is None and self.can_be_asked() and now >= since + HOUR
+        return self.card is None and self.can_be_asked() and now >= since + max(HOUR, (now - self.handed_at) / 100)
 
     def look_pause(self, now: datetime) -> timedelta:
         """A wait after which a look at an open payment asks its provider again: a look may be spared it for a hundredth
@@ -260,14 +261,14 @@ class Model:
         if self.is_past_asking():
             self.next_check = None
             return None
-        end, is_asked = self.handed_at + CHECKED_AFTER[-1], self.can_be_asked()
-        is_first = (self.asked_at or self.handed_at) < end
+        asked_before, is_asked = self.asked_at, self.can_be_asked()
         if is_asked:
             learnt, is_unpaid = self.ask(said, now, is_planned=True)
         self.asked_at = now
-        self.plan(now)
-        is_again = is_first or now < end + LAST_AGAIN
-        if self.next_check is None and not is_asked and not self.confirmed_at and is_again:
+        since, schedule = self.plan(now)
+        end = since + schedule[-1]
+        is_again = (asked_before or since) < end or now < end + LAST_AGAIN
+        if self.next_check is None and not is_asked and is_again:
             self.next_check = now + HOUR
         if self.next_check is None and self.status == "PENDING":
             if is_unpaid:
@@ -276,14 +277,15 @@ class Model:
                 self.keep("NO_EVIDENCE", len(self.attempts), Said(Outcome.PENDING))
         return learnt
 
-    def plan(self, now: datetime) -> None:
-        """The next ask after `now`: seldom once the charge is known to be paid."""
+    def plan(self, now: datetime) -> tuple[datetime, tuple[timedelta, ...]]:
+        """The next ask after `now`: seldom once the charge is known to be paid. The schedule and its begin."""
         assert self.handed_at is not None
         since, schedule = (
             (self.confirmed_at, CHECKS_WHEN_PAID) if self.confirmed_at else (self.handed_at, CHECKED_AFTER)
         )
         ahead = [since + after for after in schedule if since + after > now]
         self.next_check = ahead[0] if ahead and not self.is_past_asking() else None
+        return since, schedule
 
     def is_past_asking(self) -> bool:
         """A final payment may be paid by the hand-off, too, and what was paid may be refunded; the simulator pays

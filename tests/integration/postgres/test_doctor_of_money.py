@@ -96,6 +96,8 @@ BREACHES = [
     (f"UPDATE deliveries SET (last_attempt_at, next_attempt_at) = {SOON} WHERE reference = '{OPEN}'", AHEAD),
     (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now(), now() + interval '2 hours')", AHEAD),
     (f"UPDATE payments SET created_at = now() + interval '1 hour' WHERE reference = '{BARE}'", AHEAD),
+    ("INSERT INTO token_revocations VALUES ('sub', 'ada', now() + interval '1 hour')", AHEAD),
+    ("INSERT INTO token_revocations VALUES ('sub', 'ada', now())", None),
     (f"UPDATE deliveries SET next_attempt_at = now() - interval '25 hours' WHERE reference = '{OPEN}'", OVERDUE),
     (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now(), now() - interval '25 hours')", OVERDUE),
     (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now() - interval '25 hours', now())", OVERDUE),

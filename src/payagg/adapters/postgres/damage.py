@@ -38,10 +38,12 @@ DAMAGES = {
         UNION ALL SELECT reference || ' ask' FROM attempts WHERE {IS_UNSETTLED} AND {IS_CHECK_AHEAD}
         UNION ALL SELECT reference || ' delivery ' || id FROM deliveries WHERE {IS_DELIVERY_AHEAD}
         UNION ALL SELECT id FROM inbox WHERE {IS_EVENT_AHEAD}
-        UNION ALL SELECT id FROM gateways WHERE drain_started_at > :last""",
+        UNION ALL SELECT id FROM gateways WHERE drain_started_at > :last
+        UNION ALL SELECT 'tokens of ' || value FROM token_revocations WHERE claim = 'sub' AND issued_before > :last""",
         "the database's clock was ahead, or somebody wrote a date. The worker brings asks, deliveries and provider"
         " events back within ten minutes. A payment can be paid until its own date; a gateway that drains can be"
-        " enabled and disabled again.",
+        " enabled and disabled again. New tokens of a subject are refused until issued_before in token_revocations:"
+        " set it to now, unless a token that is to be refused was issued by the wrong clock.",
     ),
     "nothing that the worker does has been due for more than a day": Damage(
         """SELECT reference || ' delivery ' || id FROM deliveries

@@ -13,7 +13,7 @@ from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
 from payagg.application.schemas.checkout import PayerReason, VerifiedPayment
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import VERIFY_FINAL_EVERY, AttemptState
+from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import DECLINED, PAYMENT, Payment, Status
@@ -33,10 +33,9 @@ class Verification:
     verifying: dict[str, "asyncio.Task[VerifiedPayment]"] = field(default_factory=dict)
 
     async def verify(self, reference: str) -> VerifiedPayment:
-        """The status after a check at the assigned provider, at most one in VERIFY_EVERY per reference,
-        and less often the longer the charge is in flight.
+        """The status after a check at the assigned provider, as often as `Attempt.verify_every` says.
 
-        A final payment is checked at most once in VERIFY_FINAL_EVERY, for refunds and disputes whose event was lost.
+        A final payment is checked, seldom, for refunds and disputes whose event was lost.
         When the provider is unreachable, the answer is the stored status.
 
         Raises GATEWAY_NOT_AVAILABLE without credentials, PAYMENT_AMOUNT_MISMATCH when the provider's facts differ from
@@ -66,7 +65,7 @@ class Verification:
             attempt = next((a for a in found.attempts if a.state is AttemptState.HANDED_OFF), None)
             if attempt is not None:
                 # Refunds and disputes of a final payment are checked seldom, and are no part of this answer.
-                every = VERIFY_FINAL_EVERY if seen.is_final else attempt.verify_every(now)
+                every = attempt.verify_every(now, is_final=seen.is_final)
                 dates = (attempt.last_ask_at, seen.settled_at)
                 asked_at = max((at for at in dates if at and at <= now + CLOCK_SLACK), default=None)
                 if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now < asked_at + every)):

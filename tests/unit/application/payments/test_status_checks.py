@@ -10,7 +10,15 @@ from payagg_testing.state_machine.system import Said
 
 from payagg.application.payments.status_checks import HOLD, RATE
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import CHECK_AFTER, CHECK_PAID_AFTER, LEASE, AttemptState, Charge
+from payagg.domain.attempt import (
+    CHECK_AFTER,
+    CHECK_PAID_AFTER,
+    LEASE,
+    RETRY_LAST_EVERY,
+    RETRY_LAST_FOR,
+    AttemptState,
+    Charge,
+)
 from payagg.domain.payment import CHECKOUT_TTL, EXPIRED_REASON, PAYMENT, Status
 from payagg.domain.report import TRIGGER_FOR, FaultKind, Outcome, ProviderReport
 from payagg.domain.values import Environment
@@ -65,6 +73,39 @@ async def test_a_success_without_its_event_is_found_and_then_asked_about_seldom(
     assert (await shop.payment(reference)).status is Status.SUCCESS
     moves = await shop.store.transaction.payments.transitions(reference)
     assert [one.actor for one in moves] == ["payer", "reconciler"]
+
+
+async def test_the_last_check_of_a_paid_charge_is_made_again_until_it_is_answered(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    shop.says(Outcome.SUCCEEDED)
+    await shop.verification.verify(reference)
+    shop.a.fetch_fault = FaultKind.TIMEOUT
+    shop.clock.set(START + CHECK_PAID_AFTER[-1])
+    for _ in range(2):
+        assert await shop.reconciler.run_once() == 1
+        [attempt] = await shop.attempts(reference)
+        assert attempt.next_ask_at == shop.clock.now() + RETRY_LAST_EVERY
+        shop.clock.move(RETRY_LAST_EVERY)
+    shop.a.fetch_fault = None
+    shop.says(Outcome.REVERSED)
+    assert await shop.reconciler.run_once() == 1
+    assert await shop.anomalies() == [AnomalyKind.LATE_REVERSAL]
+    [attempt] = await shop.attempts(reference)
+    assert attempt.next_ask_at is None
+    lost = await shop.handed_over()
+    shop.says(Outcome.SUCCEEDED)
+    await shop.verification.verify(lost)
+    shop.a.fetch_fault = FaultKind.TIMEOUT
+    shop.clock.move(CHECK_PAID_AFTER[-2])
+    await shop.reconciler.run_once()
+    shop.clock.move(CHECK_PAID_AFTER[-1] - CHECK_PAID_AFTER[-2] + RETRY_LAST_FOR)
+    await shop.reconciler.run_once()
+    [attempt] = await shop.attempts(lost)
+    assert attempt.next_ask_at == shop.clock.now() + RETRY_LAST_EVERY, "once at least, after an outage"
+    shop.clock.move(RETRY_LAST_EVERY)
+    await shop.reconciler.run_once()
+    [attempt] = await shop.attempts(lost)
+    assert attempt.next_ask_at is None, "not for ever"
 
 
 @pytest.mark.rule("description.5")

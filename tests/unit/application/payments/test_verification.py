@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, MINUTE, REFERENCE, SANDBOX, a_payment
+from payagg_testing.builders import AN_ADMIN, DAY, MINUTE, REFERENCE, SANDBOX, a_payment
 
 from payagg.application.payments.verification import redirect_url
 from payagg.domain.anomaly import AnomalyKind
@@ -70,6 +70,11 @@ async def test_who_asks_for_an_hour_causes_a_few_hundred_calls(shop: MemoryShop)
     shop.says(Outcome.SUCCEEDED)
     shop.clock.move(MINUTE)
     assert (await shop.verification.verify(reference)).status is Status.SUCCESS
+    calls, settled = len(shop.a.fetched), shop.clock.now()
+    while shop.clock.now() < settled + 40 * DAY:
+        shop.clock.move(VERIFY_FINAL_EVERY)
+        await shop.verification.verify(reference)
+    assert 200 < len(shop.a.fetched) - calls < 40 * 24 / 3, "nor for ever, once an hour"
 
 
 @pytest.mark.rule("checkout.9")

@@ -389,3 +389,30 @@ async def test_a_refunds_event_that_comes_after_its_list_is_told_once(
     await shop.told(replace(refund, details=details))
     await shop.reconcile()
     assert await shop.anomalies() == [known]
+
+
+@pytest.mark.parametrize("amount", [100, 150_000])
+async def test_a_refunds_event_that_comes_long_after_its_list_gives_back_no_more(
+    shop: ReconciledShop, amount: int
+) -> None:
+    """Somebody has it sent again, after an outage of ours."""
+
+    async def money_back() -> int:
+        return -sum(
+            one.effect for one in told_of(await shop.store.transaction.anomalies.of_payment(reference), 150_000)
+        )
+
+    reference = await shop.paid()
+    refund = a_said(reference, Outcome.REVERSED, amount, refundId="7")
+    shop.lists.tell(a_line(reference), ProviderLine(LineKind.REFUND, "7", amount, START, refund))
+    await shop.reconcile()
+    shop.clock.move(10 * DAY)
+    for _ in range(2):
+        await shop.told(replace(refund, details={"refundId": "132013318360"}))
+        await shop.reconcile()
+        assert (len(await shop.anomalies()), await money_back()) == (2, amount)
+    another = replace(refund, details={"refundId": "8"})
+    shop.lists.tell(ProviderLine(LineKind.REFUND, "8", amount, shop.clock.now(), another))
+    day = shop.clock.now().date()
+    await shop.reconcile(day, day)
+    assert await money_back() == 2 * amount, "the list knows whether it was another"
