@@ -209,11 +209,21 @@ A_PAYMENT = """INSERT INTO payments (reference, business_id, environment, amount
     ('PAY-20250101-ABCDEF', 'biz', 'SANDBOX', 100, 'NGN', 'SUCCESS', 1, now(), now(), now(), now(), 'sandbox')"""
 
 
+OLDER = """INSERT INTO anomalies
+    SELECT 'anm_0' || n, NULL, 'UNKNOWN_REFERENCE', 'event:provider_a', '{}', now() FROM generate_series(1, 100) n"""
+REFUSED = """INSERT INTO refused_events (provider, environment, fault, slot, path, digest, size, headers, received_at)
+    SELECT 'provider_a', 'LIVE', 'WRONG_SECRET', n, '/provider_a/live', '', 2, '{}', now()
+    FROM generate_series(1, 21) n"""
+
+
 def test_doctor_warns_without_failing_and_fails_where_a_money_rule_is_broken(database_url: str, run: Command) -> None:
-    execute(database_url, AN_ANOMALY)
+    execute(database_url, AN_ANOMALY, OLDER, REFUSED)
     told, flaw = succeeded(run("doctor")), python_flaw()
     assert "BROKEN" not in told
     assert "LATE_SUCCESS PAY-20250101-ABCDEF" in told
+    # Of what is too long to list it says how much there is, or that there may be more.
+    assert ("\n101 anomalies" in told, told.count("UNKNOWN_REFERENCE - from")) == (True, 99)
+    assert ("\nAt least 20 events refused" in told, told.count("WRONG_SECRET at")) == (True, 20)
     warnings = [line for line in told.splitlines() if line.startswith("warning")]
     assert warnings == ([f"warning {flaw}"] if flaw else [])
     # The triggers would not let this in; whoever switched them off is whom the doctor is for.
