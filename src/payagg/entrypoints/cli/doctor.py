@@ -20,6 +20,8 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
         say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")
         for reference in finding.breaches:
             say(f"        {reference}")
+        if len(finding.breaches) == SHOWN:
+            say("        There may be more.")
         if finding.breaches:
             say(f"        What to do: {finding.remedy}")
     newest = f", the newest {len(findings.anomalies)}" if findings.anomaly_count > len(findings.anomalies) else ""
