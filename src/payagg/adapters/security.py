@@ -81,7 +81,8 @@ class Tokens:
         self._signing, self._verifying = _pair(key.encode(), algorithm)
 
     def read(self, token: str) -> dict[str, Any]:
-        """The verified claims, `exp` and a text `sub` among them; raises UNAUTHORIZED for every other token."""
+        """The verified claims, `exp` and a text `sub` among them, times in whole seconds; raises UNAUTHORIZED for every
+        other token."""
         if len(token) > TOKEN_MAX:
             raise Refusal(ErrorCode.UNAUTHORIZED)
         try:
@@ -95,16 +96,11 @@ class Tokens:
                 # PyJWT would check these by the machine's clock.
                 options={"require": self._required, "verify_exp": False, "verify_nbf": False, "verify_iat": False},
             )
-            is_timely = self._is_timely(claims)
+            claims |= _whole_seconds(claims)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
             raise Refusal(ErrorCode.UNAUTHORIZED) from None
         subject = claims["sub"]
-        if (
-            not is_timely
-            or type(claims["exp"]) is not int
-            or not isinstance(subject, str)
-            or not 0 < len(subject) <= SUBJECT_MAX
-        ):
+        if not self._is_timely(claims) or not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_MAX:
             raise Refusal(ErrorCode.UNAUTHORIZED)
         if self._seconds_max is not None and self._life(claims) > self._seconds_max:
             raise Refusal(ErrorCode.UNAUTHORIZED)
@@ -114,14 +110,13 @@ class Tokens:
         return claims
 
     def _is_timely(self, claims: Mapping[str, Any]) -> bool:
-        """Raises ValueError, TypeError or OverflowError for what is no instant."""
         now = self._now().timestamp()
-        begins = max((int(claims[name]) for name in ("nbf", "iat") if name in claims), default=now)
-        return begins <= now + LEEWAY and int(claims["exp"]) > now - LEEWAY
+        begins = max((claims[name] for name in ("nbf", "iat") if name in claims), default=now)
+        return bool(begins <= now + LEEWAY and claims["exp"] > now - LEEWAY)
 
     def _life(self, claims: Mapping[str, Any]) -> int:
         """Seconds from the issue of a verified token to its end, which may be too far for a float."""
-        return int(claims["exp"]) - int(claims["iat"] if "iat" in claims else self._now().timestamp())
+        return int(claims["exp"] - (claims["iat"] if "iat" in claims else int(self._now().timestamp())))
 
     def _key_of(self, token: str) -> tuple[Any, str]:
         """Raises UNAUTHORIZED where no key of ours is the token's, and PyJWTError for what is no token."""
@@ -145,6 +140,15 @@ class Tokens:
         named = {"iss": self._issuer, "aud": self._audience, "jti": secrets.token_hex(16)}
         own = {name: value for name, value in named.items() if value is not None}
         return jwt.encode({**claims, **own, "iat": now, "exp": now + ttl}, self._signing, algorithm=self._algorithm)
+
+
+def _whole_seconds(claims: Mapping[str, Any]) -> dict[str, int]:
+    """The claims that are times. A JSON number is one, with or without a fraction (RFC 7519, 2); raises ValueError or
+    OverflowError for what is none."""
+    times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
+    if not all(type(time) in (int, float) for time in times.values()):
+        raise ValueError("not a time")
+    return {name: int(time) for name, time in times.items()}
 
 
 def _shared_secret(key: str) -> bytes:

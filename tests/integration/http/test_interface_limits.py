@@ -1,17 +1,23 @@
-"""Every limit of the interface over HTTP: a request at the limit is taken, one past it is refused by name."""
+"""Every limit of the interface over HTTP: a request at the limit is taken, one past it is refused by name, and the
+description says so."""
 
+import re
 from itertools import count
 from typing import Any
 
 import httpx
+import jsonschema
 import pytest
 
+from payagg.entrypoints.http.api.openapi.document import document
+from payagg.entrypoints.http.app import DEFAULTS, api_routes
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
 
 ADMIN = bearer(admin_token())
 CREDENTIALS_CAP = 2_500_000  # bytes of the body
 PROVIDER = "/admin/gateways/gw_provider_a"
-# By field: the values at the limit, and those past it.
+DOCUMENT = document(api_routes(), DEFAULTS)
+# By field: the values at the limit, and those past it, of which the description refuses the first.
 Table = dict[str, tuple[list[Any], list[Any]]]
 
 
@@ -65,6 +71,14 @@ async def shop(api: Api) -> Shop:
     return await api.open_shop()
 
 
+def is_described(method: str, path: str, body: dict[str, Any]) -> bool:
+    """Whether the description lets `body` pass."""
+    template = re.sub("/gw_[a-z_]+", "/{gatewayId}", re.sub("/biz_[0-9a-f]+", "/{businessId}", path))
+    operation = DOCUMENT["paths"][template][method.lower()]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    return bool(jsonschema.Draft202012Validator({**schema, "components": DOCUMENT["components"]}).is_valid(body))
+
+
 async def at_and_past(
     api: Api, method: str, path: str, headers: dict[str, str], table: Table, status: int = 200, **others: Any
 ) -> None:
@@ -73,7 +87,10 @@ async def at_and_past(
     for field, (at, past) in table.items():
         for value in [*at, *past]:
             fresh = {"slug": f"gateway-{next(numbers)}"} if "slug" in others else {}
-            answer = await api.client.request(method, path, json={**others, **fresh, field: value}, headers=headers)
+            body = {**others, **fresh, field: value}
+            answer = await api.client.request(method, path, json=body, headers=headers)
+            if value in at or value is past[0]:
+                assert is_described(method, path, body) == (value in at), body
             if value in at:
                 assert answer.status_code == status, (field, answer.text)
             else:

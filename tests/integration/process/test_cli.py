@@ -203,25 +203,37 @@ def test_explain_refuses_what_is_no_reference_and_what_is_unknown(run: Command) 
 
 
 AN_ANOMALY = "INSERT INTO anomalies VALUES ('anm_1', 'PAY-20250101-ABCDEF', 'LATE_SUCCESS', 'verify', '{}', now())"
-A_PAYMENT = """INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence,
-    created_at, updated_at, expires_at, settled_at, gateway) VALUES
-    ('PAY-20250101-ABCDEF', 'biz', 'SANDBOX', 100, 'NGN', 'SUCCESS', 1, now(), now(), now(), now(), 'sandbox')"""
+PAYMENTS = """INSERT INTO payments (reference, business_id, environment, amount, currency, status, sequence,
+    created_at, updated_at, expires_at, settled_at, gateway)
+    SELECT 'PAY-20250101-ABCD' || 10 + n, 'biz', 'SANDBOX', 100, 'NGN', 'SUCCESS', 1, now(), now(), now(), now(),
+    'sandbox' FROM generate_series(1, 20) n"""
+
+
+OLDER = """INSERT INTO anomalies
+    SELECT 'anm_0' || n, NULL, 'UNKNOWN_REFERENCE', 'event:provider_a', '{}', now() FROM generate_series(1, 100) n"""
+REFUSED = """INSERT INTO refused_events (provider, environment, fault, slot, path, digest, size, headers, received_at)
+    SELECT 'provider_a', 'LIVE', 'WRONG_SECRET', n, '/provider_a/live', '', 2, '{}', now()
+    FROM generate_series(1, 21) n"""
 
 
 def test_doctor_warns_without_failing_and_fails_where_a_money_rule_is_broken(database_url: str, run: Command) -> None:
-    execute(database_url, AN_ANOMALY)
+    execute(database_url, AN_ANOMALY, OLDER, REFUSED)
     told = succeeded(run("doctor"))
     assert "BROKEN" not in told
     assert "LATE_SUCCESS PAY-20250101-ABCDEF" in told
+    # Of what is too long to list it says how much there is, or that there may be more.
+    assert ("\n101 anomalies" in told, told.count("UNKNOWN_REFERENCE - from")) == (True, 99)
+    assert ("\nAt least 20 events refused" in told, told.count("WRONG_SECRET at")) == (True, 20)
     assert not [line for line in told.splitlines() if line.startswith("warning")]
     # The triggers would not let this in; whoever switched them off is whom the doctor is for.
-    execute(database_url, "SET session_replication_role = replica", A_PAYMENT)
+    execute(database_url, "SET session_replication_role = replica", PAYMENTS)
     broken = run("doctor")
     assert broken.returncode == 1
     for words in (
         "BROKEN  a final payment has exactly one final transition",
         "BROKEN  transitions and notices are numbered",
-        "PAY-20250101-ABCDEF",
+        "PAY-20250101-ABCD11",
+        "There may be more.",
         "What to do: `payagg explain REFERENCE`",
     ):
         assert words in broken.stdout

@@ -216,8 +216,9 @@ class Finding:
 @dataclass(frozen=True)
 class Findings:
     rules: list[Finding]
-    anomalies: list[str]
-    refused_events: list[str]
+    anomalies: list[str]  # the newest ones
+    anomaly_count: int
+    refused_events: list[str]  # the newest SHOWN
     partitions: str  # how far ahead they exist, in words
     clock: str | None  # the warning when this machine's differs from the database's
     reconciliation: list[str]  # by gateway: days without one, and findings without an anomaly
@@ -237,11 +238,9 @@ def examine(database_url: str, with_lists: Sequence[str] = (), providers: Sequen
             Finding(rule, [str(row[0]) for row in connection.execute(text(f"{query} LIMIT {SHOWN}"), values)], remedy)
             for rule, (query, remedy) in looked_for.items()
         ]
+        unclosed = "FROM anomalies WHERE status <> 'CLOSED'"
         listed = connection.execute(
-            text("""
-                SELECT at, kind, reference, source, id, status FROM anomalies
-                WHERE status <> 'CLOSED' ORDER BY id DESC LIMIT :most
-            """),
+            text(f"SELECT at, kind, reference, source, id, status {unclosed} ORDER BY id DESC LIMIT :most"),
             {"most": ANOMALIES_SHOWN},
         )
         refused = connection.execute(text(REFUSED_EVENTS), {"most": SHOWN})
@@ -251,6 +250,7 @@ def examine(database_url: str, with_lists: Sequence[str] = (), providers: Sequen
                 f"{at:%Y-%m-%d %H:%M:%S}Z {kind} {ref or '-'} from {source} ({id}, {status})"
                 for at, kind, ref, source, id, status in listed
             ],
+            connection.execute(text(f"SELECT count(*) {unclosed}")).scalar_one(),
             [
                 f"{at:%Y-%m-%d %H:%M:%S}Z {fault} at /webhooks{path}: {size} bytes, SHA-256 {digest}, {headers}"
                 for at, fault, path, size, digest, headers in refused

@@ -9,7 +9,18 @@ from msgspec import Meta, Struct
 from payagg.application.schemas.views import view_of
 from payagg.domain.adjustment import Adjustment, AdjustmentKind, told_of
 from payagg.domain.anomaly import Anomaly
-from payagg.domain.payment import CUSTOMER_NAME_MAX, CUSTOMER_PHONE_MAX, IDEMPOTENCY_KEY_MAX, OUTCOMES, Payment, Status
+from payagg.domain.payment import (
+    CUSTOMER_NAME_MAX,
+    CUSTOMER_PHONE_MAX,
+    IDEMPOTENCY_KEY_MAX,
+    METADATA_BYTES_MAX,
+    METADATA_DEPTH_MAX,
+    METADATA_KEY_MAX,
+    METADATA_KEYS_MAX,
+    OUTCOMES,
+    Payment,
+    Status,
+)
 from payagg.domain.values import (
     EMAIL_MAX,
     MAX_AMOUNT,
@@ -60,6 +71,15 @@ IdempotencyKey = Annotated[
         examples=["order-1001"],
     ),
 ]
+Metadata = Annotated[
+    dict[str, Any],
+    Meta(
+        max_length=METADATA_KEYS_MAX,
+        description=f"Yours, given back with the payment and its events: at most {METADATA_KEYS_MAX} keys of at most "
+        f"{METADATA_KEY_MAX} characters, {METADATA_DEPTH_MAX} levels deep and {METADATA_BYTES_MAX} bytes as JSON.",
+        examples=[{"order": "1001"}],
+    ),
+]
 # Any letter case, spelt out: OpenAPI's patterns have no inline flag.
 OUTCOME_PATTERN = f"^(?:{'|'.join(''.join(f'[{c}{c.lower()}]' for c in word) for word in OUTCOMES)})$"
 # Any payment option's slug: a provider's may hold underscores, an administrator's gateway only hyphens.
@@ -88,7 +108,7 @@ class InitiatePayment(Struct, rename="camel", kw_only=True, frozen=True):
         ]
         | None
     ) = None
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
     idempotency_key: IdempotencyKey | None = None
 
 
@@ -99,7 +119,7 @@ class TestPayment(Struct, rename="camel", kw_only=True, frozen=True):
     customer_email: Email | None = None
     customer_name: Name | None = None
     callback_url: CallbackUrl | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
     idempotency_key: IdempotencyKey | None = None
 
 

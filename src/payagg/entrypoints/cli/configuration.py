@@ -35,7 +35,7 @@ def keygen(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def config(_: argparse.Namespace, settings: Settings) -> int:
-    """Each setting in force and its source, secrets as fingerprints. The first line is the Python that runs."""
+    """Each setting in force and its source, secrets masked. The first line is the Python that runs."""
     say(f"{'Python':32} {interpreter()}")
     for one in fields_of(settings.extensions):
         text, source = find_setting(os.environ, one)

@@ -9,7 +9,7 @@ from payagg.entrypoints.settings import Settings
 
 
 def doctor(_: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.postgres.doctor import examine
+    from payagg.adapters.postgres.doctor import SHOWN, examine
     from payagg.adapters.providers.registry import lists_of, providers_of
 
     with database(settings, tell=say) as url:
@@ -20,16 +20,21 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
         say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")
         for reference in finding.breaches:
             say(f"        {reference}")
+        if len(finding.breaches) == SHOWN:
+            say("        There may be more.")
         if finding.breaches:
             say(f"        What to do: {finding.remedy}")
+    newest = f", the newest {len(findings.anomalies)}" if findings.anomaly_count > len(findings.anomalies) else ""
     say(
-        f"{len(findings.anomalies)} anomalies"
-        + (" (moved nothing, not closed; `payagg anomalies` works them off):" if findings.anomalies else ".")
+        f"{findings.anomaly_count} anomalies"
+        + (f" (moved nothing, not closed; `payagg anomalies` works them off){newest}:" if findings.anomalies else ".")
     )
     for anomaly in findings.anomalies:
         say(f"        {anomaly}")
-    say(f"{len(findings.refused_events)} events refused for their signature in the last hour, newest first.")
-    for event in findings.refused_events:
+    refused = findings.refused_events
+    at_least = "At least " if len(refused) == SHOWN else ""
+    say(f"{at_least}{len(refused)} events refused for their signature in the last hour, newest first.")
+    for event in refused:
         say(f"        {event}")
     say(findings.partitions)
     if findings.clock:

@@ -172,8 +172,8 @@ _EVENT_PAGES: dict[str, Any] = {
     "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": EVENTS_MAX, "default": EVENTS_DEFAULT},
 }
 _EVENTS = (
-    "Oldest first. Pass `nextCursor` as `after` while `hasMore` is true; no event that commits late is ever passed by. "
-    "A page of events with large metadata has fewer than `limit`."
+    "Oldest first. An event appears two seconds or more after its change, so that no cursor passes one by. Pass "
+    "`nextCursor` as `after` while `hasMore` is true. A page of events with large metadata has fewer than `limit`."
 )
 
 
