@@ -18,8 +18,10 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.process.server import WORKER_NICENESS
 from tests.support.assembly import services_over
 from tests.support.http_world import Api
+from tests.support.ports import free_port
+from tests.support.postgres_rules import more_roles
 from tests.support.postgres_world import count
-from tests.support.processes import children, is_ready, serving, wait_until, wait_until_two_answer
+from tests.support.processes import children, is_ready, serving, started, wait_until, wait_until_two_answer
 
 CLIENTS = 16
 POOL = 4
@@ -138,6 +140,36 @@ async def test_a_restart_and_a_stop_under_load_answer_what_was_accepted(
     assert [fault for client in clients for fault in client.faults if fault.startswith("dropped")] == []
     # Nothing was done without its answer either.
     assert await count(database_url, "payments") == sum(client.answers for client in clients)
+
+
+def test_a_restart_reads_the_files_of_settings_anew(postgres: str, database_url: str, tmp_path: Path) -> None:
+    """A wrong one is told in lines, while the old processes go on."""
+    url, log, port = tmp_path / "url", tmp_path / "log", free_port()
+    url.write_text(database_url)
+    held = "SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
+    with (
+        more_roles(postgres, database_url) as (other, _),
+        psycopg.connect(database_url, autocommit=True) as watcher,
+        log.open("wb") as file,
+        started(
+            *("serve", "--port", str(port), "--workers", "2"), PAYAGG_DATABASE_URL_FILE=str(url), stderr=file
+        ) as process,
+    ):
+
+        def roles() -> set[str]:
+            return {role for (role,) in watcher.execute(held, (watcher.info.backend_pid,))}
+
+        wait_until(lambda: is_ready(port))
+        assert roles() == {"payagg"}
+        url.write_text(other)
+        restart(process)
+        wait_until(lambda: roles() == {"payagg_b"})
+        url.write_text("mysql://h/d")
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: b'"not started"' in log.read_bytes())
+        assert is_ready(port)
+    assert b"PAYAGG_DATABASE_URL must be a postgresql:// address." in log.read_bytes()
+    assert b"Traceback" not in log.read_bytes()
 
 
 @pytest.mark.error_lines("died")

@@ -58,7 +58,7 @@ def meaning(error: Exception) -> Exception:
         return Unavailable("no space is left on its disk")
     if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) or state == TAKES_NO_WRITES:
         # Timeouts, too many connections, a standby that takes no writes.
-        return Unavailable(f"the database answered {state or 'nothing'}")
+        return Unavailable(f"the database answered {f'{state}, {type(cause).__name__}' if state else 'nothing'}")
     return RuntimeError(f"the database refused a statement: {state} {cause.diag.message_primary}")
 
 

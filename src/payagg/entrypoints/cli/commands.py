@@ -64,8 +64,9 @@ def _serve(options: argparse.Namespace, settings: Settings) -> int:
         if options.workers == 1:
             server.run(server.run_process(settings, url, listener, with_worker=not options.no_worker))
         else:
-            environ = {name: value for name, value in os.environ.items() if name != "PAYAGG_DATABASE_URL_FILE"}
-            environ["PAYAGG_DATABASE_URL"] = url
+            # A restart reads the files of settings anew; the embedded Postgres is ours, and in none.
+            own = {} if settings.database_url is not None else {"PAYAGG_DATABASE_URL": url}
+            environ = {**os.environ, **own}
             server.run(
                 supervisor.supervise(
                     settings, url, listener, options.workers, with_worker=not options.no_worker, environ=environ

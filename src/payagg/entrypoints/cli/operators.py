@@ -240,4 +240,4 @@ def with_use_case(settings: Settings, make: Callable[[Any, Any, Any], U], work: 
 
 
 def say(line: str) -> None:
-    print(line)  # noqa: T201
+    print(line, flush=True)  # noqa: T201

@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.process.logs import configure_logs
 from payagg.entrypoints.process.server import RESTART_SECONDS, STOP_SECONDS, run, run_process, stop_on_signals
 from payagg.entrypoints.process.waiting import schema_awaited
@@ -77,9 +78,9 @@ class ProcessKeeper:
         while not self._is_over:
             try:
                 started = await self._start(role)
-            except (OSError, SettingsError):
+            except (OSError, SettingsError) as error:
                 if not self._is_over:
-                    _log.exception("not started", role=role)
+                    _log.error("not started", role=role, reason=str(error))
                     await self._until_over(asyncio.sleep(RESTART_SECONDS))
                 continue
             if process is not None:
@@ -182,4 +183,8 @@ async def _child(role: str, descriptor: int) -> None:
 
 if __name__ == "__main__":
     configure_logs()
-    run(_child(sys.argv[1], int(sys.argv[2])))
+    try:
+        run(_child(sys.argv[1], int(sys.argv[2])))
+    except (SettingsError, Unavailable) as error:  # of a file that was changed since the command started
+        _log.error("cannot start", role=sys.argv[1], reason=str(error))
+        sys.exit(1)

@@ -13,7 +13,7 @@ provider has answered about it. Elsewhere an attempt without a hand-off never ha
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -61,14 +61,16 @@ class CatchUp:
     provider_calls: ProviderCalls
     settlement: Settlement
 
-    async def run(self, since: datetime, *, by: Actor) -> CaughtUp:
+    async def run(self, since: datetime, *, by: Actor, begun: Callable[[int], None] = lambda _: None) -> CaughtUp:
         """Checks everything since that instant, to which the database was restored. Run it before servers and workers
-        start, or an expiry would come first. Safe to repeat. Raises VALIDATION_ERROR for a future instant."""
+        start, or an expiry would come first. `begun` is called with `hastened` before providers are asked, which may
+        take an hour. Safe to repeat. Raises VALIDATION_ERROR for a future instant."""
         if since > self.clock.now():
             raise invalid("since", "Must not lie ahead.")
         await self._record(Action.RESTORE_BEGIN_CATCH_UP, since, by)
         shares = [(slug, environment) for slug in self._slugs for environment in Environment]
         hastened = sum([await self._hasten(*share) for share in shares])
+        begun(hastened)
         found: list[str] = []
         unanswered: list[str] = []
         looked_at, closed = 0, await self._closed()

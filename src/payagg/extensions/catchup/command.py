@@ -3,6 +3,8 @@
 import asyncio
 from argparse import Namespace
 
+from payagg.application.payments.status_checks import RATE
+from payagg.domain.attempt import ATTEMPTS_MAX
 from payagg.domain.values import parse_instant
 from payagg.entrypoints.bootstrap import running
 from payagg.entrypoints.cli.database import database
@@ -14,13 +16,16 @@ from payagg.extensions.catchup.catch_up import CaughtUp, catch_up_over
 def catch_up(options: Namespace, settings: Settings) -> int:
     since = parse_instant(options.since, "since")
 
+    def begun(hastened: int) -> None:
+        say(f"{hastened} charges that were known are asked about as soon as a worker runs.")
+        say(f"Asking each provider {ATTEMPTS_MAX} times about each payment that was open, {RATE} times a second ...")
+
     async def act(url: str) -> CaughtUp:
         async with running(settings, url) as services:
-            return await catch_up_over(services).run(since, by=operator())
+            return await catch_up_over(services).run(since, by=operator(), begun=begun)
 
     with database(settings) as url:
         done = asyncio.run(act(url))
-    say(f"{done.hastened} charges that were known are asked about as soon as a worker runs.")
     say(f"{done.looked_at} payments were open: {len(done.found)} charges of theirs were unknown here, and are no more.")
     for reference in done.found:
         say(f"        {reference}")

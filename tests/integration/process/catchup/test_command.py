@@ -10,6 +10,7 @@ def test_catching_up_after_a_restore_says_what_it_asked_about(database_url: str,
     assert made.returncode == 0, made.stderr
     assert made.stdout.splitlines() == [
         "0 charges that were known are asked about as soon as a worker runs.",
+        "Asking each provider 20 times about each payment that was open, 50 times a second ...",
         "0 payments were open: 0 charges of theirs were unknown here, and are no more.",
     ]
     with psycopg.connect(database_url) as connection:

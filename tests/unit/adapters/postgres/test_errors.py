@@ -41,6 +41,11 @@ def test_each_error_of_a_switchover_has_its_meaning(code: str, means: type[Excep
     assert type(meaning(DBAPIError("SELECT 1", None, error))) is means
 
 
+def test_what_the_server_answered_is_told_by_its_name() -> None:
+    assert str(meaning(an_error("55P03"))) == "the database answered 55P03, LockNotAvailable"
+    assert str(meaning(an_error("28P01"))) == "the database answered 28P01, InvalidPassword"
+
+
 def test_a_connection_that_ends_without_a_word_is_lost() -> None:
     assert isinstance(meaning(psycopg.OperationalError("server closed the connection")), ConnectionLost)
     # The driver's own, where the connection ended before any answer came.
