@@ -120,7 +120,9 @@ class Settings:
     # Requests in any minute; of an IPv6 client its /64, and its /48 at ten times the limit. These two are counted over
     # all processes,
     unknown_reference_limit: int = setting(
-        "60", kinds.COUNT, "unknown references per client address in any minute, all processes together"
+        "60",
+        kinds.COUNT,
+        "unknown references per client address in any minute, all processes together; sign-ins at an issuer as well",
     )
     webhook_rate_limit: int = setting(
         "100",
