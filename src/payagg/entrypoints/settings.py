@@ -122,7 +122,9 @@ class Settings:
     # Requests in any minute; of an IPv6 client its /64, and its /48 at ten times the limit. These two are counted over
     # all processes,
     unknown_reference_limit: int = setting(
-        "60", kinds.COUNT, "unknown references in any minute for each client address, over all processes"
+        "60",
+        kinds.COUNT,
+        "unknown references in any minute for each client address, over all processes; sign-ins at an issuer, too",
     )
     webhook_rate_limit: int = setting(
         "100",

@@ -11,6 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.server.rate_limits import client_of, limits
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.extensions.console import cookies
 from payagg.extensions.console import session as sessions
@@ -38,6 +39,7 @@ async def _start(request: AnyRequest, realm: Realm) -> Response[bytes]:
     use_cases = services(request)
     issuer, hex = _issuer(use_cases), use_cases.payments.entropy.hex
     flow = SignInFlow(state=hex(16), nonce=hex(16), verifier=hex(32))
+    await _count_question(request)
     try:
         page = await issuer.page(flow, _redirect_uri(use_cases, realm))
     except IssuerAway as fault:
@@ -57,6 +59,7 @@ async def _back(request: AnyRequest, realm: Realm) -> Response[bytes]:
     if "code" not in query:
         _log.warning("the issuer refused a sign-in", error=str(query.get("error"))[:64])
         return await sign_in_form(request, realm, REFUSED, 403)
+    await _count_question(request)
     try:
         said = await issuer.claims(str(query["code"]), flow, _redirect_uri(use_cases, realm))
     except IssuerAway as fault:
@@ -79,6 +82,11 @@ async def _back(request: AnyRequest, realm: Realm) -> Response[bytes]:
     response.set_cookie(cookie)
     response.set_cookie(cookies.forgotten(use_cases, _name(realm)))
     return response
+
+
+async def _count_question(request: AnyRequest) -> None:
+    """Raises RATE_LIMITED. Anybody may begin a sign-in, and an issuer that is asked too often answers nobody of us."""
+    await limits(request).guesses.hit(client_of(request))
 
 
 async def _away(request: AnyRequest, realm: Realm, fault: IssuerAway) -> Response[bytes]:

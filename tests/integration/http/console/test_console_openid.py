@@ -51,6 +51,7 @@ class FakeIssuer:
     algorithm: str = "RS256"
     kid: str = "k"
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
 
     def code_for(self, location: str) -> tuple[str, str]:
         """What the issuer sends the browser back with, code and state, for the page that it was sent to."""
@@ -61,6 +62,7 @@ class FakeIssuer:
         return code, query["state"]
 
     def answer(self, path: str, sent: dict[str, str]) -> tuple[int, Any]:
+        self.asked.append(path)
         if path == "/.well-known/openid-configuration":
             ends = {"authorization_endpoint": "auth", "token_endpoint": "token", "jwks_uri": "jwks"}
             found = {name: f"{self.origin}/{end}" for name, end in (ends | {"userinfo_endpoint": "me"}).items()}
@@ -172,6 +174,18 @@ async def test_a_merchant_signs_in_by_membership_with_an_address_that_the_issuer
     issuer.claims, issuer.userinfo = {"sub": "eve"}, {"sub": "eve", "email_verified": True}
     answer = sign_in(client, issuer, "/console")
     assert (answer.status_code, "You manage no business" in answer.text) == (403, True)
+
+
+async def test_an_address_makes_the_issuer_answer_so_often_and_no_more(shop: MemoryShop, issuer: FakeIssuer) -> None:
+    with a_console(shop, issuer.origin, unknown_reference_limit=4) as client:
+        asked = len(issuer.asked)
+        _, state = issuer.code_for(client.get("/console/sign-in/start").headers["location"])
+        guess = {"code": "a guess", "state": state}
+        told = [client.get("/console/sign-in/back", params=guess) for _ in range(5)]
+        assert [one.status_code for one in told] == [403, 403, 403, 429, 429]
+        assert "retry-after" in told[-1].headers
+        assert issuer.asked[asked:].count("/token") == 3
+        assert client.get("/console/sign-in/start").status_code == 429
 
 
 @pytest.mark.rule("access.41")

@@ -150,7 +150,7 @@ class Limits:
     """Every limit of one process."""
 
     inbound: SharedLimit  # provider events, by address
-    guesses: SharedLimit  # unknown references, by address
+    guesses: SharedLimit  # unknown references and sign-ins at an issuer, by address
     keys: LocalLimit  # requests with a secret key, by key
     businesses: LocalLimit  # and by business and environment
     bytes_a_day: Mapping[Environment, LocalLimit]  # of bodies sent with a secret key, by business or by key
