@@ -1,4 +1,4 @@
-"""Settings from the environment (`PAYAGG_*`), checked at start: each wrong one is a clear line, never a surprise."""
+"""Settings from the environment (`PAYAGG_*`), checked at the start: a line names each wrong one."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping

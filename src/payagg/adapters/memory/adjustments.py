@@ -1,4 +1,4 @@
-"""What happened to the money of settled payments."""
+"""Adjustments of payments in memory."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What lies sealed, in memory."""
+"""Every field of encrypted data, in memory."""
 
 from dataclasses import dataclass, replace
 from typing import Any

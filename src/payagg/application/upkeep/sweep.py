@@ -1,4 +1,4 @@
-"""Work in the background."""
+"""A kind of background work: what the worker runs, and how often."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A provider's event that reached another cell than the one that it is for: handed on as it came, verified there."""
+"""Sends a provider's event that is for another cell to that cell, unchanged; that cell verifies it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Sealed data, as columns."""
+"""Every column of encrypted data, for `payagg reseal`."""
 
 from sqlalchemy import LargeBinary, bindparam, select, update
 
