@@ -21,7 +21,8 @@ INTRO = """# Rules
 
 What the interface promises, and what was decided where it is silent. Below each rule: the code that keeps it, below
 `src/payagg`, where one place does, and the tests that carry the rule's marker, below `tests`. `make test
-ARGS="--rule payments.2"` runs the tests of one rule. `tests/rules.toml` is the source of sentences and places."""
+ARGS="--rule payments.2"` runs the tests of one rule. Every route and every error code is a rule as well, by its name:
+`--rule "GET /payments"`, `--rule PAYMENT_EXPIRED`. `tests/rules.toml` is the source of sentences and places."""
 
 
 def sentences() -> dict[str, dict[str, str]]:
@@ -63,9 +64,7 @@ def _markers(node: Any, outer: str) -> Iterator[tuple[str, str]]:
 
 def page() -> str:
     """The document without its first line, which says who generated it."""
-    tests, rules = proofs(), sentences()
-    parts = [INTRO, _section("Routes", {name: name for name in operations()}, handlers(), tests)]
-    parts.append(_section("Error codes", {code.name: code.name for code in ErrorCode}, {}, tests))
+    tests, rules, parts = proofs(), sentences(), [INTRO]
     code = {rule: entry["code"] for rule, entry in rules.items() if "code" in entry}
     for section in dict.fromkeys(rule.partition(".")[0] for rule in rules):
         says = {rule: f"{rule}: {entry['says']}" for rule, entry in rules.items() if rule.startswith(f"{section}.")}

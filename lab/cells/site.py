@@ -72,20 +72,17 @@ class CellSite:
         until(lambda: is_ready(self.ports[name]), f"{name} ready")
 
     def front_configuration(self) -> str:
-        """Of docs/cells.md, behind what deploy/haproxy.cfg begins with."""
+        """The frontend of deploy/cells/haproxy.cfg, behind what deploy/haproxy.cfg begins with, and a backend a cell."""
         whole = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
         checks = re.findall(r"    (?:option httpchk|http-check|default-server) .*\n", whole)
         head = "".join([whole.partition("\nfrontend ")[0], "\n", *checks])
         head = head.replace("global\n", f"global\n    stats socket {self.socket} mode 600 level admin\n", 1)
-        guide = (ROOT / "docs" / "cells.md").read_text(encoding="utf-8")
-        [shown] = re.findall(r"```text\n(frontend payagg\n.*?)```", guide, re.DOTALL)
+        cells = (ROOT / "deploy" / "cells" / "haproxy.cfg").read_text(encoding="utf-8")
+        [shown] = re.findall(r"^frontend payagg\n.*?(?=^backend )", cells, re.DOTALL | re.MULTILINE)
         shown = shown.replace("bind :8000", f"bind 127.0.0.1:{self.ports[FRONT]}")
-        shown = shown.replace("/var/lib/payagg-maps/", f"{self.folder.absolute()}/")
-        for name in self.cells:
-            if name not in NAMES:
-                shown += f"backend {name}\n    server {name} - check\n"
-            shown = re.sub(rf"(server {name}) \S+", rf"\1 127.0.0.1:{self.ports[name]}", shown)
-        return f"{head}\n{shown}"
+        shown = shown.replace("10.89.200.1", "127.0.0.1").replace("/var/lib/payagg-maps", str(self.folder.absolute()))
+        backends = (f"backend {one}\n    server {one} 127.0.0.1:{self.ports[one]} check\n" for one in self.cells)
+        return "\n".join([head, shown, *backends])
 
     def list_cells(self, *cells: str) -> None:
         self.cells = cells

@@ -1,4 +1,4 @@
-"""What a request names must exist."""
+"""Refuses a request that names what does not exist."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""The move of a business between cells: its states, and where a thing is that is here no more."""
+"""The move of a business between cells: its states, and the record of the cell that now has what left."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""How many in how long: exactly, over any such time and not the clock's, by a window that slides with the instant
-asked; or quickly, by a bucket of tokens that fills up again."""
+"""Two kinds of rate limit: a sliding window, exact over any minute; and a token bucket, which is cheap."""
 
 from collections import deque
 from dataclasses import dataclass

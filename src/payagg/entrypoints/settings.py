@@ -1,4 +1,4 @@
-"""Settings from the environment (`PAYAGG_*`), checked at start: each wrong one is a clear line, never a surprise."""
+"""Settings from the environment (`PAYAGG_*`), checked at the start: a line names each wrong one."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
@@ -135,16 +135,22 @@ class Settings:
     key_rate_limit: int = setting(
         "600000", kinds.COUNT, "requests a minute, and at once, for each secret key, in each process"
     )
-    reference_rate_limit: int = setting("1200", kinds.COUNT, "the same for each checkout link")
+    reference_rate_limit: int = setting(
+        "1200", kinds.COUNT, "requests a minute, and at once, for each checkout link, in each process"
+    )
     business_rate_limit: int = setting(
-        "600000", kinds.COUNT, "the same for each business and environment, over its secret keys"
+        "600000",
+        kinds.COUNT,
+        "requests a minute, and at once, with the secret keys of a business and environment, in each process",
     )
     sandbox_bytes_a_day: int = setting(
         "1000000000",
         kinds.BYTES,
         "bytes of bodies that a business may send with SANDBOX keys in a day, in each process",
     )
-    live_bytes_a_day: int = setting("100000000000", kinds.BYTES, "the same with LIVE keys")
+    live_bytes_a_day: int = setting(
+        "100000000000", kinds.BYTES, "bytes of bodies that a business may send with LIVE keys in a day, in each process"
+    )
     refused_body_limit: int = setting(
         "60",
         kinds.COUNT,

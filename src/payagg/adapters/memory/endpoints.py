@@ -1,4 +1,4 @@
-"""Merchants' endpoints."""
+"""Merchants' webhook endpoints in memory."""
 
 from collections.abc import Collection
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Neutral logos of providers until an administrator changes them: drawn by us, as trademarks are not ours to ship."""
+"""Neutral logos of providers until an administrator changes them: drawn by us, because we may not ship trademarks."""
 
 import io
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""An answer made of what it shows."""
+"""Makes a response from the object that it shows."""
 
 from typing import Any, TypeVar
 

@@ -1,5 +1,5 @@
-"""The end of what is not kept for good: payers' data, the provider's texts, what no longer decides anything. A table
-of docs/operating/running.md has all periods. Payment history is kept.
+"""Removes what is not kept for ever: payers' data, providers' texts, rows that no longer decide anything. A table of
+docs/operating/running.md has all periods. Payment history is kept.
 
 Each step is a bounded batch and a transaction of its own, and safe to repeat.
 """

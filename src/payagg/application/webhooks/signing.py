@@ -1,4 +1,4 @@
-"""What signs a delivery."""
+"""The keys that sign a delivery."""
 
 from collections.abc import Callable, Iterable
 

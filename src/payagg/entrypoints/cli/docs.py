@@ -7,11 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import Field
 from enum import Enum
-from inspect import getdoc, isfunction, signature
 from pathlib import Path
 from typing import Any
 
-from payagg import domain
 from payagg.domain.anomaly import ANOMALY
 from payagg.domain.api_key import API_KEY
 from payagg.domain.business import KYC
@@ -140,18 +138,6 @@ def proof() -> str:
     return str(importlib.import_module("lab.kit.figures").page())
 
 
-def domain_exports() -> str:
-    """What `payagg.domain` exports: each name with its module and its docstring."""
-    rows = []
-    for name in domain.__all__:
-        one = getattr(domain, name)
-        arguments = f"({', '.join(signature(one).parameters)})" if isfunction(one) else ""
-        words = " ".join((getdoc(one) or "").partition("\n\n")[0].split())
-        rows.append([f"`{name}{arguments}`", f"`{one.__module__}`", words])
-    intro = "What `payagg.domain` exports; [the domain as a library](domain.md) shows it in use."
-    return "\n\n".join([HEAD, "# Exports of the domain", intro, table(["Name", "Module", "Meaning"], rows)]) + "\n"
-
-
 def settings() -> str:
     """Every setting with what it may be."""
     rows = []
@@ -189,7 +175,6 @@ def documents() -> dict[str, str]:
     """File name to its content; the description repeats the examples, which `main` writes first."""
     return {
         "docs/states.md": states(),
-        "docs/domain-exports.md": domain_exports(),
         "docs/errors.md": errors(),
         "docs/events.md": events(),
         "docs/openapi.json": openapi(),

@@ -23,7 +23,7 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
         (
             fast_path.TOUCH,
             "Note that a key was used",
-            "After a request with a key, at most once a minute for each. A key that is locked is left out.",
+            "After a request with a key, at most once a minute for each. It skips a key that is locked.",
         ),
         (
             payments.ADD,
@@ -34,7 +34,7 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
         (
             fast_path.ORIGINALS,
             "Find the payments of idempotency keys",
-            "Where an idempotency key has a payment already. The answer is the first payment.",
+            "If an idempotency key already has a payment. The answer is that payment.",
         ),
     ],
     "Process: `POST /public/payments/{reference}/process`": [
@@ -48,7 +48,11 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
             "Read the attempts of a payment",
             "In the same round trip as the lock. A payment has at most one open charge; a repeat gets its hand-off.",
         ),
-        (payments.BUSINESS_OF, "Read the business of a payment", "Beside it. A suspended business sells nothing."),
+        (
+            payments.BUSINESS_OF,
+            "Read the business of a payment",
+            "Together with it. A suspended business takes no payments.",
+        ),
         (
             gateways.ALL,
             "Read the gateways",
@@ -57,34 +61,34 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
         (
             gateways.OF_BUSINESS,
             "Read a business's settings of gateways",
-            "Beside it. A gateway that the business switched off gets no charge of its own.",
+            "Together with it. A gateway that the business switched off gets no charge.",
         ),
         (
             provider_events.ALL_HEALTH,
             "Read the health of providers",
-            "Beside it, and after a call. A provider that fails is passed over where another can serve.",
+            "Together with it, and after a call. A paused provider gets no charge.",
         ),
         (
             attempts.ADD_ATTEMPT,
             "Add an attempt",
-            "Before the provider is called, and committed. No charge exists that the database does not know.",
+            "Committed before the provider is called. No charge exists that the database does not know.",
         ),
         (
             payments.ADD_CALL,
             "Add a call of a provider",
-            "In the transaction before the call. What was sent to a provider is on record, without its secrets.",
+            "In the transaction before the call. It records what is sent to a provider, without secrets.",
         ),
     ],
     "Change of status: a provider's event, a simulation, the end of the window": [
         (
             counters.SWEEP_HITS,
             "Remove old counts of requests",
-            "Now and then, when an event or a limited request comes. A count is kept for its window alone.",
+            "Now and then, when an event or a limited request comes. A count is kept for its window only.",
         ),
         (
             counters.HIT,
             "Count a request",
-            "Before an event is read. Its address may send so many in a window, over all processes together.",
+            "Before an event is read. It counts the requests of an address over all processes.",
         ),
         (
             gateways.SETTLING,
@@ -120,7 +124,7 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
         (
             upkeep.EXPIRED,
             "Lock payments whose window has closed",
-            "In the sweep. INITIATED payments alone expire by the clock; two workers never share one.",
+            "In the sweep. Only INITIATED payments expire by the clock; two workers never take the same one.",
         ),
         (endpoints.SUBSCRIBERS_OF, "Find the endpoints of businesses", "In the sweep, once for all its payments."),
         (
@@ -137,34 +141,35 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
         (
             webhook_events.ADD_EVENT,
             "Add a webhook event",
-            "In the transaction of the change. No change is without its event, and no event without its change.",
+            "In the transaction of the change, so that each change has its event and each event its change.",
         ),
         (
             webhook_events.ADD_DELIVERY,
             "Add a delivery",
-            "In the same transaction, for each endpoint. A delivery is retried until it is taken or given up.",
+            "In the same transaction, for each endpoint.",
         ),
         (
             attempts.SAVE_ATTEMPT,
             "Save an attempt",
-            "After a provider's answer or event. It fails where another process took the attempt over.",
+            "After a provider's answer or event. It fails if another process has taken the attempt over.",
         ),
         (
             provider_events.SAVE,
             "Save what became of a provider's event",
-            "Last, in the same transaction. An event counts as handled only with what it changed.",
+            "Last, in the same transaction. An event is handled only if its change commits.",
         ),
     ],
 }
 INTRO = (
-    "The statements of a payment as Postgres gets them; a list of more than six columns or values shows the first and "
-    "the last. SQLAlchemy Core compiles most of them once, so that the type checker knows tables and columns; the "
-    "others are written by hand. Each statement stands at its first use: a change of status begins with the lock and "
-    "the attempts of a process. BEGIN and COMMIT are left out. A real run sends these statements and no other: "
-    "tests/integration/http/test_sql_page.py."
+    "The statements of a payment as Postgres gets them. Casts of parameters are left out; a list of more than six "
+    "columns or values shows the first and the last. SQLAlchemy Core compiles most of them once, so that the type "
+    "checker knows tables and columns; the others are written by hand. Each statement stands at its first use: a "
+    "change of status begins with the lock and the attempts of a process. BEGIN and COMMIT are left out. A real run "
+    "sends these statements and no other: tests/integration/http/test_sql_page.py."
 )
-_ITEM = r"[\w.$:=]+(?: WITH TIME ZONE| AS \w+| \+ waited| [a-z]+(?=[,)]))*"
-_LIST = re.compile(rf"(?<![\w.$:=])({_ITEM})(?:, {_ITEM}){{5,}}, ({_ITEM})")
+_CAST = re.compile(r"(?<=\d)::[A-Z]+(?: WITH TIME ZONE)?(?:\[\])?")
+_ITEM = r"[\w.$=]+(?: AS \w+| \+ waited| [a-z]+(?=[,)]))*"
+_LIST = re.compile(rf"(?<![\w.$=])({_ITEM})(?:, {_ITEM}){{5,}}, ({_ITEM})")
 
 
 def page() -> str:
@@ -172,6 +177,6 @@ def page() -> str:
     for title, statements in STATEMENTS.items():
         parts.append(f"## {title}")
         for statement, name, sentence in statements:
-            sql = _LIST.sub(r"\1, ..., \2", statement.sql.decode().strip())
+            sql = _LIST.sub(r"\1, ..., \2", _CAST.sub("", statement.sql.decode().strip()))
             parts += [f"### {name}", sentence, f"```sql\n{sql}\n```"]
     return "\n\n".join(parts) + "\n"

@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line, or words at a terminal, with what is bound to the request, and a last sieve for what
+"""Logs: one JSON object a line, or words at a terminal, with what is bound to the request. A last filter removes what
 must never be written."""
 
 import json

@@ -1,4 +1,4 @@
-"""`Elsewhere` where there are several cells: where a thing is that moved, and who gets a provider's event."""
+"""`Elsewhere` for several cells: it knows which cell has what moved, and which cell gets a provider's event."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
-"""A request for what another cell has: sent on to it, and answered in its words. Pure ASGI, between the edge and the
-routes, and there only where cells are set."""
+"""Sends a request on to the cell that has what it asks for, and returns that cell's response. Pure ASGI, between the
+edge and the routes; only there where cells are set."""
 
 import asyncio
 import hmac

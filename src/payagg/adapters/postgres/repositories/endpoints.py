@@ -1,4 +1,4 @@
-"""Merchants' endpoints."""
+"""Merchants' webhook endpoints as rows."""
 
 from collections.abc import Collection
 from datetime import datetime

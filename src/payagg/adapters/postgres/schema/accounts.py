@@ -1,4 +1,4 @@
-"""Businesses, who may act for them, their gateways, and what is noted of who acted."""
+"""Businesses, who may act for them, their gateways, and the records of who acted."""
 
 from sqlalchemy import (
     Boolean,

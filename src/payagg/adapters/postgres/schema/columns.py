@@ -1,4 +1,4 @@
-"""What every table is made of."""
+"""Columns that many tables share, and the metadata of all."""
 
 from typing import Any
 

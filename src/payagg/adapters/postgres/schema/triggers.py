@@ -1,4 +1,4 @@
-"""The state machines as database triggers: the last guard when a program, or a person at a prompt, is wrong.
+"""The state machines as database triggers: they hold when a program, or a manual statement, is wrong.
 
 Each rule is a trigger's WHEN clause, so a row that obeys costs no function call. A bulk load by the owner may skip
 them with `SET session_replication_role = replica`.

@@ -32,9 +32,9 @@ _YES_OR_NO = {"true": True, "false": False, None: False}
         "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
     },
     query_required=("environment",),
-    description="Newest first; a dispute is one adjustment, as it stands. Pass `nextCursor` as `after` while "
-    "`hasMore`. With `needsAttention` only what somebody has to do something about: disputes that are not resolved, "
-    "and money that came late, twice or short until an operator has closed it.",
+    description="Newest first; a dispute is one adjustment in its present state. Pass `nextCursor` as `after` while "
+    "`hasMore`. `needsAttention` lists only what a person must handle: open disputes, and money that came late, twice "
+    "or too little, until an operator has closed it.",
 )
 async def list_adjustments(call: Call[Manager, None]) -> AdjustmentPage:
     limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)

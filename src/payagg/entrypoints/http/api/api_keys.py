@@ -27,7 +27,7 @@ async def list_api_keys(call: Call[Manager, None]) -> BusinessApiKeyGroups:
     body_max=2 * KB,
     status=201,
     errors=(ErrorCode.KYC_REQUIRED, ErrorCode.KEY_LIMIT_REACHED),
-    description="The secret is shown in this answer and never again.",
+    description="Only this response shows the secret.",
 )
 async def generate_api_key(call: Call[Manager, GenerateApiKey]) -> GeneratedApiKey:
     return await call.services.api_keys.generate(call.caller.business.id, call.body, by=by(call))

@@ -16,7 +16,7 @@ TAG = "Audit"
 ID_MAX = 64
 WORD_MAX = 64
 DESCRIPTION = (
-    "Newest first; pass `nextCursor` as `after`. `from` is included, `to` is not. Secrets are never shown: of "
+    "Newest first; pass `nextCursor` as `after`. `from` is inclusive, `to` is not. It shows no secret, and of "
     "credentials only the names that were set or removed."
 )
 FILTERS: Mapping[str, Any] = {
@@ -59,7 +59,7 @@ async def list_audit(call: Call[Administrator, None]) -> AuditPage:
     TAG,
     guard=manager_reads,
     query=FILTERS,
-    description=f"{DESCRIPTION} From where an operator of the service acted is not shown.",
+    description=f"{DESCRIPTION} It does not show from which address an operator acted.",
 )
 async def list_business_audit(call: Call[Manager, None]) -> AuditPage:
     wanted = _filter(call.request, call.caller.business.id)

@@ -47,7 +47,8 @@ PAGE_MAX = 100
             "default": PAGE_DEFAULT,
         },
     },
-    description="Newest first; pass `nextCursor` as `after`. `search` is a literal part of the name, in any case.",
+    description="Newest first; pass `nextCursor` as `after`. `search` is a literal part of the name; letter case "
+    "does not matter.",
 )
 async def list_businesses(call: Call[Administrator, None]) -> BusinessPage:
     search, after = text_query(call.request, "search", SEARCH_MAX), text_query(call.request, "after", CURSOR_MAX)
@@ -64,7 +65,7 @@ async def list_businesses(call: Call[Administrator, None]) -> BusinessPage:
     guard=admin_changes,
     body_max=8 * KB,
     status=201,
-    description="ACTIVE and NOT_SUBMITTED unless told otherwise: a KYC decided elsewhere may be brought in as decided.",
+    description="ACTIVE and NOT_SUBMITTED by default; `kycStatus` may bring a decision that was made elsewhere.",
 )
 async def create_business(call: Call[Administrator, CreateBusiness]) -> AdminBusinessDetail:
     kyc, status = call.body.kyc_status or KycStatus.NOT_SUBMITTED, call.body.status or BusinessStatus.ACTIVE
@@ -87,7 +88,7 @@ async def get_business(call: Call[Administrator, None]) -> AdminBusinessDetail:
     guard=admin_changes,
     body_max=KB,
     errors=(ErrorCode.NOT_FOUND,),
-    description="Both or neither. A KYC move that the machine lacks is refused on `kycStatus`.",
+    description="Both or neither. A KYC move that does not exist is refused on `kycStatus`.",
 )
 async def update_business(call: Call[Administrator, ChangeBusiness]) -> AdminBusiness:
     kyc, status = call.body.kyc_status, call.body.status
@@ -131,7 +132,7 @@ async def set_business_member(call: Call[Administrator, SetMember]) -> BusinessM
     guard=admin_changes,
     body_max=4 * KB,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
-    description="The subject stands in the body, because it may hold what a path cannot.",
+    description="The subject is in the body because it may contain characters that a path cannot.",
 )
 async def remove_business_member(call: Call[Administrator, RemoveMember]) -> Message:
     await call.services.businesses.remove_member(call.path["business_id"], call.body.subject, by=by(call))

@@ -92,8 +92,8 @@ async def update_gateway(call: Call[Administrator, UpdateGateway]) -> AdminGatew
     TAG,
     guard=gateway_changes,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_IN_USE),
-    description="Only a DISABLED gateway goes; its slug is free again. Payments that were handed to it still "
-    "settle, for at most 72 hours; then its credentials are wiped.",
+    description="Only a DISABLED gateway can be deleted; its slug is then free. Payments that it took still settle, "
+    "for at most 72 hours; then its credentials are removed.",
 )
 async def delete_gateway(call: Call[Administrator, None]) -> Message:
     return await call.services.gateways.delete(call.path["gateway_id"], by=by(call))
@@ -107,7 +107,7 @@ async def delete_gateway(call: Call[Administrator, None]) -> Message:
     TAG,
     guard=gateway_changes,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ALREADY_ENABLED),
-    description="For every active business at once; opt-outs stay. A drain that is under way ends.",
+    description="It is on for every active business at once, except for those that opted out. A running drain ends.",
 )
 async def enable_gateway(call: Call[Administrator, None]) -> AdminGatewaySummary:
     return await call.services.gateways.enable(call.path["gateway_id"], by=by(call))
@@ -121,7 +121,7 @@ async def enable_gateway(call: Call[Administrator, None]) -> AdminGatewaySummary
     TAG,
     guard=gateway_changes,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_NOT_ACTIVE),
-    description="New checkouts stop at once; payments under way have the drain window to settle.",
+    description="New checkouts stop at once; payments in progress may settle during the drain.",
 )
 async def disable_gateway(call: Call[Administrator, None]) -> AdminGatewaySummary:
     return await call.services.gateways.disable(call.path["gateway_id"], by=by(call))
@@ -138,7 +138,7 @@ async def disable_gateway(call: Call[Administrator, None]) -> AdminGatewaySummar
     paginated=True,
     query={"search": {"type": "string", "maxLength": SEARCH_MAX}},
     errors=(ErrorCode.NOT_FOUND,),
-    description="Active businesses by name, those that never configured the gateway too.",
+    description="Active businesses by name, also those that never configured the gateway.",
 )
 async def list_gateway_merchants(call: Call[Administrator, None]) -> Response[bytes]:
     page, per_page = page_query(call.request)
@@ -157,11 +157,11 @@ async def list_gateway_merchants(call: Call[Administrator, None]) -> Response[by
     body_max=CREDENTIALS_BODY_MAX,
     errors=(ErrorCode.NOT_FOUND,),
     headers=("Credentials-Removed", "Open-Attempts"),
-    description="Replaces the previous object in full: a name that is not sent again is gone, and the header "
-    "`Credentials-Removed` says so. With `keepOthers` only what is named changes, and an empty value takes a name "
-    "away. Encrypted at rest and never returned. A signing secret that changed or is gone still proves events for 24 "
-    "hours. Where the provider account or its address is another one, `Open-Attempts` says how many "
-    "attempts of the one before are still asked about: no answer of the new one ends them.",
+    description="Replaces the previous object: a name that you do not send again is removed, and the header "
+    "`Credentials-Removed` lists it. With `keepOthers` only the names that you send change, and an empty value "
+    "removes a name. Encrypted at rest and never returned. A replaced or removed signing secret still proves "
+    "events for 24 hours. If the provider account or its address changes, `Open-Attempts` says how many attempts "
+    "of the old account are still being checked: the new account's answers do not end them.",
 )
 async def update_gateway_credentials(call: Call[Administrator, UpdateCredentials]) -> Response[bytes]:
     replaced = await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))
@@ -174,13 +174,13 @@ async def update_gateway_credentials(call: Call[Administrator, UpdateCredentials
     "POST",
     ONE + "/credentials/test",
     "testGatewayCredentials",
-    "Ask the provider whether it takes the credentials on file",
+    "Ask the provider whether it accepts the stored credentials",
     TAG,
     guard=gateway_changes,
     body_max=KB,
     errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, ErrorCode.RATE_LIMITED),
-    description="Asks about a reference that was never paid: nobody is charged. At most 10 a minute of one gateway and "
-    "environment.",
+    description="It asks about a reference that nobody paid, so it charges nobody. At most 10 a minute for a gateway "
+    "and environment.",
 )
 async def test_gateway_credentials(call: Call[Administrator, TestCredentials]) -> CredentialsTest:
     own = call.services
@@ -196,7 +196,7 @@ async def test_gateway_credentials(call: Call[Administrator, TestCredentials]) -
     TAG,
     guard=gateway_changes,
     errors=(ErrorCode.NOT_FOUND,),
-    description="From now on the signing secrets on file alone prove a provider's events. Safe to repeat.",
+    description="From now on only the stored signing secrets prove a provider's events. Safe to repeat.",
 )
 async def end_credentials_overlap(call: Call[Administrator, None]) -> EndedOverlap:
     return await call.services.gateways.end_overlap(call.path["gateway_id"], by=by(call))
@@ -214,7 +214,7 @@ async def end_credentials_overlap(call: Call[Administrator, None]) -> EndedOverl
     errors=(ErrorCode.NOT_FOUND,),
     upload="file",
     upload_max=LOGO_MAX_BYTES,
-    description="PNG or JPEG of at most 2 MB and 4,096 pixels a side, told from its content.",
+    description="PNG or JPEG of at most 2 MB and 4,096 pixels a side; the content decides the type.",
 )
 async def upload_gateway_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
     return await call.services.gateways.upload_logo(call.path["gateway_id"], call.body, by=by(call))
@@ -224,7 +224,7 @@ async def upload_gateway_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
     "GET",
     ONE + "/readiness",
     "getGatewayReadiness",
-    "Show what stands between a gateway and a payment",
+    "Show what a gateway lacks to take payments",
     TAG,
     guard=admin_reads,
     errors=(ErrorCode.NOT_FOUND,),

@@ -75,29 +75,27 @@ COUNTERS = {
         "Events from providers by what they did.", ("provider", "environment", "result"), _inbound
     ),
     "refused_events": CounterKind(
-        "Events from providers that were refused for their signature, by why.",
+        "Events from providers refused for their signature, by reason.",
         ("provider", "environment", "fault"),
         _refused_events,
     ),
     "connections_refused": CounterKind(
-        "Connections closed unread, as there were too many in all or of one address.", (), _once
+        "Connections closed because there were too many, in all or from one address.", (), _once
     ),
-    "slow_readers": CounterKind("Connections reset, as their clients did not read their answers.", (), _once),
-    "log_lines_dropped": CounterKind(
-        "Lines of the log that nobody took in time, or that could not be written.", (), _once
-    ),
+    "slow_readers": CounterKind("Connections reset because their clients did not read.", (), _once),
+    "log_lines_dropped": CounterKind("Log lines that nobody read in time, or that could not be written.", (), _once),
     "anomalies": CounterKind(
-        "Facts kept that must not move a payment, by kind.", ("kind",), words(*(kind.value for kind in AnomalyKind))
+        "Facts about money that changed no payment, by kind.", ("kind",), words(*(kind.value for kind in AnomalyKind))
     ),
     "idempotency_mismatches": CounterKind("Idempotency keys used again with another body.", (), _once),
     "delivery_tries": CounterKind(
-        "Tries to deliver an event, by class of answer.",
+        "Attempts to deliver an event, by class of response.",
         ("result",),
         words("2xx", "3xx", "4xx", "5xx", "other", "no answer"),
     ),
-    "delivery_leases_lapsed": CounterKind("Tries taken over from a worker that never recorded them.", (), _once),
+    "delivery_leases_lapsed": CounterKind("Attempts taken over from a worker that died.", (), _once),
     "test_deliveries": CounterKind("Test deliveries by result.", ("result",), words("delivered", "failed")),
-    "rows_ended": CounterKind("Rows whose end has come, by table.", ("table",), words(*ENDING)),
+    "rows_ended": CounterKind("Rows removed after their time, by table.", ("table",), words(*ENDING)),
     "worker_sweeps": CounterKind(
         "Rounds that workers completed, by kind of work: none in a while means that no worker runs.",
         ("sweep",),
@@ -117,13 +115,13 @@ class HistogramKind:
 HISTOGRAMS = {
     "request_duration_seconds": HistogramKind("Time to answer HTTP requests, by route.", ("method", "route")),
     "provider_call_duration_seconds": HistogramKind("Time of calls to providers.", ("gateway", "operation")),
-    "database_wait_seconds": HistogramKind("Time waited for a database connection, where none was free."),
+    "database_wait_seconds": HistogramKind("Time waited for a free database connection."),
     "clock_difference_seconds": HistogramKind(
-        "How far a machine's clock was from the database's, looked at each half minute."
+        "Difference of a machine's clock from the database's, measured every half minute."
     ),
-    "loop_lag_seconds": HistogramKind("How late a process came to what was due, looked at each second.", ("process",)),
+    "loop_lag_seconds": HistogramKind("Lag of a process's event loop, measured every second.", ("process",)),
     "process_memory_bytes": HistogramKind(
-        "Resident memory of a process, looked at each minute, where the system is Linux.", ("process",), BYTES, 1
+        "Resident memory of a process on Linux, measured every minute.", ("process",), BYTES, 1
     ),
 }
 

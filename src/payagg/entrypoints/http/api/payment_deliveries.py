@@ -23,7 +23,7 @@ LOG = "/merchant/businesses/{business_id:str}/payments/{reference:str}/deliverie
     returns=list[DeliveryView],
     paginated=True,
     errors=(ErrorCode.PAYMENT_NOT_FOUND,),
-    description="Newest first, without payloads. Kept for 30 days. What went to endpoints is in their own logs.",
+    description="Newest first, without payloads. Kept for 30 days. Deliveries to endpoints are in the endpoints' logs.",
 )
 async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     page, per_page = page_query(call.request)
@@ -40,8 +40,8 @@ async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     TAG,
     guard=manager_changes,
     errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.NOT_FOUND),
-    description="Under the same ids and with the same bytes. An endpoint of the payment's environment must be active: "
-    "its secret signs.",
+    description="It has the same ids and the same bytes. An endpoint of the payment's environment must be active, "
+    "because its secret signs.",
 )
 async def redeliver_to_payment(call: Call[Manager, None]) -> DeliveryView:
     reference, delivery_id = call.path["reference"], call.path["delivery_id"]

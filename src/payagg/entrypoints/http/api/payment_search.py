@@ -70,16 +70,16 @@ _OWNER = {
     **_ENVIRONMENT,
 }
 _EXPORTED = (*_STATUS, *_TIMES)
-_LIST = "Newest first. Pass `nextCursor` as `after` while `hasMore`; no payment that commits late is passed by. "
-LIST = _LIST + "`from` is inclusive, `to` is not; an email address is compared without letter case."
+_LIST = "Newest first. Pass `nextCursor` as `after` while `hasMore`; the cursor skips no payment. "
+LIST = _LIST + "`from` is inclusive, `to` is not; letter case does not matter in an email address."
 SUMMARY = f"By UTC day of creation and present status, in kobo; `to` is at most {SUMMARY_MAX.days} days after `from`, "
-SUMMARY += f"with {SUMMARY_PAYMENTS:,} payments between them at most."
+SUMMARY += f"with at most {SUMMARY_PAYMENTS:,} payments between them."
 SUMMARY_CSV = (
     "UTF-8 with a header row, oldest day first: a row for each status of a day's payments, with `status`, and for "
 )
 SUMMARY_CSV += f"each kind of its adjustments, with `adjustment`. {SUMMARY}"
-EXPORT = "UTF-8 with a header row, newest first; amounts in kobo. A text that a spreadsheet would take for a formula "
-EXPORT += "has an apostrophe before it."
+EXPORT = "UTF-8 with a header row, newest first; amounts in kobo. A text that a spreadsheet would read as a formula "
+EXPORT += "begins with an apostrophe."
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ WORD_MAX = 10
     query={"environment": {"type": "string", "enum": [environment.value for environment in Environment]}},
     query_required=("environment",),
     errors=(ErrorCode.PAYMENT_NOT_FOUND,),
-    description="A payment of the other environment behaves like an unknown one.",
+    description="A payment of the other environment gets the answer to an unknown one.",
 )
 async def get_business_payment_story(call: Call[Manager, None]) -> PaymentStory:
     text = text_query(call.request, "environment", WORD_MAX)
@@ -41,7 +41,7 @@ async def get_business_payment_story(call: Call[Manager, None]) -> PaymentStory:
     TAG,
     guard=admin_reads,
     errors=(ErrorCode.PAYMENT_NOT_FOUND,),
-    description="With what operators need to find each charge at its provider.",
+    description="It includes what operators need to find each charge at its provider.",
 )
 async def get_payment_story(call: Call[Administrator, None]) -> AdminPaymentStory:
     services = call.services

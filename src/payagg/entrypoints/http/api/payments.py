@@ -19,7 +19,14 @@ ONE = "/payments/{reference:str}"
 _log = structlog.get_logger("payagg.http")
 
 
-@route("GET", "/payments/context", "getPaymentContext", "Show what the presented key stands for", TAG, guard=secret_key)
+@route(
+    "GET",
+    "/payments/context",
+    "getPaymentContext",
+    "Show the business and environment of the key",
+    TAG,
+    guard=secret_key,
+)
 async def get_payment_context(call: Call[KeyHolder, None]) -> ApiKeyContext:
     return context_of(call.caller)
 

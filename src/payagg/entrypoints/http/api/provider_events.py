@@ -40,7 +40,7 @@ def _receiver(place: ProviderEventRoute) -> HTTPRouteHandler:
         guard=provider_signature,
         body_max=BODY_MAX,
         errors=(place.unconfigured,),
-        description=f"The raw body is signed; the signature stands in `x-{place.slug}-signature`.",
+        description=f"The raw body is signed; the signature is in `x-{place.slug}-signature`.",
         request_headers={f"x-{place.slug}-signature": SIGNATURE},
     )
     async def receive(call: Call[None, bytes]) -> Acknowledgement:

@@ -32,7 +32,7 @@ FILTERS: Mapping[str, Any] = {
     TAG,
     guard=admin_reads,
     query=FILTERS,
-    description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is under way, or was killed.",
+    description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is running, or was killed.",
 )
 async def list_reconciliations(call: Call[Administrator, None]) -> ReconciliationPage:
     after = text_query(call.request, "after", 64)
@@ -61,13 +61,13 @@ async def get_reconciliation(call: Call[Administrator, None]) -> ReconciliationV
     "GET",
     ONE + "/findings.csv",
     "exportReconciliationFindings",
-    "Export what did not agree as CSV",
+    "Export the differences as CSV",
     TAG,
     guard=admin_reads,
     returns=bytes,
     media_types=("text/csv",),
     errors=(ErrorCode.NOT_FOUND,),
-    description="UTF-8 with a header row; amounts in kobo. None before the reconciliation has ended.",
+    description="UTF-8 with a header row; amounts in kobo. Empty until the reconciliation has ended.",
 )
 async def export_reconciliation_findings(call: Call[Administrator, None]) -> Response[Any]:
     runs, run_id = call.services.reconciliation_runs, call.path["reconciliation_id"]

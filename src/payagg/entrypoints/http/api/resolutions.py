@@ -37,11 +37,11 @@ async def request_resolution(call: Call[Administrator, ResolvePayment]) -> Resol
     "POST",
     PATH + "/confirm",
     "confirmResolution",
-    "Confirm what another administrator asked: the payment is FAILED",
+    "Confirm another administrator's request: the payment is FAILED",
     TAG,
     guard=admin_changes,
     errors=(*REFUSED, ErrorCode.RESOLUTION_NOT_REQUESTED, ErrorCode.SECOND_ADMINISTRATOR_REQUIRED),
-    description="The failure reason is `RESOLVED`. Money that comes later is an anomaly, LATE_SUCCESS, as ever.",
+    description="The failure reason is `RESOLVED`. Money that comes later is the anomaly LATE_SUCCESS.",
 )
 async def confirm_resolution(call: Call[Administrator, None]) -> ResolutionView:
     return ResolutionView.of(await call.services.resolutions.confirm(call.path["reference"], by=by(call)))

@@ -52,8 +52,8 @@ async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
     body_max=64 * KB,
     status=201,
     errors=(ErrorCode.WEBHOOK_LIMIT_REACHED,),
-    description="The signing secret is shown once. LIVE needs an https address. At most five are active. Of an "
-    f"environment {STORED_ENDPOINTS_MAX} are stored: past that those that are off and unchanged for longest go.",
+    description="The signing secret is shown once. LIVE needs an https address. At most five may be active. "
+    f"An environment keeps {STORED_ENDPOINTS_MAX}: beyond that the inactive ones that changed longest ago are removed.",
 )
 async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
     return await call.services.webhooks.create(call.caller.business.id, call.body, by=by(call))
@@ -84,8 +84,8 @@ async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
     guard=manager_changes,
     query={"permanently": {"type": "string", "enum": ["true", "false"], "default": "false"}},
     errors=(ErrorCode.NOT_FOUND,),
-    description="It stays in the list, and can be activated again, until newer ones crowd it out. With "
-    "`permanently=true` it is removed with its log.",
+    description="It stays in the list and can be activated again, until newer endpoints take its place. "
+    "`permanently=true` removes it with its log.",
 )
 async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     webhooks, business_id, endpoint_id = call.services.webhooks, call.caller.business.id, call.path["endpoint_id"]
@@ -105,8 +105,8 @@ async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     TAG,
     guard=manager_changes,
     errors=(ErrorCode.NOT_FOUND,),
-    description="Waits for the answer, at most 15 seconds. Once in 5 seconds for each endpoint, and for each business "
-    f"{TESTS_A_MINUTE} times in any minute and {TESTS_AT_ONCE} at once.",
+    description="Waits for your server's response, at most 15 seconds. Limits: one in 5 seconds for each endpoint; "
+    f"{TESTS_A_MINUTE} in any minute and {TESTS_AT_ONCE} at once for each business.",
 )
 async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
     return await call.services.webhooks.test(call.caller.business.id, call.path["endpoint_id"], by=by(call))
@@ -137,8 +137,8 @@ async def rotate_webhook_secret(call: Call[Manager, None]) -> CreatedWebhook:
     paginated=True,
     errors=(ErrorCode.NOT_FOUND,),
     query={"after": {"type": "string", "pattern": "^dlv_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36}},
-    description="Newest first, without payloads. Kept for 30 days. A deep page is found faster by `after`, the id of "
-    "the last delivery of the page before, than by its number.",
+    description="Newest first, without payloads. Kept for 30 days. `after`, the id of the last delivery of the page "
+    "before, finds a deep page faster than its number.",
 )
 async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     page, per_page = page_query(call.request)
@@ -160,7 +160,7 @@ async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     TAG,
     guard=manager_changes,
     errors=(ErrorCode.NOT_FOUND,),
-    description="Under the same ids and with the same bytes. The endpoint must be active.",
+    description="It has the same ids and the same bytes. The endpoint must be active.",
 )
 async def redeliver_webhook(call: Call[Manager, None]) -> DeliveryView:
     endpoint_id, delivery_id = call.path["endpoint_id"], call.path["delivery_id"]
@@ -172,8 +172,8 @@ _EVENT_PAGES: dict[str, Any] = {
     "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": EVENTS_MAX, "default": EVENTS_DEFAULT},
 }
 _EVENTS = (
-    "Oldest first. An event appears two seconds or more after its change, so that no cursor passes one by. Pass "
-    "`nextCursor` as `after` while `hasMore` is true. A page of events with large metadata has fewer than `limit`."
+    "Oldest first. An event appears two seconds or more after its change. Pass `nextCursor` as `after` while `hasMore` "
+    "is true; the cursor skips no event. A page of events with large metadata has fewer than `limit`."
 )
 
 

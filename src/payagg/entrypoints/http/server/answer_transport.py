@@ -1,4 +1,4 @@
-"""What leaves on one connection, and no more of it kept than its client reads."""
+"""The sending side of one connection: it notices a client that reads too slowly, and keeps little for it."""
 
 import asyncio
 import fcntl

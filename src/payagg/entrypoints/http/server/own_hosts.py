@@ -1,5 +1,5 @@
-"""Requests under another host's name, refused: a page of another site, whose name was pointed at this machine (DNS
-rebinding), is of one origin with what it then asks, and would read it."""
+"""Refuses requests under another host's name. Otherwise the page of another site could point its name at this machine
+(DNS rebinding) and read our responses, because the browser takes both for one origin."""
 
 import ipaddress
 import re

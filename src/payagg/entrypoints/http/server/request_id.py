@@ -1,4 +1,4 @@
-"""Each request's name in logs, in its answer and in the audit trail."""
+"""The id of a request in logs, in its response and in the audit trail."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""How a route speaks: its body and query, and the envelopes."""
+"""Decodes a route's body and query, and encodes its envelope."""
 
 import re
 from collections import Counter

@@ -6,23 +6,23 @@ REF: Final = "#/components/schemas/{name}"
 JSON: Final = "application/json"
 # The tags in the order in which a newcomer reads them, with what each is for.
 TAGS: Final[dict[str, str]] = {
-    "Payments": "A merchant's server initiates a payment and reads what became of it, with a secret key.",
+    "Payments": "A merchant's server initiates a payment and reads its result, with a secret key.",
     "Payment search": "Lists, sums and exports of payments, for reconciling.",
-    "Hosted checkout": "What the hosted page asks for: show a payment, choose an option, verify. No credential.",
+    "Hosted checkout": "The calls of the hosted page: show a payment, choose an option, verify. No credential.",
     "Webhooks": "The endpoints that receive a business's events, their delivery logs, and past events.",
-    "Events": "What a business's endpoints are sent: one `POST` for each event, signed.",
+    "Events": "The events that payagg sends to a business's endpoints: one signed `POST` for each.",
     "API keys": "The secret keys of a business; a secret is shown once.",
     "Test payments": "Sandbox payments from a dashboard, without a secret key.",
-    "Businesses": "The business that one manages, as it stands.",
+    "Businesses": "The businesses that the user manages.",
     "Merchant gateways": "Which payment options a business offers, under which name and in which order.",
-    "Public": "What anybody may fetch.",
-    "Admin gateways": "The platform's gateways: their life, credentials and logos.",
+    "Public": "No credential needed.",
+    "Admin gateways": "The platform's gateways: status, credentials and logos.",
     "Admin businesses": "Businesses, their KYC and status, and their members.",
-    "Anomalies": "Facts about money that moved no payment and wait for somebody.",
-    "Reconciliations": "Providers' own lists beside our payments: counts, sums, and what did not agree.",
+    "Anomalies": "Facts about money that changed no payment, and wait for a person.",
+    "Reconciliations": "Providers' own lists compared with our payments: counts, sums and differences.",
     "Health": "How late the queues are, and what waits for a person.",
     "Audit": "Who changed what, newest first.",
-    "Inbound provider webhooks": "Where providers send their events, each proven by its signature.",
+    "Inbound provider webhooks": "The addresses for providers' events; a signature proves each event.",
 }
 SECURITY_SCHEMES: Final = {
     "adminBearer": {

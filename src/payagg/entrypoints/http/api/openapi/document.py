@@ -45,7 +45,7 @@ def document(handlers: Iterable[HTTPRouteHandler], settings: Settings) -> dict[s
             "title": "payagg",
             "version": VERSION,
             "summary": "A payment aggregator for merchants.",
-            "description": "Every JSON answer is an envelope: `{success, data}`, lists in pages add `meta`, failures "
+            "description": "Every JSON response is an envelope: `{success, data}`; numbered pages add `meta`; failures "
             "are `{success, error: {code, message, field?}}`. Money is an integer number of kobo.",
             "contact": {"name": "payagg", "url": settings.base_url},
             "license": {"name": "Proprietary", "identifier": "LicenseRef-Proprietary"},
