@@ -46,30 +46,36 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--admin-token", help="for gateways, and to make businesses for the run")
     run.add_argument("--merchant-token", action="append", default=[], help="of a manager; twice for two users")
     run.add_argument("--business", action="append", default=[], help="the id that goes with each merchant token")
-    run.add_argument("--sandbox-key", help="where there is no merchant token")
-    run.add_argument("--live-key", help="the same for LIVE; nothing is ever paid with it")
+    run.add_argument("--sandbox-key", help="without a merchant token")
+    run.add_argument("--live-key", help="the same for LIVE; the run pays nothing with it")
     run.add_argument("--builtin-slug", default="builtin", help="the built-in gateway's slug (builtin)")
     run.add_argument("--inbox-port", type=int, help="receive webhooks on this loopback port (0: any)")
     run.add_argument("--inbox-url", help="the address under which the service reaches that port")
     run.add_argument("--provider", metavar="SLUG", help="play this provider: its account is REPLACED by a fake one")
-    run.add_argument("--provider-b", metavar="SLUG", help="the same for provider_b, whose protocol is another")
+    run.add_argument("--provider-b", metavar="SLUG", help="the same for provider_b, which has another protocol")
     run.add_argument("--machine", action="append", choices=list(MACHINES), help="one of them (all)")
     run.add_argument("--histories", type=int, default=30, help="per machine (30)")
     run.add_argument("--actions", type=int, default=20, help="in one history at most (20)")
     run.add_argument("--seed", type=int, help="repeat a search")
-    run.add_argument("--kinds", type=int, default=5, help="of breaks that a machine looks for before it stops (5)")
-    run.add_argument("--without", action="append", choices=PARTS, default=[], help="what is not built yet")
+    run.add_argument("--kinds", type=int, default=5, help="of violations, after which a machine stops (5)")
+    run.add_argument(
+        "--without",
+        action="append",
+        choices=PARTS,
+        default=[],
+        help="a part of the interface that the service does not have yet",
+    )
     run.add_argument(
         "--outcome", "--card", action="append", type=_word, default=[], metavar="SUCCESS=YOURS", help=OWN_WORD
     )
-    run.add_argument("--assumptions", action=Assumptions, nargs=0, help="list what is assumed where it is silent")
     run.add_argument(
-        "--strict", action="store_true", help="exit status 1 also where something was not tried or differs"
+        "--assumptions", action=Assumptions, nargs=0, help="list what the model assumes where the interface is silent"
     )
+    run.add_argument("--strict", action="store_true", help="exit status 1 also if something was not tried or differs")
     run.add_argument("--matrix", action="store_true", help="list every statement: tried, or why not")
-    run.add_argument("--json", type=Path, help="write the verdicts and that list there as JSON")
-    run.add_argument("--junit", type=Path, help="write the same there as JUnit's XML")
-    run.add_argument("--scripts", type=Path, help="write a replaying script for each counterexample there")
+    run.add_argument("--json", type=Path, help="write the verdicts and that list to this file, as JSON")
+    run.add_argument("--junit", type=Path, help="write the same to this file, as JUnit's XML")
+    run.add_argument("--scripts", type=Path, help="write a script for each counterexample to this folder")
     receiver = commands.add_parser("receiver", help="send a webhook handler what ours may send, and what others might")
     receiver.add_argument("--url", required=True, help="where the handler listens")
     receiver.add_argument("--secret", help="its whsec_... (or WEBHOOK_SECRET in the environment)")

@@ -66,8 +66,8 @@ IdempotencyKey = Annotated[
     Meta(
         min_length=1,
         max_length=IDEMPOTENCY_KEY_MAX,
-        description="Your name for one attempt to be paid. Known as long as its payment is open and, where the service "
-        "sets nothing else, for two years after its end; then it makes a new payment.",
+        description="Your name for one attempt to be paid. It finds its payment while that is open and, by default, "
+        "for two years after its end; then it makes a new payment.",
         examples=["order-1001"],
     ),
 ]

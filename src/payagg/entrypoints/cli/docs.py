@@ -144,7 +144,8 @@ def settings() -> str:
     for one in fields_of():
         default, unset = one.metadata["default"], one.metadata["unset"]
         meaning = f"{one.metadata['meaning']}{'; a secret' if one.metadata['secret'] else ''}"
-        rows.append([f"`{variable(one)}`", f"`{default}`" if default else unset, meaning, one.metadata["kind"].must])
+        must = one.metadata["kind"].must.replace("a whole number of ", "").replace("a whole number from ", "")
+        rows.append([f"`{variable(one)}`", f"`{default}`" if default else unset, meaning, must])
     intro = (
         "Settings come from environment variables, which are checked at the start: a wrong or misspelt one stops the "
         "start, and a line names it. Each may also come from a file: put the file's path into the same variable with "

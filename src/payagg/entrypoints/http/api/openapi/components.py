@@ -47,7 +47,7 @@ SECURITY_SCHEMES: Final = {
 }
 HEADERS: Final[dict[str, Any]] = {
     "X-Request-Id": {
-        "description": "Names this request in our logs; a sane `X-Request-Id` of the caller is taken over.",
+        "description": "Names this request in our logs; a valid `X-Request-Id` of the caller is kept.",
         "schema": {"type": "string", "maxLength": 64, "pattern": "^[A-Za-z0-9._-]{8,64}$"},
     },
     "Link": {
@@ -63,8 +63,8 @@ HEADERS: Final[dict[str, Any]] = {
         "schema": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 86400},
     },
     "RateLimit": {
-        "description": "Of what is limited: by limit, how much is left (`r`), and the seconds until it is whole or, "
-        "on a 429 without a policy, until the next request may come (`t`).",
+        "description": "For each limit: how much is left (`r`), and the seconds until it is full again or, on a 429 "
+        "without a policy, until the next request may come (`t`).",
         "schema": {
             "type": "string",
             "maxLength": 256,
@@ -72,8 +72,8 @@ HEADERS: Final[dict[str, Any]] = {
         },
     },
     "RateLimit-Policy": {
-        "description": "By limit, how many requests (`q`) at once, and again over so many seconds (`w`); each server "
-        "process counts for itself.",
+        "description": "For each limit: how many requests (`q`) may come at once, and again in how many seconds (`w`); "
+        "each server process counts for itself.",
         "schema": {
             "type": "string",
             "maxLength": 256,
@@ -81,8 +81,8 @@ HEADERS: Final[dict[str, Any]] = {
         },
     },
     "Access-Control-Allow-Origin": {
-        "description": "The asking origin, where the deployment names it as one whose scripts may read "
-        "answers; this service's own origin otherwise.",
+        "description": "The caller's origin, if the deployment allows its scripts to read responses; otherwise this "
+        "service's own origin.",
         "schema": {"type": "string", "format": "uri", "maxLength": 2048},
     },
     "Idempotency-Replayed": {
@@ -90,7 +90,7 @@ HEADERS: Final[dict[str, Any]] = {
         "schema": {"type": "string", "const": "true"},
     },
     "Credentials-Removed": {
-        "description": "Present when names that were on file are gone: those of them that a header can carry.",
+        "description": "Present when stored names were removed: those of them that a header can carry.",
         "schema": {
             "type": "string",
             "maxLength": 3300,
@@ -99,8 +99,8 @@ HEADERS: Final[dict[str, Any]] = {
         },
     },
     "Open-Attempts": {
-        "description": "Present when the provider account or its address was replaced while attempts made with it are "
-        "still asked about: how many, counted up to 1,000.",
+        "description": "Present when the provider account or its address was replaced while attempts at it are still "
+        "checked: how many, counted up to 1,000.",
         "schema": {"type": "string", "maxLength": 4, "pattern": "^[1-9][0-9]{0,3}$", "examples": ["12"]},
     },
     "Idempotency-Mismatch": {
@@ -118,7 +118,7 @@ IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "The equal of the field `idempotencyKey`.",
+    "description": "The same as the field `idempotencyKey`.",
     "schema": {
         "type": "string",
         "minLength": 1,
