@@ -136,6 +136,13 @@ class Anomaly:
     def severity(self) -> Severity:
         return severity_of(self.kind)
 
+    @property
+    def due_at(self) -> str | None:
+        """A dispute's deadline as answers write an instant; None without one. `details` keep it as it came in, since
+        a fact that is told again is known by them."""
+        due: str = self.details.get("dueAt") or ""
+        return due.replace("+00:00", "Z") or None
+
     def age(self, now: datetime) -> timedelta:
         """How long it has waited, or had when it was closed."""
         return max(timedelta(0), (self.closed_at or now) - self.at)

@@ -58,7 +58,7 @@ class AnomalyNote(Struct, rename="camel", frozen=True):
 
 class AnomalyView(Struct, rename="camel", frozen=True):
     """A fact about money that moved no payment. `details` are the provider's figures and texts as received; `dueAt` is
-    a dispute's deadline as the provider wrote it.
+    a dispute's deadline.
 
     `ageSeconds`: how long it has waited, or had when it was closed. `notes`: oldest first.
     """
@@ -87,7 +87,6 @@ class AnomalyView(Struct, rename="camel", frozen=True):
             cls,
             anomaly,
             details=dict(anomaly.details),
-            due_at=anomaly.details.get("dueAt") or None,
             created_at=anomaly.at,
             age_seconds=int(anomaly.age(now).total_seconds()),
             notes=convert(anomaly.notes, list[AnomalyNote]),

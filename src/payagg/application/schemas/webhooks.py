@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from payagg.application.schemas.payments import Message, PaymentDetail
 from payagg.application.schemas.views import view_of
-from payagg.domain.adjustment import amount_of
+from payagg.domain.adjustment import OTHER_CURRENCY, amount_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.payment import Payment
 from payagg.domain.values import URL_MAX, Environment
@@ -24,7 +24,8 @@ from payagg.domain.webhook import (
 
 
 class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
-    """The part that an anomaly's event adds. `amount` is kobo, null when the provider named none.
+    """The part that an anomaly's event adds. `amount` is kobo, null when the provider named none, or another
+    currency.
 
     A refund: its id at the provider. A dispute: its id, its state (`opened`, `won`, `lost`, `accepted`) and its
     deadline. `payment.attention`: the reason, and the kobo expected and received.
@@ -44,7 +45,7 @@ class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, anomaly: Anomaly, payment: Payment) -> "Notice":
         details = anomaly.details
-        named = {"refund_id": "refundId", "dispute_id": "disputeId", "due_at": "dueAt"}
+        named = {"refund_id": "refundId", "dispute_id": "disputeId"}
         same = ("state", "reason", "expected", "received")
         more = {field: details.get(named.get(field, field)) or None for field in (*named, *same)}
         if anomaly.kind is AnomalyKind.DISPUTE:
@@ -52,8 +53,8 @@ class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
             disputed = amount_of({"amounts": details.get("amounts")}, payment.amount)
             amount: int | None = payment.amount if disputed is None else disputed
         else:
-            amount = amount_of(details, payment.amount)
-        return cls(anomaly.id, anomaly.kind.value, amount, **more)
+            amount = amount_of(details, payment.amount) if details.get("reason") != OTHER_CURRENCY else None
+        return cls(anomaly.id, anomaly.kind.value, amount, due_at=anomaly.due_at, **more)
 
 
 class _EventHead(msgspec.Struct, rename="camel", frozen=True):

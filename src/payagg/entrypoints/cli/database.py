@@ -58,7 +58,7 @@ def database_as_it_is(settings: Settings, *, tell: Callable[[str], None] = _sile
 
     find_package()  # raises what to install, before any other output
     folder = settings.state_dir / "postgres"
-    tell(f"Starting Postgres in {folder} ..." if folder.exists() else f"Making a Postgres database in {folder} ...")
+    tell(f"Opening the database in {folder} ..." if folder.exists() else f"Making a Postgres database in {folder} ...")
     with EmbeddedPostgres(settings.state_dir) as server:
         yield server.url
 

@@ -163,13 +163,12 @@ async def test_a_dispute_says_its_id_its_state_and_its_date(
     world: MoneyWorld, resolution: str | None, status: str, state: str, effect: int
 ) -> None:
     payment = await paid(world)
-    due = "2025-02-01T10:00:00+00:00"
     for step in ("create", "remind"):
-        await dispute(world, payment, step, due_at=due)
+        await dispute(world, payment, step, due_at="2025-02-01T11:00:00.000+01:00")
     await dispute(world, payment, "resolve", status, resolution=resolution)
     assert await told(world, payment) == ["pending", "success", "disputed", "disputed"]
     opened, resolved = [event.notice for event in await events(world, payment) if event.notice]
-    assert (opened.dispute_id, opened.state, opened.due_at) == ("77", "opened", due)
+    assert (opened.dispute_id, opened.state, opened.due_at) == ("77", "opened", "2025-02-01T10:00:00Z")
     assert (resolved.dispute_id, resolved.state, resolved.amount) == ("77", state, AMOUNT)
     [one] = await adjustments(world, payment)
     assert (one.state, one.effect) == (state, effect)
@@ -203,6 +202,7 @@ async def test_a_success_after_an_attention_goes_on_in_number(world: MoneyWorld)
     notices = [event.notice for event in await events(world, payment) if event.notice]
     assert [notice.reason for notice in notices] == ["UNDERPAID", "OVERPAID", "CURRENCY_MISMATCH"]
     assert (notices[0].expected, notices[0].received) == (AMOUNT, AMOUNT - 1)
+    assert [notice.amount for notice in notices] == [AMOUNT - 1, AMOUNT + 1, None], "dollars are no kobo"
     assert (await world.read(payment)).has_adjustments
 
 
