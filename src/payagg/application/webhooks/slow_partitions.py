@@ -18,10 +18,10 @@ class SlowPartitions:
 
     _until: dict[str, float] = field(default_factory=dict, init=False)  # on the event loop's clock, the oldest first
 
-    def current(self) -> list[str]:
+    def current(self) -> frozenset[str]:
         now = asyncio.get_running_loop().time()
         self._until = {partition: until for partition, until in self._until.items() if until > now}
-        return list(self._until)
+        return frozenset(self._until)
 
     @contextmanager
     def watching(self, partition: str) -> Iterator[None]:

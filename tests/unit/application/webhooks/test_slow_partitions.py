@@ -23,8 +23,8 @@ async def test_a_partition_is_slow_after_a_long_attempt_and_the_oldest_is_forgot
     monkeypatch.setattr(slow_partitions, "SLOW_MAX", 2)
     for partition in ("a", "b", "a", "c"):
         await attempt(slow, partition)
-    assert slow.current() == ["a", "c"]
+    assert slow.current() == {"a", "c"}
     monkeypatch.setattr(slow_partitions, "SLOW_FOR", 0.0)
     await attempt(slow, "c")
     await asyncio.sleep(0.01)
-    assert slow.current() == ["a"]
+    assert slow.current() == {"a"}
