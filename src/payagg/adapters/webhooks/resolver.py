@@ -20,6 +20,7 @@ Resolve = Callable[[str], Awaitable[Sequence[Address]]]
 NameServers = tuple[tuple[str, int], ...]  # address and port
 LOOKUP_SECONDS = 4.0  # shorter than a connection's, so that there is time left to dial
 QUESTION_SECONDS = 2.0  # until it is asked again, or of the next name server
+OTHER_SECONDS = 0.5  # for the other family, once one is known: some name servers never answer for AAAA (RFC 8305, 3)
 KEPT_MAX = 10_000  # cached answers, each for its TTL
 FAMILIES = {"AAAA": socket.AF_INET6, "A": socket.AF_INET}  # by the type of the record
 
@@ -45,8 +46,13 @@ class Resolver:
         if known:
             return known
         resolver, name = self._dns.current(), f"{host.rstrip('.')}."
-        answers = await asyncio.gather(*(_ask(resolver, name, kind) for kind in FAMILIES), return_exceptions=True)
-        found = [address for answer in answers if not isinstance(answer, BaseException) for address in answer]
+        asks = [asyncio.create_task(_ask(resolver, name, kind)) for kind in FAMILIES]
+        try:
+            await _one_and_soon_the_other(asks)
+        finally:
+            for ask in asks:
+                ask.cancel()
+        found = [address for ask in asks for address in _found(ask)]
         if not found:
             raise socket.gaierror(socket.EAI_NONAME, "no address was found")
         return found
@@ -80,6 +86,19 @@ async def _ask(resolver: "DnsResolver", name: str, kind: str) -> list[Address]:
     except DNSException as error:
         raise socket.gaierror(socket.EAI_NONAME, type(error).__name__) from None
     return [(FAMILIES[kind], record.address) for record in answer]
+
+
+async def _one_and_soon_the_other(asks: list["asyncio.Task[list[Address]]"]) -> None:
+    """Once one has found an address, the other has OTHER_SECONDS left."""
+    for ask in asyncio.as_completed(asks):
+        with suppress(Exception):  # whatever it is, the other may find one
+            if await ask:
+                break
+    await asyncio.wait(asks, timeout=OTHER_SECONDS)
+
+
+def _found(ask: "asyncio.Task[list[Address]]") -> list[Address]:
+    return [] if not ask.done() or ask.cancelled() or ask.exception() else ask.result()
 
 
 def _spelt(host: str) -> list[Address]:

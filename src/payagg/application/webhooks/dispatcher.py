@@ -14,9 +14,9 @@ from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult, Sender
 from payagg.application.spans import span
 from payagg.application.webhooks.signing import keys_that_sign
+from payagg.application.webhooks.slow_partitions import SlowPartitions
 from payagg.domain.signing import signed_headers
 from payagg.domain.webhook import (
-    ANSWERS_WELL,
     CONCURRENCY_MAX,
     CONCURRENCY_START,
     RETENTION,
@@ -28,8 +28,6 @@ from payagg.domain.webhook import (
 
 CONCURRENT = 400  # concurrent attempts in one process
 FAILING_MAX = 200  # of them to failing endpoints and slow partitions: the others have the rest
-SLOW_FOR = 60.0  # seconds that a partition is slow after an attempt has run for longer than ANSWERS_WELL
-SLOW_MAX = 1_000  # slow partitions that a process remembers
 LEASE = timedelta(seconds=45)  # longer than any attempt and its record
 POLL_SECONDS = 0.25
 GATHER_SECONDS = 0.01  # results within this time are recorded in one statement
@@ -66,7 +64,7 @@ class Dispatcher:
     _keys: dict[tuple[str, bytes], list[bytes]] = field(default_factory=dict, init=False, repr=False)
     _results: list[DeliveryResult] = field(default_factory=list, init=False)
     _trying: dict["asyncio.Task[None]", ClaimedDelivery] = field(default_factory=dict, init=False)
-    _slow: dict[str, float] = field(default_factory=dict, init=False)  # partitions, each until an instant of that clock
+    _slow: SlowPartitions = field(default_factory=SlowPartitions, init=False)
     _is_full: bool = field(default=False, init=False)  # the last claim filled all free slots,
     _crowded: set[str] = field(default_factory=set, init=False)  # and these partitions have all they may have
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -135,17 +133,9 @@ class Dispatcher:
             stopping.cancel()
 
     async def _claim(self, room: int) -> list[ClaimedDelivery]:
-        now = _time()
-        self._slow = {partition: until for partition, until in self._slow.items() if until > now}
-        slow = list(self._slow)
+        slow = self._slow.current()
         failing = FAILING_MAX - sum(one.is_failing or one.delivery.partition in slow for one in self._trying.values())
         return await self.store.queue.claim(self.clock.now(), room, CONCURRENCY_MAX, failing, self.lease, slow)
-
-    def _note_slow(self, partition: str) -> None:
-        self._slow.pop(partition, None)
-        self._slow[partition] = _time() + SLOW_FOR
-        if len(self._slow) > SLOW_MAX:
-            del self._slow[next(iter(self._slow))]
 
     async def _poison_message(self) -> ClaimedDelivery | None:
         return await self.store.queue.claim_poison_message(self.clock.now(), self.lease)
@@ -229,13 +219,9 @@ class Dispatcher:
             self._note(replace(self._finish(one, UNOPENED, now), uncounted=True))
             return
         headers = signed_headers(keys, one.delivery.event_id, int(now.timestamp()), one.body)
-        loop, partition = asyncio.get_running_loop(), one.delivery.partition
-        slow = loop.call_later(ANSWERS_WELL.total_seconds(), self._note_slow, partition)
-        try:
-            with span("delivery", {"payagg.environment": one.delivery.environment.value}):
-                sent = await self.sender.send(one.url, headers, one.body, owner=one.delivery.business_id)
-        finally:
-            slow.cancel()
+        environment = {"payagg.environment": one.delivery.environment.value}
+        with span("delivery", environment), self._slow.watching(one.delivery.partition):
+            sent = await self.sender.send(one.url, headers, one.body, owner=one.delivery.business_id)
         self._note(self._finish(one, sent, self.clock.now()))
 
     def _note(self, result: DeliveryResult) -> None:

@@ -27,7 +27,8 @@ from tests.support.receivers import Receiver, a_receiver, until
 
 @dataclass
 class NameServer(asyncio.DatagramProtocol):
-    """`silent...` gets no answer, `missing...` is no name, any other is this machine. `asked` has every question."""
+    """`silent...` gets no answer, `four...` none for AAAA, `missing...` is no name, any other is this machine. `asked`
+    has every question."""
 
     asked: list[tuple[str, str]] = field(default_factory=list)  # name and type
     delay: Callable[[str], float] = lambda _: 0.0
@@ -42,7 +43,7 @@ class NameServer(asyncio.DatagramProtocol):
         [question] = query.question
         name = question.name.to_text(omit_final_dot=True)
         self.asked.append((name, to_text(question.rdtype)))
-        if name.startswith("silent"):
+        if name.startswith("silent") or (name.startswith("four") and question.rdtype != A):
             return
         answer = dns.message.make_response(query)
         answer.flags |= dns.flags.RA
@@ -130,6 +131,18 @@ async def test_a_slow_name_server_is_waited_for_and_a_silent_one_given_up(monkey
         before = ours.num_fds()
         with pytest.raises((OSError, TimeoutError)):
             await asyncio.gather(*(resolve(f"silent{number}.example") for number in range(20)))
+        await until(lambda: ours.num_fds() <= before)
+
+
+async def test_a_name_server_that_answers_for_one_family_alone_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some drop every question for AAAA."""
+    monkeypatch.setattr(resolver, "LOOKUP_SECONDS", 600.0)
+    async with a_name_server() as server, asyncio.timeout(20):
+        resolve, ours = resolver_of(server), psutil.Process()
+        before = ours.num_fds()
+        assert await resolve("four.example") == LOOPBACK
         await until(lambda: ours.num_fds() <= before)
 
 

@@ -21,7 +21,7 @@ from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult
 from payagg.application.schemas.webhooks import ChangeWebhook, CreatedWebhook, CreateWebhook
-from payagg.application.webhooks import dispatcher
+from payagg.application.webhooks import dispatcher, slow_partitions
 from payagg.domain.payment import Trigger
 from payagg.domain.signing import secret_key, signature
 from payagg.domain.values import Environment
@@ -427,7 +427,7 @@ async def test_addresses_that_hang_leave_room_for_others(world: MemoryOutbox, mo
     """Though a payment's own address is never counted failing, and what hangs may accept in the end."""
     monkeypatch.setattr(dispatcher, "CONCURRENT", CONCURRENCY_START)
     monkeypatch.setattr(dispatcher, "FAILING_MAX", 2)
-    monkeypatch.setattr(dispatcher, "ANSWERS_WELL", timedelta(seconds=0.01))
+    monkeypatch.setattr(slow_partitions, "ANSWERS_WELL", timedelta(seconds=0.01))
     gate, hanging = asyncio.Event(), list[str]()
 
     async def send(url: str, *_: object, **__: object) -> DeliveryAttemptResult:

@@ -61,7 +61,9 @@ _TAKEN = f"""
     CROSS JOIN LATERAL (
         SELECT coalesce(e.is_active, true) AS is_on,
                coalesce(e.is_active AND e.failing_since IS NOT NULL, false) AS is_failing,
-               coalesce(e.is_active, true) AND (e.failing_since IS NOT NULL OR l.lane = ANY(:slow)) AS is_sharing,
+               coalesce(e.is_active, true) AND (
+                   e.failing_since IS NOT NULL OR l.lane IN (SELECT unnest(CAST(:slow AS text[])))
+               ) AS is_sharing,
                least(coalesce(e.concurrency, {CONCURRENCY_START}), :per_partition) AS most
         FROM (VALUES (l.lane)) AS own(lane) LEFT JOIN webhook_endpoints e ON e.id = own.lane
     ) s
