@@ -165,9 +165,10 @@ class Bank:
         self._later(charge, Outcome.REVERSED, LaterFact(id, None, kobo, self.world.clock.now()))
 
     def dispute(self, reference: str, state: str, *, part: bool) -> None:
-        """`opened`, or the end of what was opened: `won`, `lost`, `accepted`; the last two give the money back."""
+        """`opened`, or the end of what was opened: `won`, `lost`, `accepted`; the last two give the money back, and for
+        the last there is the event of a refund, too. A part is of another amount than any other refund."""
         charge = self.ledger.charges[reference]
-        kobo = charge.taken // 2 if part and charge.taken is not None else charge.taken
+        kobo = charge.taken // 3 if part and charge.taken is not None else charge.taken
         if charge.taken is None or kobo is None or charge.returned + kobo > charge.taken:
             return
         if [fact.state for fact in charge.later if fact.state] != ([] if state == "opened" else ["opened"]):
@@ -176,6 +177,9 @@ class Bank:
         self.world.tell(charge.slug, f"has a dispute {state} about {kobo} kobo of {reference}")
         self.world.sometimes[f"a dispute is {state}"] += 1
         self._later(charge, Outcome.REVERSED if fact.returned == charge.taken else Outcome.DISPUTED, fact)
+        if state == "accepted":
+            own = {"refundId": f"refund for the dispute of {reference}"}
+            self._emit(charge, replace(_report(charge, Outcome.REVERSED, kobo), details=own))
 
     def _later(self, charge: SimulatedCharge, outcome: Outcome, fact: LaterFact) -> None:
         charge.later.append(fact)

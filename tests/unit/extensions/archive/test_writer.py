@@ -309,6 +309,8 @@ async def test_an_archived_payment_is_explained_as_before(world: ArchiveWorld) -
     [
         (Outcome.SUCCEEDED, "P-C 1", ReportEffect.UNCHANGED, []),
         (Outcome.SUCCEEDED, "P-C 2", ReportEffect.ANOMALY, [AnomalyKind.SECOND_CHARGE]),
+        (Outcome.REVERSED, "P-C 1", ReportEffect.ANOMALY, [AnomalyKind.LATE_REVERSAL]),
+        (Outcome.REVERSED, "P-C 2", ReportEffect.ANOMALY, [AnomalyKind.SECOND_CHARGE, AnomalyKind.LATE_REVERSAL]),
         (Outcome.FAILED, None, ReportEffect.ANOMALY, [AnomalyKind.LATE_FAILURE]),
         (Outcome.DISPUTED, None, ReportEffect.ANOMALY, [AnomalyKind.DISPUTE]),
     ],
