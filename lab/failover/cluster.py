@@ -15,7 +15,7 @@ import httpx
 import yaml
 
 from lab.kit.processes import Processes, postmaster, signalled, until
-from payagg.adapters.postgres.embedded.programs import find_package
+from payagg.adapters.postgres.embedded.data_folder import find_package
 from tests.support.machine import ROOT, program
 
 INSIDE = "PAYAGG_TEST_HA_INSIDE"

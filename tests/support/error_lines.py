@@ -20,7 +20,7 @@ from typing import Any
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from payagg.entrypoints.dev.fake_providers.faults import BrokenOffError
+from payagg.entrypoints.dev.fake_providers.steering import BrokenOffError
 
 ERRORS = frozenset({"error", "critical"})
 # The browser's driver shares this process: a page that is closed while it answers a request leaves a task behind.

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from payagg.adapters.postgres.embedded.programs import MAJOR, find_package
+from payagg.adapters.postgres.embedded.data_folder import MAJOR, find_package
 from payagg.adapters.postgres.store import PostgresStore
 from tests.support.assembly import services_over
 from tests.support.http_world import an_api

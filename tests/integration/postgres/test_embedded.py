@@ -15,12 +15,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from payagg.adapters.postgres.embedded import programs
+from payagg.adapters.postgres.embedded import data_folder
 from payagg.adapters.postgres.embedded.os_account import SOCKET, SOCKET_PATH_MAX, SPARE
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres, EmbeddedPostgresError
 
 pytestmark = pytest.mark.release
-INSTALLED = programs.find_package()
+INSTALLED = data_folder.find_package()
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
 START_AND_DIE = """
 import os, signal, sys
@@ -290,8 +290,8 @@ def test_programs_below_a_closed_folder_are_copied_to_where_the_account_reaches_
     shutil.copytree(INSTALLED, closed / INSTALLED.name, symlinks=True)
     shutil.copytree(INSTALLED.with_name(f"{INSTALLED.name}.libs"), closed / f"{INSTALLED.name}.libs")
     closed.chmod(0o700)
-    monkeypatch.setattr(programs, "CACHE", cache / "payagg")
-    monkeypatch.setattr(programs, "find_package", lambda: closed / INSTALLED.name)
+    monkeypatch.setattr(data_folder, "CACHE", cache / "payagg")
+    monkeypatch.setattr(data_folder, "find_package", lambda: closed / INSTALLED.name)
     for _ in range(2):
         with EmbeddedPostgres(state) as server:
             assert asked(server, "SELECT 1") == 1

@@ -15,7 +15,9 @@ from sqlalchemy import Engine, NullPool, create_engine
 from payagg.adapters.postgres.primary import TRUSTED, PrimaryConnection, Timelines, newest_primary
 from payagg.application.ports.outside import Unavailable
 
-# For locks and look-ups that Postgres keeps for a whole database. 0 where the path names no schema that exists.
+# For locks and look-ups that Postgres keeps for a whole database, which may hold others' tables: our own schema, the
+# first one of the role's search path. The release before takes the same locks. 0 where the path names no schema that
+# exists.
 OWN_SCHEMA = "coalesce((SELECT oid::int FROM pg_namespace WHERE nspname = current_schema()), 0)"
 
 

@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, TypeVar
 
+from payagg.application.accounts.audit import record
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.ports.outside import Clock, KeyStateChanged, TokenReader, Unavailable
+from payagg.application.ports.outside import Clock, Entropy, KeyStateChanged, TokenReader, Unavailable
 from payagg.application.ports.store import Store
+from payagg.application.retry import retry_on_conflict
 from payagg.domain.api_key import PresentedKey
-from payagg.domain.audit import ActorRealm
+from payagg.domain.audit import Action, Actor, ActorRealm
 from payagg.domain.business import Business, ensure_manager
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 
 ADMIN_ROLES = frozenset({"SUPER_ADMIN", "ADMIN"})
@@ -182,3 +185,28 @@ def _merchant(claims: Mapping[str, Any]) -> str:
     if claims.get("emailVerified") is not True:
         raise Refusal(ErrorCode.EMAIL_NOT_VERIFIED)
     return str(claims["sub"])
+
+
+@dataclass(frozen=True)
+class TokenRevocations:
+    """A lost token, or all of a person who left or whose account was stolen."""
+
+    store: Store
+    clock: Clock
+    entropy: Entropy
+
+    @retry_on_conflict
+    async def revoke(
+        self, claim: RevokedClaim, value: str, issued_before: datetime | None = None, *, by: Actor
+    ) -> Revocation:
+        """Takes effect on the next request in every process. By subject, it revokes tokens issued before
+        `issued_before`: now when it is None, and never later than now. Raises VALIDATION_ERROR."""
+        now = self.clock.now()
+        if issued_before is not None and issued_before > now:
+            raise invalid("issued-before", "Must not be in the future.")
+        revocation = Revocation(claim, value, issued_before or now)
+        changes = {"issuedBefore": {"before": None, "after": f"{revocation.issued_before:%Y-%m-%dT%H:%M:%SZ}"}}
+        async with self.store.begin() as tx:
+            await tx.revocations.add(revocation)
+            await record(tx, self.entropy, now, by, Action.TOKEN_REVOKE, value, changes)
+        return revocation

@@ -134,6 +134,8 @@ class GatewayCredentials:
 
 @dataclass(frozen=True)
 class CredentialRetirement:
+    """Secrets kept for settlement alone: those of deleted gateways, and replaced signing secrets."""
+
     store: Store
     clock: Clock
     entropy: Entropy

@@ -8,7 +8,7 @@ from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.payments import ArchiveDamaged, ArchivedHistories
 from payagg.application.ports.store import Store
-from payagg.application.reports.history import accounts_of, gateways_of, history_of
+from payagg.application.reports.timeline import accounts_of, gateways_of, history_of
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditFilter

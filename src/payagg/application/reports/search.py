@@ -1,4 +1,4 @@
-"""Search for payments: lists, totals by day, exports. For one business, or for administrators over all."""
+"""Search for payments: lists, totals by day, exports, adjustments. For one business, or for administrators over all."""
 
 import asyncio
 from collections import defaultdict
@@ -11,11 +11,14 @@ from operator import itemgetter
 from typing import Any, cast
 
 from payagg.application.ports.outside import Clock
+from payagg.application.ports.reports import AdjustmentFilter
 from payagg.application.ports.store import Store
 from payagg.application.reports.export import COLUMNS, TOTAL_COLUMNS, cells, lines, total_cells
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.payment_search import (
     AdjustmentDay,
+    AdjustmentPage,
+    AdjustmentView,
     AdminPayment,
     AdminPaymentPage,
     KindTotal,
@@ -271,3 +274,11 @@ def _total(total: PaymentTotal) -> StatusTotal:
 
 def _adjustment_total(total: AdjustmentTotal) -> KindTotal:
     return KindTotal(total.kind, total.count, exact(total.amount), exact(total.effect))
+
+
+async def adjustment_page(store: Store, wanted: AdjustmentFilter, limit: int) -> AdjustmentPage:
+    """Newest first by the latest fact of each, strictly after the cursor."""
+    async with store.begin() as tx:
+        found = await tx.adjustments.page(wanted, limit + 1)
+    shown = [AdjustmentView.of(adjustment) for adjustment in found[:limit]]
+    return AdjustmentPage(shown, shown[-1].id if shown else wanted.after, len(found) > limit)

@@ -15,7 +15,7 @@ from payagg.adapters.postgres.embedded import EmbeddedPostgresError
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
-from payagg.entrypoints.cli import completion, configuration, doctor, keys, operators, reconciliations, tokens
+from payagg.entrypoints.cli import configuration, doctor, keys, operators, reconciliations, tokens
 from payagg.entrypoints.extensions import command_named
 from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
@@ -116,7 +116,7 @@ COMMANDS: dict[str, Command] = {
     "reconcile": reconciliations.reconcile,
     "doctor": doctor.doctor,
     "anomalies": operators.anomalies,
-    "completion": completion.completion,
+    "completion": configuration.completion,
     "keygen": configuration.keygen,
     "config": configuration.config,
     "openapi": operators.openapi,

@@ -53,7 +53,7 @@ def database_as_it_is(settings: Settings, *, tell: Callable[[str], None] = _sile
         ensure_reachable(settings.database_url)
         yield settings.database_url
         return
-    from payagg.adapters.postgres.embedded.programs import find_package
+    from payagg.adapters.postgres.embedded.data_folder import find_package
     from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 
     find_package()  # raises what to install, before any other output

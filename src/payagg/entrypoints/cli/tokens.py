@@ -98,7 +98,7 @@ async def _record(settings: Settings, database_url: str, claims: Mapping[str, An
 
 
 def _revoke(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.application.accounts.token_revocations import TokenRevocations
+    from payagg.application.accounts.access import TokenRevocations
     from payagg.domain.revocation import RevokedClaim
     from payagg.domain.values import parse_instant
 

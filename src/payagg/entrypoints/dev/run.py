@@ -18,11 +18,10 @@ from urllib.parse import urlsplit
 from payagg.application.ports.outside import Entropy
 from payagg.entrypoints.bootstrap import entropy_of, running
 from payagg.entrypoints.cli.database import database, destroy
-from payagg.entrypoints.dev.demo import DemoMaker
+from payagg.entrypoints.dev.demo import DemoMaker, tour
 from payagg.entrypoints.dev.inbox import WebhookViewer, inbox_routes
 from payagg.entrypoints.dev.providers import fake_providers
 from payagg.entrypoints.dev.secrets import FOLDER, with_dev_secrets
-from payagg.entrypoints.dev.tour import tour
 from payagg.entrypoints.extensions import DevPages, parts
 from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.process.logs import configure_logs

@@ -20,7 +20,7 @@ from payagg.application.gateways.readiness import live_slugs
 from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import connections_max, http_server
-from payagg.entrypoints.process.log_writer import FLUSH_SECONDS
+from payagg.entrypoints.process.logs import FLUSH_SECONDS
 from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.process.waiting import schema_awaited
 from payagg.entrypoints.process.worker import run as run_worker

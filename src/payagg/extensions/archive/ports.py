@@ -89,6 +89,6 @@ ARCHIVE: Repository[ArchiveRepository] = Repository(
     memory="payagg.extensions.archive.memory:MemoryArchive",
 )
 PARTS: Repository[ArchivePartRepository] = Repository(
-    postgres="payagg.extensions.archive.postgres_parts:PostgresArchiveParts",
-    memory="payagg.extensions.archive.memory_parts:MemoryArchiveParts",
+    postgres="payagg.extensions.archive.postgres:PostgresArchiveParts",
+    memory="payagg.extensions.archive.memory:MemoryArchiveParts",
 )

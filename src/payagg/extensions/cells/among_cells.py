@@ -21,8 +21,9 @@ from payagg.extensions.cells.settings import CellSettings, known_cells
 
 @dataclass(frozen=True)
 class CellEvents:
-    """Receives as ProviderEvents does. An event that another cell handed on goes to ProviderEvents itself, so none is
-    handed on twice."""
+    """A provider's event that reached another cell than the one that it is for is handed on as it came and verified
+    there. Receives as ProviderEvents does. An event that another cell handed on goes to ProviderEvents itself, so none
+    is handed on twice."""
 
     events: EventReceiver
     providers: Mapping[str, Provider]

@@ -11,8 +11,7 @@ from payagg_testing.clocks import START, ManualClock
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.system import SystemEntropy
-from payagg.application.accounts.access import REMEMBERED_MAX, Access
-from payagg.application.accounts.token_revocations import TokenRevocations
+from payagg.application.accounts.access import REMEMBERED_MAX, Access, TokenRevocations
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import KeyStateChanged, Unavailable
 from payagg.domain.api_key import ApiKey, parse_secret

@@ -8,7 +8,7 @@ import pytest
 
 from payagg.entrypoints.bootstrap import check_for_serving
 from payagg.entrypoints.cli.arguments import GROUPS, parser
-from payagg.entrypoints.cli.completion import completion
+from payagg.entrypoints.cli.configuration import completion
 from payagg.entrypoints.cli.main import main
 from payagg.entrypoints.settings import Settings, SettingsError
 

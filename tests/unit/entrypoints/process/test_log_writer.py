@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from payagg.application import counters
-from payagg.entrypoints.process.log_writer import PAUSE_SECONDS, LogWriter
+from payagg.entrypoints.process.logs import PAUSE_SECONDS, LogWriter
 from tests.unit.entrypoints.process.test_logs import logging_to
 
 LINE = "x" * 99

@@ -21,7 +21,7 @@ import psycopg
 import structlog
 
 from payagg.adapters.postgres.embedded import EmbeddedPostgresError
-from payagg.adapters.postgres.embedded.data_folder import make_data_folder, reason
+from payagg.adapters.postgres.embedded.data_folder import make_data_folder, programs, reason
 from payagg.adapters.postgres.embedded.os_account import (
     APPLICATION,
     SOCKET,
@@ -33,7 +33,6 @@ from payagg.adapters.postgres.embedded.os_account import (
     socket_folder,
     write_rules,
 )
-from payagg.adapters.postgres.embedded.programs import programs
 
 __all__ = ["EmbeddedPostgres", "EmbeddedPostgresError"]
 

@@ -122,6 +122,8 @@ class Note(NamedTuple):
 
 
 class BatchedWrites:
+    """Records of refused requests: a flood of them must cost little."""
+
     def __init__(self, pool: StatementPool) -> None:
         self._pool = pool
         self._asked: Batch[Note, list[Any]] = Batch(self._keep, size=BATCH_MAX, concurrency=1)

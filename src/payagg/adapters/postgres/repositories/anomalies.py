@@ -131,7 +131,8 @@ class PostgresAnomalies(PostgresRepository):
         return len(await self._connection.rows(_forget(limit), before=before))
 
 
-# A dispute counts by its latest end, before one by its opening; a mismatch only when money came.
+# The rules of `payagg.domain.adjustment` for one payment's anomalies, as SQL over rows; the contract suite compares
+# both. A dispute counts by its latest end, before one by its opening; a mismatch only when money came.
 _IS_ADJUSTMENT = """
     a.event_sequence IS NOT NULL
     AND (a.kind IN ('LATE_REVERSAL', 'PARTIAL_REFUND', 'LATE_SUCCESS', 'SECOND_CHARGE')

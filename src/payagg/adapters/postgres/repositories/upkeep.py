@@ -148,8 +148,8 @@ class PostgresPaymentUpkeep(PostgresRepository):
 
 
 AT_ONCE = 500  # a number and no parameter: not knowing how few, the server would join all of the table
-# Of what waits: its past lies ahead, or its end further ahead than a rule puts it. `last` is the greatest instant that
-# may be past.
+# The doctor looks for the same. Of what waits: its past lies ahead, or its end further ahead than a rule puts it.
+# `last` is the greatest instant that may be past.
 IS_CHECK_AHEAD = """next_ask_at > :last
     AND (greatest(created_at, handed_off_at, last_ask_at) > :last OR next_ask_at > :furthest_check)"""
 IS_DELIVERY_AHEAD = """next_attempt_at > :last

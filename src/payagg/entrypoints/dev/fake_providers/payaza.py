@@ -13,8 +13,7 @@ from litestar.params import FromPath
 from litestar.types import ASGIApp
 
 from payagg.entrypoints.dev.fake_providers.book import Book, FakeCharge, FakeReturn, Outgoing
-from payagg.entrypoints.dev.fake_providers.faults import Faulty
-from payagg.entrypoints.dev.fake_providers.steering import application, asset, json, page
+from payagg.entrypoints.dev.fake_providers.steering import Faulty, application, asset, json, page
 
 QUERY = "/live/merchant-collection/transfer_notification_controller/merchant/transaction-query"
 OWN_QUERY = QUERY.replace("/merchant/transaction-query", "/transaction-query")

@@ -15,8 +15,7 @@ from litestar.response import Redirect
 from litestar.types import ASGIApp
 
 from payagg.entrypoints.dev.fake_providers.book import OPENED_AT, Book, FakeCharge, FakeReturn, Outgoing
-from payagg.entrypoints.dev.fake_providers.faults import Faulty
-from payagg.entrypoints.dev.fake_providers.steering import application, json, naira, page
+from payagg.entrypoints.dev.fake_providers.steering import Faulty, application, json, naira, page
 
 REFERENCE = re.compile(r"[A-Za-z0-9.=-]{1,100}")
 REFUSED_KEY = (401, b'{"status":false,"message":"Invalid key"}')

@@ -4,7 +4,7 @@ import re
 
 from payagg.application.accounts.access import Manager
 from payagg.application.ports.reports import AdjustmentFilter
-from payagg.application.reports.adjustments import adjustment_page
+from payagg.application.reports.search import adjustment_page
 from payagg.application.schemas.payment_search import AdjustmentPage
 from payagg.domain.errors import invalid
 from payagg.domain.payment_search import PAGE_DEFAULT, PAGE_MAX

@@ -1,8 +1,7 @@
 """One payment's timeline, for managers of its business and for administrators."""
 
 from payagg.application.accounts.access import Administrator, Manager
-from payagg.application.reports.timeline import admin_payment_story, payment_timeline
-from payagg.application.schemas.payment_timeline import AdminPaymentStory, PaymentStory
+from payagg.application.reports.timeline import AdminPaymentStory, PaymentStory, admin_payment_story, payment_timeline
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
