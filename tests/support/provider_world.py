@@ -1,9 +1,7 @@
-"""A business with both providers switched on, over a store and the fakes; and a child process that may be killed."""
+"""A business with both providers switched on, over a store and the fakes."""
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -101,14 +99,6 @@ class StoreWorld(Generic[S]):
         assert gateway is not None
         sealed = AesVault(KEYS).seal(json.dumps(credentials).encode(), gateway.id)
         await self.db.gateways.save(replace(gateway, credentials=sealed))
-
-    async def dies_at(self, label: str, *words: str) -> None:
-        """Runs a use case in a process of its own, which must die by SIGKILL at `label`."""
-        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        place = (self.url, str(self.folder), self.clock.now().isoformat())
-        arguments = ["-m", "lab.crashes.child", *place, label, "PROCESS", *words]
-        child = await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environ)
-        assert await child.wait() == -9
 
     def other_process(self) -> "Services":
         """The use cases of a second server: nothing shared but the database."""

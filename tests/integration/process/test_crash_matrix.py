@@ -25,7 +25,7 @@ def made() -> Iterator[Databases]:
     ("label", "kind"),
     [
         *(("P4", CrashKind.PROCESS), ("W3", CrashKind.POSTGRES), ("J3", CrashKind.CONNECTION)),
-        *((label, CrashKind.PROCESS) for label in ("O1", "O3", "J1", "J2")),
+        *((label, CrashKind.PROCESS) for label in ("P5", "W3", "W4", "O1", "O3", "J1", "J2")),
     ],
 )
 async def test_nothing_is_lost_or_done_twice(made: Databases, label: str, kind: CrashKind) -> None:

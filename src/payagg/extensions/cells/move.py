@@ -244,7 +244,9 @@ class CellMove:
     async def _carry(self, event: ProviderEvent) -> None:
         now = self.clock.now()
         async with self.target.begin() as tx:
-            await tx.inbox.add(replace(event, next_attempt_at=now))
+            carried = replace(event, next_attempt_at=now)
+            if not await tx.inbox.add(carried):  # it was there before the business came here, and went with it
+                await tx.inbox.save(carried)
         async with self.source.begin() as tx:
             await tx.inbox.save(replace(event, next_attempt_at=None, handled_at=now, result=MOVED))
 
