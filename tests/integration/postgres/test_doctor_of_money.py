@@ -8,6 +8,7 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.schema.triggers import TRIGGERS
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.ports.outside import Unavailable
 from payagg.domain.attempt import AttemptState
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import Status
@@ -188,6 +189,14 @@ async def test_doctor_names_what_a_hand_or_a_broken_machine_did(
         connection.execute("SET session_replication_role = replica")  # the triggers would let none of it in
         connection.execute(by_hand.encode())
     assert broken(database_url) == [] if rule is None else rule in broken(database_url)
+
+
+def test_doctor_waits_for_nobody_who_holds_a_table(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SET idle_in_transaction_session_timeout = '30s'")  # or one that waits would wait for us
+        connection.execute("LOCK TABLE payments")
+        with pytest.raises(Unavailable, match="LockNotAvailable"):
+            examine(database_url)
 
 
 def test_doctor_knows_every_trigger_that_there_is(database_url: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from payagg_testing.builders import AN_ADMIN
+from structlog.testing import capture_logs
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
@@ -60,8 +61,12 @@ async def test_a_sweep_that_fails_is_tried_again_and_stops_no_other(error: Excep
         return 0
 
     services = services_with(gateways={"end_drains": fails}, provider_events={"retry_due": works})
-    async with working(services):
-        await until(lambda: min(calls["drains"], calls["inbound"]) >= 2)
+    with capture_logs() as lines:
+        async with working(services):
+            await until(lambda: min(calls["drains"], calls["inbound"]) >= 2)
+    told = next(line for line in lines if line.get("sweep") == "drains")
+    # The reason, or where it broke: docs/operating/runbook.md sends people here.
+    assert told.get("reason") == "away" or (told["trace"][0], told["trace"][-1][-8:]) == ("RuntimeError", "in fails")
 
 
 @pytest.mark.rule("gateways.19")

@@ -15,9 +15,12 @@ from zipfile import ZipFile
 import pytest
 import yaml
 
+from payagg.adapters.memory import MemoryStore
 from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.process.worker import JITTER, sweeps
 from payagg.entrypoints.settings import read_settings, variables
+from tests.support.assembly import services_over
 from tests.support.extensions import REMOVED
 from tests.support.machine import ROOT, program
 
@@ -321,6 +324,13 @@ def test_alerts_and_the_dashboard_ask_for_metrics_that_there_are() -> None:
         "payagg_idempotency_mismatches_total",
         "payagg_test_deliveries_total",
     }
+
+
+def test_no_alert_is_raised_by_a_sweep_that_runs_less_often_than_it_looks() -> None:
+    told = re.search(r'sweep!~"(.+?)".*\[15m\]', alerts()["PayaggSweepStuck"]["expr"])
+    assert told is not None
+    rare = [one.name for one in sweeps(services_over(MemoryStore())) if one.seconds * (1 + JITTER) > 15 * 60]
+    assert [name for name in rare if not re.fullmatch(told[1], name)] == []
 
 
 def test_every_alert_is_tried_by_promprogram(tmp_path: Path) -> None:

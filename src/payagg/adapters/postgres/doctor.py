@@ -22,6 +22,7 @@ SHOWN = 20  # references of a broken rule, refused events, days and findings
 ANOMALIES_SHOWN = 100
 EXPLAIN = "`payagg explain REFERENCE` tells what happened. A row that somebody changed is put back from a backup."
 STATEMENT_SECONDS = 600
+LOCK_SECONDS = 5
 
 
 def _told_by(*events: EventType) -> list[str]:
@@ -230,6 +231,7 @@ def examine(database_url: str, with_lists: Sequence[str] = (), providers: Sequen
     with translate_errors(), sync_engine(database_url) as engine, engine.connect() as plain:
         connection = plain.execution_options(isolation_level="REPEATABLE READ")
         connection.execute(text(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'"))
+        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'"))  # a held table is told, not waited for
         connection.execute(text("SET TRANSACTION READ ONLY"))
         [(now,)] = connection.execute(text("SELECT now()"))
         values = WORDS | bounds(now) | {"providers": list(providers) if providers is not None else None}

@@ -23,6 +23,7 @@ from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEven
 from payagg.application.ports.providers import Provider, ProviderEventRoute
 from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
+from payagg.application.tracebacks import trace_of
 from payagg.domain.adjustment import is_named
 from payagg.domain.attempt import payment_reference
 from payagg.domain.checks import with_changes
@@ -161,7 +162,7 @@ class ProviderEvents:
             _log.warning("inbound event postponed", event_id=event.id, provider=event.provider, reason=str(problem))
         except Exception as problem:  # noqa: BLE001 - the event is stored and its next attempt scheduled
             result = type(problem).__name__
-            _log.error("inbound event not handled", event_id=event.id, provider=event.provider, error=result)
+            _log.error("inbound event not handled", event_id=event.id, provider=event.provider, trace=trace_of(problem))
         count("inbound_events", event.provider, event.environment.value, result)
         return is_handled
 

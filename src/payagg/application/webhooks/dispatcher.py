@@ -13,6 +13,7 @@ from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailab
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult, Sender
 from payagg.application.spans import span
+from payagg.application.tracebacks import trace_of
 from payagg.application.webhooks.signing import keys_that_sign
 from payagg.application.webhooks.slow_partitions import SlowPartitions
 from payagg.domain.signing import signed_headers
@@ -115,9 +116,10 @@ class Dispatcher:
                     count("worker_sweeps", "deliveries")
                     back_off = BACK_OFF_SECONDS
                 except Exception as error:  # noqa: BLE001 - one loop's defect must not stop the worker's sweeps
-                    is_known = isinstance(error, Unavailable | Conflict)
-                    reason = str(error) if is_known else type(error).__name__  # a message may repeat a row
-                    (_log.warning if is_known else _log.error)("cannot claim deliveries", reason=reason)
+                    if isinstance(error, Unavailable | Conflict):
+                        _log.warning("cannot claim deliveries", reason=str(error))
+                    else:
+                        _log.error("cannot claim deliveries", trace=trace_of(error))
                     claimed, wait, back_off = [], back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
                 if stop.is_set():
                     await self._release(claimed)
@@ -186,7 +188,7 @@ class Dispatcher:
         self._trying.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             # The lease brings the delivery back; a defect here must not stop the others.
-            _log.error("a delivery try broke", error=type(error).__name__)
+            _log.error("a delivery try broke", trace=trace_of(error))
 
     async def _wind_down(self) -> None:
         if self._trying:
@@ -264,7 +266,7 @@ class Dispatcher:
                 self._resulted.set()
             except Exception as error:  # noqa: BLE001 - what the database refuses once it refuses again
                 # Dropped, so sent again when their leases expire: a dead recorder would repeat everything.
-                _log.error("deliveries cannot be recorded", error=type(error).__name__)
+                _log.error("deliveries cannot be recorded", trace=trace_of(error))
                 self._forget(RECORD_MAX)
                 self._resulted.set()
 

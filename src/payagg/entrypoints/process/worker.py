@@ -9,6 +9,7 @@ import structlog
 from payagg.application.counters import count
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.spans import span
+from payagg.application.tracebacks import trace_of
 from payagg.application.upkeep.sweeps import Sweep
 from payagg.entrypoints.bootstrap import Services
 
@@ -88,7 +89,7 @@ async def _sweep(services: Services, sweep: Sweep, stop: asyncio.Event, pace: fl
             _log.warning("sweep postponed", sweep=sweep.name, reason=str(error))
             wait, back_off = back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
         except Exception as error:  # noqa: BLE001 - one sweep's defect must not stop the others
-            _log.error("sweep failed", sweep=sweep.name, error=type(error).__name__)
+            _log.error("sweep failed", sweep=sweep.name, trace=trace_of(error))
             wait, back_off = back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
         spread = wait * (1 - JITTER + 2 * JITTER * services.settlement.entropy.chance())
         await _either(stop, spread)

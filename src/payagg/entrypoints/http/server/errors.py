@@ -1,6 +1,5 @@
 """Every exception becomes an error envelope here; the only place with the status numbers of refusals."""
 
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +8,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.tracebacks import trace_of
 from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.entrypoints.http.server.routing import services
 from payagg.entrypoints.http.server.wire import error_envelope
@@ -28,7 +28,6 @@ HTTP_STATUS = {
     Kind.UNAVAILABLE: 503,
     Kind.FAULT: 500,
 }
-TRACE_LINES_MAX = 100
 OPTIONS_PROBE = "X-OPTIONS"  # what OPTIONS is routed as
 # Seconds, spread by chance: a database that fails over is usually back by the second try, and all who were turned away
 # at one moment must not come back at one moment.
@@ -118,19 +117,6 @@ def pages(
         return refused(request, Refusal(ErrorCode.INTERNAL_ERROR))
 
     return {Refusal: refused, Unavailable: show_unavailable, Conflict: show_unavailable, Exception: show_failed}
-
-
-def trace_of(error: BaseException) -> list[str]:
-    """Types and frames of `error` and its causes, innermost last. Without messages and values: a driver's message
-    repeats the row, customer and all."""
-    lines: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None and len(lines) < TRACE_LINES_MAX:
-        frames = traceback.extract_tb(seen.__traceback__)
-        lines.append(type(seen).__qualname__)
-        lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
-        seen = seen.__cause__ or seen.__context__
-    return lines[:TRACE_LINES_MAX]
 
 
 EXCEPTION_HANDLERS: dict[int | type[Exception], Callable[[AnyRequest, Any], Response[bytes]]] = {
