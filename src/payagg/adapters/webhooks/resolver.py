@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from dns.asyncresolver import Resolver as DnsResolver
+    from dns.resolver import Answer
 
 T = TypeVar("T")
 Address = tuple[socket.AddressFamily, str]
@@ -21,6 +22,9 @@ NameServers = tuple[tuple[str, int], ...]  # address and port
 LOOKUP_SECONDS = 4.0  # shorter than a connection's, so that there is time left to dial
 QUESTION_SECONDS = 2.0  # until it is asked again, or of the next name server
 KEPT_MAX = 10_000  # cached answers, each for its TTL
+# Bytes of an answer that is used: what one datagram carries anywhere, some seventy addresses. One of 64 KB takes 0.6 MB of
+# the cache, as often as its owner makes up names, and has thousands of addresses to dial.
+ANSWER_MAX = 1232
 FAMILIES = {"AAAA": socket.AF_INET6, "A": socket.AF_INET}  # by the type of the record
 
 
@@ -55,7 +59,12 @@ class Resolver:
     def _answers(self) -> Any:
         from dns.resolver import LRUCache
 
-        return LRUCache(KEPT_MAX)
+        class SmallAnswers(LRUCache):
+            def put(self, key: Any, value: Any) -> None:
+                if not _is_large(value):
+                    super().put(key, value)
+
+        return SmallAnswers(KEPT_MAX)
 
     def _configure(self, path: Path) -> "DnsResolver":
         from dns.asyncresolver import Resolver as DnsResolver
@@ -79,7 +88,13 @@ async def _ask(resolver: "DnsResolver", name: str, kind: str) -> list[Address]:
             answer = await resolver.resolve(name, kind, raise_on_no_answer=False)
     except DNSException as error:
         raise socket.gaierror(socket.EAI_NONAME, type(error).__name__) from None
+    if _is_large(answer):
+        raise socket.gaierror(socket.EAI_NONAME, "the name has too many addresses")
     return [(FAMILIES[kind], record.address) for record in answer]
+
+
+def _is_large(answer: "Answer") -> bool:
+    return len(answer.response.wire or b"") > ANSWER_MAX
 
 
 def _spelt(host: str) -> list[Address]:
