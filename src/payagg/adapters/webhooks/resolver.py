@@ -22,8 +22,8 @@ NameServers = tuple[tuple[str, int], ...]  # address and port
 LOOKUP_SECONDS = 4.0  # shorter than a connection's, so that there is time left to dial
 QUESTION_SECONDS = 2.0  # until it is asked again, or of the next name server
 KEPT_MAX = 10_000  # cached answers, each for its TTL
-# Bytes of an answer that is used: what one datagram carries anywhere, some seventy addresses. One of 64 KB takes 0.6 MB of
-# the cache, as often as its owner makes up names, and has thousands of addresses to dial.
+# Bytes of an answer that is used: what one datagram carries anywhere, some seventy addresses. One of 64 KB takes 0.6 MB
+# of the cache, as often as its owner makes up names, and has thousands of addresses to dial.
 ANSWER_MAX = 1232
 FAMILIES = {"AAAA": socket.AF_INET6, "A": socket.AF_INET}  # by the type of the record
 
