@@ -273,7 +273,7 @@ class QueueContract:
         claimed = await claim(db)
         assert {one.delivery.id: one.delivery.attempts for one in claimed} == {DLV[1]: SEQUENCE_MAX, DLV[2]: 1}
 
-    async def test_an_endpoint_gets_more_at_once_after_good_answers_and_half_after_a_bad_one(
+    async def test_an_endpoint_gets_more_at_once_after_good_answers_less_after_slow_ones_and_half_after_a_bad_one(
         self, db: Database
     ) -> None:
         await with_endpoints(db, an_endpoint())
@@ -288,11 +288,13 @@ class QueueContract:
 
         assert len(await claim(db, limit=0)) == 0
         assert await after(OK, OK) == CONCURRENCY_START + 2
-        assert await after(slow) == CONCURRENCY_START + 2
         claimed = await claim(db, limit=20, per_partition=CONCURRENCY_MAX)
         assert len(claimed) == CONCURRENCY_START + 2
         await db.queue.release(claimed)
-        assert await after(OK, DOWN, OK) == (CONCURRENCY_START + 2) // 2
+        assert await after(OK, slow) == CONCURRENCY_START
+        assert await after(slow) == CONCURRENCY_START
+        assert await after(slow, DOWN, OK) == CONCURRENCY_START // 2
+        assert await after(slow) == CONCURRENCY_START // 2
 
     async def test_an_endpoint_is_switched_off_when_told_and_its_failing_has_a_beginning(self, db: Database) -> None:
         """A try that failed through us is counted, and says nothing of it."""

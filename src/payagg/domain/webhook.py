@@ -120,9 +120,14 @@ class DeliveryStatus(Enum):
     FAILED = "FAILED"
 
 
-def concurrency_after(concurrency: int, *, good: int, is_bad: bool) -> int:
-    """The endpoint's concurrency after results: plus one for each good answer, halved when one failed."""
-    return max(1, concurrency // 2) if is_bad else min(CONCURRENCY_MAX, concurrency + good)
+def concurrency_after(concurrency: int, *, good: int, is_bad: bool, is_slow: bool = False) -> int:
+    """The endpoint's concurrency after results: plus one for each good answer, halved when one failed, and when one was
+    accepted slowly, though not below what it began with."""
+    if is_bad:
+        return max(1, concurrency // 2)
+    if is_slow:
+        return max(min(concurrency, CONCURRENCY_START), concurrency // 2)
+    return min(CONCURRENCY_MAX, concurrency + good)
 
 
 def signing_keys(opened: bytes) -> list[bytes]:

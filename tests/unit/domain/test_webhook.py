@@ -134,3 +134,10 @@ def test_the_window_grows_by_one_after_a_good_answer_and_halves_after_a_bad_one(
     assert {case: concurrency_after(case[0], good=case[1], is_bad=False) for case in grows} == grows
     halves = {(5, 3): 2, (2, 0): 1, (1, 9): 1}
     assert {case: concurrency_after(case[0], good=case[1], is_bad=True) for case in halves} == halves
+
+
+def test_the_window_falls_to_its_first_size_while_good_answers_take_their_time() -> None:
+    """Slow ones hold a place as long as failed ones: two merchants of fifty each would hold all."""
+    falls = {(50, 9): 25, (9, 0): 5, (5, 3): 5, (2, 1): 2}
+    assert {case: concurrency_after(case[0], good=case[1], is_bad=False, is_slow=True) for case in falls} == falls
+    assert concurrency_after(50, good=1, is_bad=True, is_slow=True) == 25

@@ -112,7 +112,7 @@ class MemoryDeliveryQueue:
 
     async def finish(self, results: Sequence[DeliveryResult]) -> None:
         async with self._store.begin() as tx:
-            good, bad = Counter[str](), set[str]()
+            good, slow, bad = Counter[str](), set[str](), set[str]()
             for result in results:
                 delivery = self._store.state.deliveries.get(result.claimed.delivery.id)
                 if delivery is None or delivery.token is None or delivery.token != result.claimed.delivery.token:
@@ -125,14 +125,15 @@ class MemoryDeliveryQueue:
                     after = self._store.state.endpoints[endpoint.id] = _after(endpoint, result)
                     if endpoint.is_active and not after.is_active:
                         await tx.audit.add(switched_off(result, endpoint.business_id))
-                    if not result.sent.is_accepted:
-                        bad.add(endpoint.id)
                     is_quick = timedelta(milliseconds=result.sent.duration_ms) <= ANSWERS_WELL
+                    if not (result.sent.is_accepted and is_quick):
+                        (slow if result.sent.is_accepted else bad).add(endpoint.id)
                     good[endpoint.id] += result.sent.is_accepted and is_quick
             for endpoint_id, number in good.items():
                 endpoint = self._store.state.endpoints[endpoint_id]
-                more = concurrency_after(endpoint.concurrency, good=number, is_bad=endpoint_id in bad)
-                self._store.state.endpoints[endpoint_id] = replace(endpoint, concurrency=more)
+                now = endpoint.concurrency
+                after_all = concurrency_after(now, good=number, is_bad=endpoint_id in bad, is_slow=endpoint_id in slow)
+                self._store.state.endpoints[endpoint_id] = replace(endpoint, concurrency=after_all)
 
     async def release(self, claimed: Sequence[ClaimedDelivery]) -> None:
         async with self._store.begin():

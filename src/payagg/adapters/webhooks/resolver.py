@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from dns.asyncresolver import Resolver as DnsResolver
+    from dns.resolver import Answer
 
 T = TypeVar("T")
 Address = tuple[socket.AddressFamily, str]
@@ -22,6 +23,9 @@ LOOKUP_SECONDS = 4.0  # shorter than a connection's, so that there is time left 
 QUESTION_SECONDS = 2.0  # until it is asked again, or of the next name server
 OTHER_SECONDS = 0.5  # for the other family, once one is known: some name servers never answer for AAAA (RFC 8305, 3)
 KEPT_MAX = 10_000  # cached answers, each for its TTL
+# Bytes of an answer that is used: what one datagram carries anywhere, some seventy addresses. One of 64 KB takes 0.6 MB
+# of the cache, as often as its owner makes up names, and has thousands of addresses to dial.
+ANSWER_MAX = 1232
 FAMILIES = {"AAAA": socket.AF_INET6, "A": socket.AF_INET}  # by the type of the record
 
 
@@ -61,7 +65,12 @@ class Resolver:
     def _answers(self) -> Any:
         from dns.resolver import LRUCache
 
-        return LRUCache(KEPT_MAX)
+        class SmallAnswers(LRUCache):
+            def put(self, key: Any, value: Any) -> None:
+                if not _is_large(value):
+                    super().put(key, value)
+
+        return SmallAnswers(KEPT_MAX)
 
     def _configure(self, path: Path) -> "DnsResolver":
         from dns.asyncresolver import Resolver as DnsResolver
@@ -85,6 +94,8 @@ async def _ask(resolver: "DnsResolver", name: str, kind: str) -> list[Address]:
             answer = await resolver.resolve(name, kind, raise_on_no_answer=False)
     except DNSException as error:
         raise socket.gaierror(socket.EAI_NONAME, type(error).__name__) from None
+    if _is_large(answer):
+        raise socket.gaierror(socket.EAI_NONAME, "the name has too many addresses")
     return [(FAMILIES[kind], record.address) for record in answer]
 
 
@@ -99,6 +110,10 @@ async def _one_and_soon_the_other(asks: list["asyncio.Task[list[Address]]"]) -> 
 
 def _found(ask: "asyncio.Task[list[Address]]") -> list[Address]:
     return [] if not ask.done() or ask.cancelled() or ask.exception() else ask.result()
+
+
+def _is_large(answer: "Answer") -> bool:
+    return len(answer.response.wire or b"") > ANSWER_MAX
 
 
 def _spelt(host: str) -> list[Address]:

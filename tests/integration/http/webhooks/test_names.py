@@ -27,8 +27,8 @@ from tests.support.receivers import Receiver, a_receiver, until
 
 @dataclass
 class NameServer(asyncio.DatagramProtocol):
-    """`silent...` gets no answer, `four...` none for AAAA, `missing...` is no name, any other is this machine. `asked`
-    has every question."""
+    """`silent...` gets no answer, `four...` none for AAAA, `missing...` is no name, `crowded...` has a thousand addresses,
+    any other is this machine. `asked` has every question."""
 
     asked: list[tuple[str, str]] = field(default_factory=list)  # name and type
     delay: Callable[[str], float] = lambda _: 0.0
@@ -50,8 +50,11 @@ class NameServer(asyncio.DatagramProtocol):
         if name.startswith("missing"):
             answer.set_rcode(dns.rcode.NXDOMAIN)
         elif question.rdtype == A:
-            answer.answer.append(dns.rrset.from_text(question.name, 60, "IN", "A", "127.0.0.1"))
-        asyncio.get_running_loop().call_later(self.delay(name), self._transport.sendto, answer.to_wire(), address)
+            hosts = 1000 if name.startswith("crowded") else 1
+            addresses = [f"127.0.{number // 250}.{1 + number % 250}" for number in range(hosts)]
+            answer.answer.append(dns.rrset.from_text_list(question.name, 60, "IN", "A", addresses))
+        sent = answer.to_wire(max_size=65_535)
+        asyncio.get_running_loop().call_later(self.delay(name), self._transport.sendto, sent, address)
 
 
 @asynccontextmanager
@@ -101,6 +104,15 @@ async def test_a_name_is_asked_for_once_and_what_needs_no_name_server_asks_none(
         assert sorted(server.asked) == [("shop.example", "A"), ("shop.example", "AAAA")]
         with pytest.raises(OSError, match="no address"):
             await resolve("missing.example")
+
+
+async def test_a_name_of_a_thousand_addresses_has_none_and_takes_no_room() -> None:
+    async with a_name_server() as server:
+        resolve = resolver_of(server)
+        for times in (1, 2):
+            with pytest.raises(OSError, match="no address"):
+                await resolve("crowded.example")
+            assert server.asked.count(("crowded.example", "A")) == times
 
 
 async def test_the_systems_hosts_and_name_servers_are_read_again_when_they_change(tmp_path: Path) -> None:

@@ -179,6 +179,7 @@ WITH results AS (
            count(*) FILTER (WHERE status = 'FAILED') AS failed,
            bool_or(is_current AND status = 'DELIVERED') AS has_success, bool_or(is_current AND gone) AS is_gone,
            count(*) FILTER (WHERE is_current AND status = 'DELIVERED' AND duration_ms <= :well) AS good,
+           bool_or(is_current AND status = 'DELIVERED' AND duration_ms > :well) AS is_slow,
            bool_or(is_current AND status <> 'DELIVERED') AS is_bad,
            min(at) FILTER (WHERE is_current) AS first_at, max(at) FILTER (WHERE is_current) AS last_at
     FROM told GROUP BY endpoint_id
@@ -186,6 +187,7 @@ WITH results AS (
     UPDATE webhook_endpoints e
     SET successful = e.successful + t.successful, failed = e.failed + t.failed,
         concurrency = CASE WHEN t.is_bad THEN greatest(1, e.concurrency / 2)
+                           WHEN t.is_slow THEN greatest(least(e.concurrency, {CONCURRENCY_START}), e.concurrency / 2)
                            ELSE least({CONCURRENCY_MAX}, e.concurrency + t.good) END,
         failing_since = CASE WHEN t.has_success THEN NULL ELSE coalesce(e.failing_since, t.first_at) END,
         is_active = e.is_active AND NOT t.is_gone
