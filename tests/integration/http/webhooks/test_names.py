@@ -27,8 +27,8 @@ from tests.support.receivers import Receiver, a_receiver, until
 
 @dataclass
 class NameServer(asyncio.DatagramProtocol):
-    """`silent...` gets no answer, `four...` none for AAAA, `missing...` is no name, `crowded...` has a thousand addresses,
-    any other is this machine. `asked` has every question."""
+    """`silent...` gets no answer, `four...` none for AAAA, `missing...` is no name, `crowded...` has a thousand
+    addresses, any other is this machine. `asked` has every question."""
 
     asked: list[tuple[str, str]] = field(default_factory=list)  # name and type
     delay: Callable[[str], float] = lambda _: 0.0
