@@ -145,7 +145,8 @@ class Director:
     def _read_logs(self) -> None:
         """What the product logged: an error that is not the database's fault is a defect."""
         for entry in self.logs[self.logged :]:
-            if entry["log_level"] == "error" and entry.get("error") not in EXPECTED_ERRORS:
+            kind, *_ = entry.get("trace", [None])
+            if entry["log_level"] == "error" and kind not in EXPECTED_ERRORS:
                 self.world.fail("INV0", f"the product logged {entry}")
         self.logged = len(self.logs)
 
