@@ -16,6 +16,7 @@ from payagg.domain.webhook import (
     SCHEDULE,
     DeliveryStatus,
     EventType,
+    attempts_before_redelivery,
     concurrency_after,
     delay_after,
     due_after_loss,
@@ -134,3 +135,17 @@ def test_the_window_grows_by_one_after_a_good_answer_and_halves_after_a_bad_one(
     assert {case: concurrency_after(case[0], good=case[1], is_bad=False) for case in grows} == grows
     halves = {(5, 3): 2, (2, 0): 1, (1, 9): 1}
     assert {case: concurrency_after(case[0], good=case[1], is_bad=True) for case in halves} == halves
+
+
+@pytest.mark.parametrize(
+    ("attempts", "waits", "lost", "counted"),
+    [(3, 60, 0, 2), (3, 0, 0, 3), (3, -60, 0, 3), (3, None, 0, 3), (3, 60, 2, 3), (0, 60, 0, 0)],
+    ids=["early", "due", "overdue", "ended", "lost with its worker", "never tried"],
+)
+def test_a_redelivery_before_its_time_takes_no_place_in_the_schedule(
+    attempts: int, waits: int | None, lost: int, counted: int
+) -> None:
+    due_at = None if waits is None else NOW + waits * SECOND
+    status = DeliveryStatus.FAILED if waits is None else DeliveryStatus.PENDING
+    delivery = replace(a_delivery(), attempts=attempts, lost_tries=lost, status=status, next_attempt_at=due_at)
+    assert attempts_before_redelivery(delivery, NOW) == counted
