@@ -16,6 +16,7 @@ from payagg.domain.webhook import (
     SCHEDULE,
     DeliveryStatus,
     EventType,
+    attempts_before_redelivery,
     concurrency_after,
     delay_after,
     due_after_loss,
@@ -141,3 +142,17 @@ def test_the_window_falls_to_its_first_size_while_good_answers_take_their_time()
     falls = {(50, 9): 25, (9, 0): 5, (5, 3): 5, (2, 1): 2}
     assert {case: concurrency_after(case[0], good=case[1], is_bad=False, is_slow=True) for case in falls} == falls
     assert concurrency_after(50, good=1, is_bad=True, is_slow=True) == 25
+
+
+@pytest.mark.parametrize(
+    ("attempts", "waits", "lost", "counted"),
+    [(3, 60, 0, 2), (3, 0, 0, 3), (3, -60, 0, 3), (3, None, 0, 3), (3, 60, 2, 3), (0, 60, 0, 0)],
+    ids=["early", "due", "overdue", "ended", "lost with its worker", "never tried"],
+)
+def test_a_redelivery_before_its_time_takes_no_place_in_the_schedule(
+    attempts: int, waits: int | None, lost: int, counted: int
+) -> None:
+    due_at = None if waits is None else NOW + waits * SECOND
+    status = DeliveryStatus.FAILED if waits is None else DeliveryStatus.PENDING
+    delivery = replace(a_delivery(), attempts=attempts, lost_tries=lost, status=status, next_attempt_at=due_at)
+    assert attempts_before_redelivery(delivery, NOW) == counted
