@@ -14,8 +14,7 @@ class MemoryBusinesses(MemoryRepository):
     async def get(self, business_id: str) -> Business | None:
         return self.state.businesses.get(business_id)
 
-    async def lock(self, business_id: str) -> Business | None:
-        return self.state.businesses.get(business_id)
+    lock = get  # transactions are serial, here and in every repository
 
     async def names(self, business_ids: Collection[str]) -> dict[str, str]:
         found = self.state.businesses

@@ -25,11 +25,10 @@ class MemoryEndpoints(MemoryRepository):
         found = {owner: await self.subscribers(*owner) for owner in owners}
         return {owner: endpoints for owner, endpoints in found.items() if endpoints}
 
-    async def lock(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
-        return await self.get(business_id, endpoint_id)
-
     async def get(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:
         return next((one for one in await self.of_business(business_id) if one.id == endpoint_id), None)
+
+    lock = get
 
     async def add(self, endpoint: WebhookEndpoint) -> None:
         self.state.endpoints[endpoint.id] = endpoint

@@ -16,8 +16,7 @@ class MemoryGateways(MemoryRepository):
     async def get(self, gateway_id: str) -> Gateway | None:
         return next((gateway for gateway in self._living() if gateway.id == gateway_id), None)
 
-    async def lock(self, gateway_id: str) -> Gateway | None:
-        return await self.get(gateway_id)
+    lock = get
 
     async def by_slug(self, slug: str) -> Gateway | None:
         return next((gateway for gateway in self._living() if gateway.slug == slug), None)

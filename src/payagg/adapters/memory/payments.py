@@ -33,8 +33,7 @@ class MemoryPayments(MemoryRepository):
     async def get(self, reference: str) -> Payment | None:
         return self.state.payments.get(reference)
 
-    async def lock(self, reference: str) -> Payment | None:
-        return self.state.payments.get(reference)
+    lock = get
 
     async def aggregate(self, reference: str) -> PaymentAggregate | None:
         payment = self.state.payments.get(reference)
@@ -43,8 +42,7 @@ class MemoryPayments(MemoryRepository):
         business = self.state.businesses.get(payment.business_id)
         return PaymentAggregate(payment, business, rows_of_payment(self.state.attempts, reference))
 
-    async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
-        return await self.aggregate(reference)
+    lock_aggregate = aggregate
 
     async def lock_for_status(self, reference: str) -> LockedPayment | None:
         payment = self.state.payments.get(reference)
