@@ -256,10 +256,12 @@ class Attempt:
 
     def refuse(self) -> "Attempt":
         """REFUSED: nobody was sent there, and no check is needed. One that was found paid is UNKNOWN and keeps its
-        checks: it may be refunded."""
+        checks: it may be refunded. So does one in doubt, whose payer may be there."""
         if self.confirmed_at is not None:
             return with_changes(self, state=AttemptState.UNKNOWN)
-        return with_changes(self, state=AttemptState.REFUSED, handed_off_at=None, next_ask_at=None)
+        return with_changes(
+            self, state=AttemptState.REFUSED, next_ask_at=self.next_ask_at if self.is_in_doubt else None
+        )
 
     def leave_unknown(self, now: datetime, chance: float) -> "Attempt":
         """UNKNOWN: no answer came; it will be checked. One that was found paid keeps the checks it has."""
@@ -389,10 +391,10 @@ def ensure_attempts_left(attempts: Sequence[Attempt]) -> None:
 def postpone_check(payment: Payment, attempt: Attempt, now: datetime) -> Attempt | None:
     """The attempt to store instead of a check at `now`, or None when a check is due.
 
-    A refused attempt is not checked again, unless it was found paid after all, nor is one whose result can change
-    nothing. A live claim gets the time to end.
+    A refused attempt is not checked again, unless it was found paid after all or is in doubt, nor is one whose result
+    can change nothing. A live claim gets the time to end.
     """
-    is_refused = attempt.state is AttemptState.REFUSED and attempt.confirmed_at is None
+    is_refused = attempt.state is AttemptState.REFUSED and attempt.confirmed_at is None and not attempt.is_in_doubt
     if is_refused or _is_past_asking(payment, attempt):
         return with_changes(attempt, next_ask_at=None)
     if attempt.is_held(now):

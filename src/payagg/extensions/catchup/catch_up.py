@@ -200,9 +200,9 @@ class CatchUp:
             if locked is None or locked.status is not Status.INITIATED or attempt.number <= known:
                 return False
             for number in range(known + 1, attempt.number):
-                missed = with_changes(
-                    attempt, number=number, provider_reference=provider_reference(payment.reference, number)
-                )
+                name = provider_reference(payment.reference, number)
+                # The provider has no such charge, so nobody was sent there.
+                missed = with_changes(attempt, number=number, provider_reference=name, handed_off_at=None)
                 await tx.attempts.add(missed.refuse())
             await tx.attempts.add(attempt)
             return True

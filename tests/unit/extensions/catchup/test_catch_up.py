@@ -9,7 +9,7 @@ from payagg_testing.builders import AN_ADMIN, HOUR, MINUTE
 from payagg_testing.clocks import START
 
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import ATTEMPTS_MAX, AttemptState, Charge
+from payagg.domain.attempt import ATTEMPTS_MAX, CHECK_AFTER, AttemptState, Charge
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderReport
@@ -224,3 +224,27 @@ async def test_each_run_is_recorded_and_one_that_is_killed_too(
 
 async def test_an_instant_that_lies_ahead_is_refused(shop: RestoredShop) -> None:
     assert (await refused_with(catch_up_over(shop.services).run(START + HOUR, by=AN_ADMIN)))[1] == "since"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.UNPAID])
+async def test_what_was_passed_over_is_asked_about_to_the_end_since_its_payer_may_be_there(
+    shop: RestoredShop, outcome: Outcome
+) -> None:
+    reference = await shop.initiated()
+    shop.keep()
+    await shop.process(reference)
+    shop.lose()
+    await shop.catch_up()
+    assert (await shop.process(reference, "provider_b")).gateway == "provider_b"
+    shop.pays(shop.a, reference, outcome)  # on the page where the payer was
+    for after in CHECK_AFTER:
+        shop.clock.set(START + after * 1.2)
+        await shop.reconciler.run_once()
+    if outcome is Outcome.SUCCEEDED:
+        assert (await shop.payment(reference)).status is Status.SUCCESS
+        return
+    assert (await shop.payment(reference)).failure_reason == "EXPIRED"
+    [expired] = [one for one in await shop.store.transaction.payments.transitions(reference) if one.reason == "EXPIRED"]
+    [first, second] = await shop.attempts(reference)
+    assert (first.state, first.next_ask_at) == (AttemptState.REFUSED, None)
+    assert expired.at == second.last_ask_at, "by the answer about the charge to which the payer was sent"
