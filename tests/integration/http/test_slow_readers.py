@@ -130,6 +130,16 @@ async def test_ten_kilobytes_a_second_are_enough() -> None:
     assert counts["slow_readers",] == 0
 
 
+async def test_the_more_is_unread_the_faster_everybody_must_read() -> None:
+    """Twenty kilobytes a second, which are enough while little is held in all."""
+    counts.clear()
+    async with answering(ANSWER, unread_seconds=3.0, unread_max=ANSWER // 100) as (address, state, _):
+        with await connected(address, keeps=16 * 1024) as client:
+            client.send(GET)
+            await drip(client, 1000, state)
+    assert counts["slow_readers",] == 1
+
+
 @pytest.mark.rule("access.34")
 @pytest.mark.parametrize(
     ("asked", "answers"),

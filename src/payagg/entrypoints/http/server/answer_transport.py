@@ -20,6 +20,7 @@ class AnswerTransport:
         self._written = 0
         self._mark: tuple[float, int, int] | None = None  # when, what was read by then, what there was to read
         self.is_half_closed = False
+        self.held = 0  # bytes that were unread when last looked at
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -69,7 +70,7 @@ class AnswerTransport:
         second meanwhile. Asked again and again."""
         if not self._written:
             return False
-        unread = self.unread
+        unread = self.held = self.unread
         if not unread:
             self._written, self._mark = 0, None
             return False

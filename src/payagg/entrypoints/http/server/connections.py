@@ -17,6 +17,7 @@ CROWDED_KEEP_ALIVE = 5
 WATCH_SECONDS = 1.0
 UNREAD_SECONDS = 15.0  # over which an answer's rate is taken
 UNREAD_RATE = 1000  # bytes a second that a client must read of its answers; the slowest mobile network carries tenfold
+UNREAD_MAX = 128 * 1024 * 1024  # bytes unread of all clients; as many times as they are more, the rate is higher
 _log = structlog.get_logger("payagg.http")
 
 
@@ -27,6 +28,8 @@ class OpenConnections(ServerState):
     is_closing = False
     most = per_address = 1_000_000
     unread_seconds = UNREAD_SECONDS
+    unread_max = UNREAD_MAX
+    unread_rate = float(UNREAD_RATE)  # as of the last look at all connections
     watch_seconds = WATCH_SECONDS
     proxies: Networks = ()
 
@@ -72,11 +75,14 @@ class OpenConnections(ServerState):
         while True:
             await asyncio.sleep(self.watch_seconds)
             connections: Any = list(self.connections)
+            held = 0
             for connection in connections:
                 try:
                     connection.look(loop.time())
+                    held += connection.transport.held
                 except Exception:  # noqa: BLE001 - logged whole; the others are looked at all the same
                     _log.exception("a connection could not be looked at")
+            self.unread_rate = UNREAD_RATE * max(1.0, held / self.unread_max)
 
     def _is_proxy(self, address: Address | None) -> bool:
         return address is not None and any(address in network for network in self.proxies)

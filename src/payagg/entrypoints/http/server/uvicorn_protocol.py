@@ -15,7 +15,7 @@ from payagg.application.counters import count
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.server.answer_transport import FEW_BYTES, AnswerTransport
 from payagg.entrypoints.http.server.client_address import address_of
-from payagg.entrypoints.http.server.connections import CROWDED_KEEP_ALIVE, UNREAD_RATE, OpenConnections
+from payagg.entrypoints.http.server.connections import CROWDED_KEEP_ALIVE, OpenConnections
 from payagg.entrypoints.http.server.cors import Headers
 from payagg.entrypoints.http.server.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.server.wire import FIELDS, error_envelope, fields_of
@@ -189,7 +189,7 @@ class ServerProtocol(HttpToolsProtocol):
     def look(self, now: float) -> None:
         """Gives up a client that does not read its answers, and ends what is idle sooner when connections run short."""
         state, kept = self.server_state, self.timeout_keep_alive_task
-        if self.transport.is_too_slow(now, state.unread_seconds, UNREAD_RATE):
+        if self.transport.is_too_slow(now, state.unread_seconds, state.unread_rate):
             count("slow_readers")
             request_id = self.cycle.scope.get(REQUEST_ID) if self.cycle else None
             _log.warning("slow reader", client=self._client, request_id=request_id, unread=self.transport.unread)
