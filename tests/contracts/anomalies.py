@@ -120,7 +120,7 @@ class AnomalyContract:
         await db.anomalies.add(untold)
         await db.anomalies.notify(untold.id, 3)
         for moved, unclosed, forbidden in (
-            (ACKNOWLEDGED, {AnomalyKind.LATE_SUCCESS: 1}, [replace(FIRST, status=AnomalyStatus.OPEN)]),
+            (ACKNOWLEDGED, {(AnomalyKind.LATE_SUCCESS, None): 1}, [replace(FIRST, status=AnomalyStatus.OPEN)]),
             (CLOSED, {}, [replace(CLOSED, assignee="ben"), ACKNOWLEDGED]),
         ):
             assert await db.anomalies.lock("anm_0") is None
@@ -129,6 +129,8 @@ class AnomalyContract:
             for written in forbidden:
                 await breaks_a_rule(db.anomalies.save(written))
             assert [await db.anomalies.lock("anm_1")] == await db.anomalies.of_payment(REFERENCE) == [moved]
+        await kept(db, a_fact(1, AnomalyKind.DISPUTE, environment=SANDBOX), a_fact(2, AnomalyKind.DISPUTE))
+        assert await db.anomalies.count_open() == {(AnomalyKind.DISPUTE, SANDBOX): 2}
 
     async def test_who_works_on_an_anomaly_and_the_notes_are_kept_until_it_is_closed(self, db: Database) -> None:
         await db.anomalies.add(FIRST)

@@ -97,8 +97,8 @@ async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: P
         ("database_up", (), 1),
         ("idempotency_mismatches_total", (), 1),
         ("anomalies_total", (("kind", "UNKNOWN_REFERENCE"),), 1),
-        ("anomalies_unclosed", (("kind", "UNKNOWN_REFERENCE"),), 1),
-        ("anomalies_unclosed", (("kind", "MISMATCH"),), 0),
+        ("anomalies_unclosed", (("environment", "UNKNOWN"), ("kind", "UNKNOWN_REFERENCE")), 1),
+        ("anomalies_unclosed", (("environment", "LIVE"), ("kind", "MISMATCH")), 0),
     ):
         assert told[f"payagg_{name}", labels] == value, (name, labels)
     assert told["payagg_request_duration_seconds_sum", initiated] > 0

@@ -67,6 +67,8 @@ HANDLED = "INSERT INTO inbox (id, provider, environment, digest, body, received_
 KEPT = "INSERT INTO anomalies (id, reference, kind, source, details, at, business_id, environment) VALUES"
 DELETED = """INSERT INTO gateways (id, slug, name, display_order, is_built_in, status, created_at, updated_at, {column})
     VALUES ('gw_old', 'old', 'Old', 0, false, 'DELETED', now(), now() - interval '{age} days', 'x')"""
+DRAINED = """UPDATE gateways SET (status, drain_started_at, drain_ends_at) =
+    ('DRAINING', now() - interval '2 days', now() - interval '{hours} hours')"""
 # What is done by hand; the rules that must find it.
 BREACHES = [
     (f"UPDATE anomalies SET event_sequence = 9 WHERE event_sequence = 5 AND reference = '{REFERENCE}'", NUMBERED),
@@ -99,6 +101,10 @@ BREACHES = [
     (f"UPDATE payments SET created_at = now() + interval '1 hour' WHERE reference = '{BARE}'", AHEAD),
     ("INSERT INTO token_revocations VALUES ('sub', 'ada', now() + interval '1 hour')", AHEAD),
     ("INSERT INTO token_revocations VALUES ('sub', 'ada', now())", None),
+    (f"UPDATE payments SET expires_at = now() + interval '31 days' WHERE reference = '{BARE}'", AHEAD),
+    (f"UPDATE payments SET expires_at = now() + interval '29 days' WHERE reference = '{BARE}'", None),
+    (DRAINED.format(hours=25), OVERDUE),
+    (DRAINED.format(hours=23), None),
     (f"UPDATE deliveries SET next_attempt_at = now() - interval '25 hours' WHERE reference = '{OPEN}'", OVERDUE),
     (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now(), now() - interval '25 hours')", OVERDUE),
     (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now() - interval '25 hours', now())", OVERDUE),

@@ -99,9 +99,9 @@ class MemoryAnomalies(MemoryRepository):
         ]
         return sorted(found, key=lambda anomaly: anomaly.id, reverse=True)[:limit]
 
-    async def count_open(self) -> dict[AnomalyKind, int]:
-        rows = self.state.anomalies.values()
-        return dict(Counter(anomaly.kind for anomaly in rows if anomaly.status is not AnomalyStatus.CLOSED))
+    async def count_open(self) -> dict[tuple[AnomalyKind, Environment | None], int]:
+        unclosed = (one for one in self.state.anomalies.values() if one.status is not AnomalyStatus.CLOSED)
+        return dict(Counter((one.kind, one.environment) for one in unclosed))
 
     async def forget(self, before: datetime, limit: int) -> int:
         old = [

@@ -35,6 +35,8 @@ DAMAGES = {
     ),
     "no instant lies further ahead than a rule can put it": Damage(
         f"""SELECT reference || ' payment' FROM payments WHERE created_at > :last AND currency = 'NGN'
+        UNION ALL SELECT reference || ' expiry' FROM payments
+            WHERE status = 'INITIATED' AND expires_at > :last + interval '30 days'
         UNION ALL SELECT reference || ' ask' FROM attempts WHERE {IS_UNSETTLED} AND {IS_CHECK_AHEAD}
         UNION ALL SELECT reference || ' delivery ' || id FROM deliveries WHERE {IS_DELIVERY_AHEAD}
         UNION ALL SELECT id FROM inbox WHERE {IS_EVENT_AHEAD}
@@ -52,7 +54,9 @@ DAMAGES = {
             WHERE next_attempt_at IS NOT NULL AND least(next_attempt_at, received_at) < now() - interval '1 day'
         UNION ALL SELECT reference || ' expiry' FROM payments
             WHERE status = 'INITIATED' AND expires_at < now() - interval '1 day'
-        UNION ALL SELECT reference || ' ask' FROM attempts WHERE next_ask_at < now() - interval '1 day'""",
+        UNION ALL SELECT reference || ' ask' FROM attempts WHERE next_ask_at < now() - interval '1 day'
+        UNION ALL SELECT id || ' drain' FROM gateways
+            WHERE status = 'DRAINING' AND drain_ends_at < now() - interval '1 day'""",
         WAITING,
     ),
     "a charge that is to be asked about is of a provider of this deployment": Damage(

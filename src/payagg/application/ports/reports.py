@@ -86,8 +86,8 @@ class AnomalyRepository(Protocol):
     async def page(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
         """Newest first: ids are ordered by time."""
 
-    async def count_open(self) -> dict[AnomalyKind, int]:
-        """The number of unclosed ones by kind."""
+    async def count_open(self) -> dict[tuple[AnomalyKind, Environment | None], int]:
+        """The number of unclosed ones by kind and by their payment's environment, None without one."""
 
     async def forget(self, before: datetime, limit: int) -> int:
         """Removes those of SANDBOX that were closed before then and that no event told; how many. LIVE's stay."""

@@ -68,7 +68,9 @@ async def service_health(
 ) -> ServiceHealth:
     now = clock.now()
     async with store.begin() as tx:
-        unclosed = await tx.anomalies.count_open()
+        unclosed = Counter[AnomalyKind]()
+        for (kind, _), count in (await tx.anomalies.count_open()).items():
+            unclosed[kind] += count
         providers = await tx.health.all()
     refused = Counter((one.provider, one.environment, one.fault) for one in await refused_events.recent())
     postgres, migration = await store.versions()
@@ -81,7 +83,7 @@ async def service_health(
             for one in providers
             if one.open_until is not None and one.is_open(now)
         ],
-        unclosed_anomalies=[UnclosedAnomalies(kind, count) for kind, count in unclosed.items() if count],
+        unclosed_anomalies=[UnclosedAnomalies(kind, count) for kind, count in unclosed.items()],
         refused_events=[RefusedEventCount(*event, count) for event, count in refused.most_common()],
         versions=ServiceVersions(__version__, sys.version, postgres, migration),
     )

@@ -60,7 +60,8 @@ SAVE = Statement(update(anomalies).where(anomalies.c.id == bindparam("id")).valu
 NOTIFY = Statement(
     update(anomalies).where(anomalies.c.id == bindparam("id")).values(event_sequence=bindparam("sequence"))
 )
-COUNT_UNCLOSED = Statement(select(anomalies.c.kind, func.count()).where(UNCLOSED).group_by(anomalies.c.kind))
+_BY = (anomalies.c.kind, anomalies.c.environment)
+COUNT_UNCLOSED = Statement(select(*_BY, func.count()).where(UNCLOSED).group_by(*_BY))
 
 
 @cache
@@ -124,8 +125,9 @@ class PostgresAnomalies(PostgresRepository):
         page = _page(wanted.status, *(value is not None for value in values.values()))
         return ANOMALY.all(await self._connection.rows(page, limit=limit, **values))
 
-    async def count_open(self) -> dict[AnomalyKind, int]:
-        return {AnomalyKind(kind): count for kind, count in await self._connection.rows(COUNT_UNCLOSED)}
+    async def count_open(self) -> dict[tuple[AnomalyKind, Environment | None], int]:
+        rows = await self._connection.rows(COUNT_UNCLOSED)
+        return {(AnomalyKind(kind), Environment(place) if place else None): count for kind, place, count in rows}
 
     async def forget(self, before: datetime, limit: int) -> int:
         return len(await self._connection.rows(_forget(limit), before=before))

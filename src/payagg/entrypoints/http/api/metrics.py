@@ -4,6 +4,7 @@ import hmac
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import product
 from typing import Any
 
 from litestar import Request, Response, get
@@ -16,6 +17,7 @@ from payagg.application.counters import counts, flush
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.http.api.auth import bearer
@@ -34,7 +36,7 @@ class Snapshot:
         use_cases: Services,
         totals: dict[tuple[str, ...], int],
         gauges: dict[str, tuple[str, float]],
-        unclosed: Mapping[AnomalyKind, int] | None = None,
+        unclosed: Mapping[tuple[AnomalyKind, Environment | None], int] | None = None,
         brought: Sequence[Metric] = (),  # by extensions
     ) -> None:
         self._use_cases = use_cases
@@ -52,9 +54,12 @@ class Snapshot:
         for name, (text, level) in self._gauges.items():
             yield GaugeMetricFamily(f"payagg_{name}", text, value=level)
         if self._unclosed is not None:
-            waiting = GaugeMetricFamily("payagg_anomalies_unclosed", "Anomalies to be worked off.", labels=["kind"])
-            for kind in AnomalyKind:
-                waiting.add_metric([kind.value], self._unclosed.get(kind, 0))
+            labels = ["kind", "environment"]
+            waiting = GaugeMetricFamily("payagg_anomalies_unclosed", "Anomalies to be worked off.", labels=labels)
+            for kind, place in product(AnomalyKind, (*Environment, None)):
+                waiting.add_metric(
+                    [kind.value, place.value if place else "UNKNOWN"], self._unclosed.get((kind, place), 0)
+                )
             yield waiting
         yield from self._brought
 
