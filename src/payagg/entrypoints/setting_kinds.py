@@ -98,6 +98,8 @@ def _oidc_roles(text: str) -> OidcRoles:
     pairs = [part.strip().rpartition("=") for part in listed.split(",")]
     if not claim or not all(value and role in ROLES for value, _, role in pairs):
         raise ValueError
+    if any(re.search(rf"=(?:{'|'.join(ROLES)})\s", value) for value, _, _ in pairs):  # a space where a comma belongs
+        raise ValueError
     return claim, tuple(sorted(((value, role) for value, _, role in pairs), key=lambda pair: ROLES.index(pair[1])))
 
 

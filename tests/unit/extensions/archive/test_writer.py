@@ -23,7 +23,7 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ChargeFacts
 from payagg.domain.payment import Payment, Trigger
 from payagg.domain.report import Outcome, ReportEffect
-from payagg.entrypoints.settings import read_settings
+from payagg.entrypoints.settings import SettingsError, read_settings
 from payagg.extensions.archive.files import archive_place
 from payagg.extensions.archive.ports import ARCHIVE
 from payagg.extensions.archive.reader import ArchiveReader
@@ -343,6 +343,11 @@ async def test_a_late_report_about_an_archived_payment_is_judged_as_before(
 )
 def test_the_archive_lies_beside_the_logos_where_nothing_else_is_set(settings: dict[str, str], place: str) -> None:
     assert archive_place(read_settings({"PAYAGG_STATE_DIR": "/state"} | settings)) == place
+
+
+def test_an_archive_in_no_store_is_refused_before_anything_is_written() -> None:
+    with pytest.raises(SettingsError, match=r"PAYAGG_ARCHIVE_STORE must be a folder"):
+        read_settings({"PAYAGG_ARCHIVE_STORE": "s3:/vault"})
 
 
 async def _paid(world: ArchiveWorld, outcome: Outcome = Outcome.SUCCEEDED) -> Payment:
