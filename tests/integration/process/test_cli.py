@@ -84,7 +84,7 @@ def test_what_a_command_changes_is_in_the_audit_trail_with_its_account_and_host(
     ):
         assert len(run("audit", *filters).stdout.splitlines()) == number
     assert "from: Must be" in one_line(run("audit", "--from", "x"))
-    assert " payment.erase, " in one_line(run("audit", "--action", "payer.erase"))
+    assert "payment.erase" in run("audit", "--action", "payer.erase").stderr
 
 
 def test_tokens_carry_what_was_asked_for() -> None:

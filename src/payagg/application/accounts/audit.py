@@ -113,7 +113,7 @@ class AuditTrail:
     ) -> AuditPage:
         """Newest first, strictly older than the cursor; raises VALIDATION_ERROR on `action`, `after` or `to`."""
         if wanted.action is not None and wanted.action not in ACTIONS:
-            raise invalid("action", f"Must be one of {', '.join(sorted(ACTIONS))}.")
+            raise invalid("action", "Unknown action; the description of this operation lists them.")
         if wanted.since is not None and wanted.until is not None and wanted.until <= wanted.since:
             raise invalid("to", "Must be later than `from`.")
         if after is not None and not _CURSOR.fullmatch(after):

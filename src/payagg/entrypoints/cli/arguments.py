@@ -7,6 +7,7 @@ from pathlib import Path
 
 from payagg import __version__
 from payagg.domain.anomaly import AnomalyKind, Severity
+from payagg.domain.audit import Action
 from payagg.entrypoints.extensions import NAMES, Command, commands_of
 
 DAYS_MAX = 36_500
@@ -114,7 +115,8 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     audit.add_argument("--business", metavar="ID")
     audit.add_argument("--subject", metavar="SUB", help="who made the change")
     audit.add_argument("--object", metavar="ID", help="what was changed")
-    audit.add_argument("--action", help="for example gateway.enable")
+    words = sorted(action.value for action in Action)
+    audit.add_argument("--action", choices=words, metavar="ACTION", help="for example gateway.enable")
     audit.add_argument("--from", dest="since", metavar="INSTANT", help="for example 2025-01-31T12:00:00Z")
     audit.add_argument("--to", dest="until", metavar="INSTANT", help="only entries before it")
     audit.add_argument("--after", metavar="ID", help="only entries older than this one")
