@@ -21,6 +21,8 @@ async def test_verify_says_so_and_the_charge_is_asked_about_once_the_slug_is_bac
     assert await refused_with(shop.verification.verify(reference)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, None)
     shop.clock.move(2 * MINUTE)
     assert await shop.reconciler.run_once() == 0
+    [attempt] = before
+    assert await shop.reconciler.oldest_unasked() == attempt.next_ask_at, "the metric and the alert tell"
     assert (await shop.process(reference)).gateway == "provider_a", "the payer may still be at its page"
     assert await shop.attempts(reference) == before
     shop.services.payment_options.providers["provider_a"] = shop.a  # type: ignore[index]
