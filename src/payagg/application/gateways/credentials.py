@@ -88,8 +88,8 @@ class GatewayCredentials:
     def ensure_apart(
         self, gateway: Gateway, credentials: Mapping[str, str], stored: Iterable[Gateway], now: datetime
     ) -> None:
-        """Raises VALIDATION_ERROR for a SANDBOX signing secret that proves LIVE events of a gateway in `stored`, deleted
-        or not: whoever has it could write events of real money."""
+        """Raises VALIDATION_ERROR for a SANDBOX signing secret that proves LIVE events of a gateway in `stored`,
+        deleted or not: whoever has it could write events of real money."""
         own = self._secrets(gateway, credentials).get(Environment.SANDBOX, {})
         alike = [one for one in stored if own and one.slug == gateway.slug]
         live = {
