@@ -68,14 +68,18 @@ class ReconciliationContract:
         ):
             stored = replace(payment, gateway=gateway)
             await put(db, stored, an_attempt(stored, 1, AttemptState.HANDED_OFF, gateway=gateway, now=at))
-        refused = replace(wanted, reference="PAY-20250131-000003")
-        await put(db, refused, an_attempt(refused, 1, AttemptState.REFUSED))
+        # Their payers may have been there, before a restore; one was paid there after all.
+        for number, confirmed_at in enumerate((None, NOW), 3):
+            refused = replace(wanted, reference=f"PAY-20250131-00000{number}")
+            doubt = an_attempt(refused, 1, AttemptState.REFUSED, handed_off_at=NOW, confirmed_at=confirmed_at)
+            await put(db, refused, doubt)
+        paid = NOW, OurPayment("PAY-20250131-000004", 150000, Status.INITIATED, LIVE)
         first = NOW, OurPayment(REFERENCE, 150000, Status.INITIATED, LIVE)
         second = NOW + HOUR, OurPayment(OTHER, 150000, Status.INITIATED, LIVE)
         find, hours = db.reconciliations, (NOW, NOW + 2 * HOUR)
         asked = ((*hours, "", 10), (*hours, "", 1), (*hours, REFERENCE, 10), (NOW, NOW + HOUR, "", 10))
         found = [await find.handed_off("provider_a", LIVE, *one) for one in asked]
-        assert found == [[first, second], [first], [second], [first]]
+        assert found == [[paid, first, second], [paid], [second], [paid, first]]
         both = [REFERENCE, "PAY-20250131-000001", "PAY-20250131-000002", "PAY-20250131-999999"]
         assert await find.of_gateway("provider_a", LIVE, both) == [first[1]]
 

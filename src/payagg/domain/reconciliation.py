@@ -238,7 +238,8 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly], listed: Collection[str
         if KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND and fact.details.get("providerReference") in own
     ]
     for fact in returned:
-        if fact.details.get("refundId") == line.id:
+        # One that counts for nothing was taken for other money: the list knows better.
+        if fact.details.get("refundId") == line.id and fact.details.get("amount") != 0:
             return fact
     for fact in sorted(returned, key=attrgetter("id")):
         if fact.details.get("refundId") in listed:

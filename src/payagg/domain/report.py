@@ -528,8 +528,10 @@ def _mismatch(report: ProviderReport, payment: Payment, fact: str) -> Verdict:
     if received is not None:
         more["received"] = received
     if report.outcome is Outcome.SUCCEEDED and fact in ("amount", "currency"):
-        is_short = received is None or received < payment.amount
-        more["reason"] = "CURRENCY_MISMATCH" if fact == "currency" else "UNDERPAID" if is_short else "OVERPAID"
+        by_amount = "AMOUNT_UNKNOWN"
+        if received is not None:
+            by_amount = "UNDERPAID" if received < payment.amount else "OVERPAID"
+        more["reason"] = by_amount if fact == "amount" else "CURRENCY_MISMATCH"
         if report.facts.provider_id is not None:  # two halves of a payment differ in it alone
             more["providerId"] = report.facts.provider_id
     return Verdict(ReportEffect.MISMATCH, anomaly=AnomalyKind.MISMATCH, details=report.evidence(**more))

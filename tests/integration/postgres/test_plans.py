@@ -214,7 +214,7 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "no open attempts of a gateway": (lambda tx: tx.attempts.count_open("gw_2", 1), {"attempts_unsettled"}),
     "open payments since": (lambda tx: tx.payment_upkeep.list_initiated(NOW, nth(1), 100), {"payments_by_expiry"}),
     "asks made due": (lambda tx: tx.attempts.hasten_checks(*AT_A, NOW), {"attempts_due", "attempts_pkey"}),
-    "oldest ask": (lambda tx: tx.attempts.oldest_check(["provider_a"], NOW), {"attempts_due"}),
+    "oldest ask": (lambda tx: tx.attempts.oldest_check(NOW), {"attempts_due"}),
     "payment with what decides on it": (lambda tx: tx.payments.lock_aggregate(nth(1)), DECIDES),
     "payment with what a change needs": (
         lambda tx: tx.payments.lock_for_status(nth(1)),

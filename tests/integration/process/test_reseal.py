@@ -14,6 +14,7 @@ from tests.support.processes import Command, one_line, succeeded
 
 OLD, NEW = ("k1", bytes(range(32))), ("k2", bytes(range(32, 64)))
 OFF = GatewayStatus.DISABLED
+OPENS = "what is sealed opens under PAYAGG_ENCRYPTION_KEYS"
 
 
 def keys(*pairs: tuple[str, bytes]) -> dict[str, str]:
@@ -68,3 +69,17 @@ async def test_everything_moves_under_the_first_key_and_the_old_one_can_go(store
     assert len(trail) == 4
     assert "secrets.reseal k2" in trail[0]
     assert "Everything is under k2" in run("reseal", "--dry-run", **keys(NEW)).stdout
+    assert f"ok      {OPENS}" in succeeded(run("doctor", **keys(NEW)))
+
+
+async def test_doctor_names_what_no_key_opens_though_one_has_its_name(store: PostgresStore, run: Command) -> None:
+    await filled(store, 1)
+    for others in (keys(NEW), keys((OLD[0], NEW[1]))):
+        told = run("doctor", **others)
+        assert told.returncode == 1
+        found = told.stdout.partition(f"BROKEN  {OPENS}\n")[2].splitlines()
+        assert [line.strip() for line in found[:3]] == [
+            "gatewayCredentials of gw_acme",
+            "gatewayCredentials of gw_bold",
+            "replacedSecrets of gw_acme",
+        ]

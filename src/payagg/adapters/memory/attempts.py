@@ -86,8 +86,8 @@ class MemoryAttempts(MemoryRepository):
             write_attempt(self.state, with_changes(attempt, next_ask_at=now))
         return len(chosen)
 
-    async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
-        return next((at for at, attempt in self._asked_by(now) if attempt.gateway in gateways), None)
+    async def oldest_check(self, now: datetime) -> datetime | None:
+        return next((at for at, _ in self._asked_by(now)), None)
 
     async def count_open(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
         own = [a for a in self.state.attempts.values() if a.gateway_id == gateway_id and a.next_ask_at is not None]

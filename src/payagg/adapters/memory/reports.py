@@ -12,6 +12,7 @@ from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.application.ports.reports import PAGE_BYTES, AdjustmentFilter, AnomalyFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, told_of
 from payagg.domain.anomaly import ANOMALY, Anomaly, AnomalyKind, AnomalyStatus
+from payagg.domain.attempt import AttemptState
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentCursor, PaymentFilter, PaymentTotal
@@ -202,7 +203,8 @@ class MemoryReconciliations(MemoryRepository):
             payment, at = self.state.payments.get(attempt.reference), attempt.handed_off_at
             if payment is None or at is None or attempt.gateway != gateway or payment.environment is not environment:
                 continue
-            if (at, attempt.reference) > (since, after) and at < until:
+            was_there = attempt.state is not AttemptState.REFUSED or attempt.confirmed_at is not None
+            if was_there and (at, attempt.reference) > (since, after) and at < until:
                 found.append((at, _our_payment(payment)))
         return sorted(found, key=lambda one: (one[0], one[1].reference))[:limit]
 

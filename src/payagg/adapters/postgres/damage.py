@@ -38,12 +38,14 @@ DAMAGES = {
         UNION ALL SELECT reference || ' expiry' FROM payments
             WHERE status = 'INITIATED' AND expires_at > :last + interval '30 days'
         UNION ALL SELECT reference || ' ask' FROM attempts WHERE {IS_UNSETTLED} AND {IS_CHECK_AHEAD}
+        UNION ALL SELECT reference || ' paid' FROM attempts WHERE next_ask_at > :last AND confirmed_at > :last
         UNION ALL SELECT reference || ' delivery ' || id FROM deliveries WHERE {IS_DELIVERY_AHEAD}
         UNION ALL SELECT id FROM inbox WHERE {IS_EVENT_AHEAD}
         UNION ALL SELECT id FROM gateways WHERE drain_started_at > :last
         UNION ALL SELECT 'tokens of ' || value FROM token_revocations WHERE claim = 'sub' AND issued_before > :last""",
         "the database's clock was ahead, or somebody wrote a date. The worker brings asks, deliveries and provider"
-        " events back within ten minutes. A payment can be paid until its own date; a gateway that drains can be"
+        " events back within ten minutes. A paid charge is asked about refunds from its own date on: `payagg reconcile`"
+        " finds them before. A payment can be paid until its own date; a gateway that drains can be"
         " enabled and disabled again. New tokens of a subject are refused until issued_before in token_revocations:"
         " set it to now, unless a token that is to be refused was issued by the wrong clock.",
     ),

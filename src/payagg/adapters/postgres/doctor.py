@@ -36,7 +36,9 @@ WORDS = {
     "told": sorted(kind.value for kind in ANOMALY_EVENT_FOR),
     "of_paid": _told_by(EventType.PAYMENT_REFUNDED, EventType.PAYMENT_DISPUTED),
     "attention": _told_by(EventType.PAYMENT_ATTENTION),
-    "moves": sorted({f"{now.value} {then.value}" for (now, _), then in PAYMENT.moves.items() if now is not then}),
+    "moves": sorted(
+        f"{now.value} {by.value} {then.value}" for (now, by), then in PAYMENT.moves.items() if now is not then
+    ),
 }
 
 # Every query selects the references that violate the rule.
@@ -65,10 +67,10 @@ RULES = {
         GROUP BY p.reference, p.sequence HAVING max(t.sequence) <> p.sequence""",
     "each transition is a move of the payment machine and starts where the last one ended": """
         SELECT reference FROM (
-            SELECT reference, from_status, to_status,
+            SELECT reference, from_status, trigger, to_status,
                 lag(to_status, 1, 'INITIATED') OVER (PARTITION BY reference ORDER BY sequence) AS stood
             FROM transitions) steps
-        WHERE from_status <> stood OR from_status || ' ' || to_status <> ALL (:moves)""",
+        WHERE from_status <> stood OR concat_ws(' ', from_status, trigger, to_status) <> ALL (:moves)""",
     "each transition has exactly one event, of the matching type": """
         SELECT coalesce(t.reference, e.reference) FROM transitions t
         FULL JOIN (SELECT * FROM events WHERE type <> ALL (:notices)) e

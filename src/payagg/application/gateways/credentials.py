@@ -16,6 +16,7 @@ from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.checks import with_changes
+from payagg.domain.errors import invalid
 from payagg.domain.gateway import (
     PROVES_FOR,
     Gateway,
@@ -83,6 +84,20 @@ class GatewayCredentials:
         own = self.providers[gateway.slug].signing_secret(self.current(gateway), environment)
         replaced = [one.credentials for one in self.proving_secrets(gateway, now) if one.environment is environment]
         return [own, *replaced] if own else replaced
+
+    def ensure_apart(
+        self, gateway: Gateway, credentials: Mapping[str, str], stored: Iterable[Gateway], now: datetime
+    ) -> None:
+        """Raises VALIDATION_ERROR for a SANDBOX signing secret that proves LIVE events of a gateway in `stored`,
+        deleted or not: whoever has it could write events of real money."""
+        own = self._secrets(gateway, credentials).get(Environment.SANDBOX, {})
+        alike = [one for one in stored if own and one.slug == gateway.slug]
+        live = {
+            secret for one in alike for kept in self.signing(one, Environment.LIVE, now) for secret in kept.values()
+        }
+        for name, secret in own.items():
+            if secret in live:
+                raise invalid(f"credentials.{name}", "This secret still proves LIVE events.")
 
     def rotate(self, gateway: Gateway, credentials: Mapping[str, str], now: datetime) -> Gateway:
         """The gateway with `credentials` in place of all stored ones. Signing secrets that changed or were removed stay

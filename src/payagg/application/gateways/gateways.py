@@ -160,7 +160,7 @@ class Gateways:
     async def set_credentials(self, gateway_id: str, command: UpdateCredentials, *, by: Actor) -> ReplacedCredentials:
         """Replaces all credentials, or with `keep_others` the named ones, where an empty value removes one. Sealed for
         this gateway alone. Raises VALIDATION_ERROR on `keepOthers` where the others do not open, and what the bound
-        provider's check raises.
+        provider's check and `ensure_apart` raise.
 
         A signing secret that was changed or removed proves events for OVERLAP.
         """
@@ -178,6 +178,7 @@ class Gateways:
             if provider is not None:
                 provider.check_credentials(credentials)
             now = self.clock.now()
+            sealed.ensure_apart(gateway, credentials, await tx.gateways.everything(), now)
             rotated = sealed.rotate(gateway, credentials, now)
             await tx.gateways.save(rotated)
             accounts = sealed.accounts(gateway), sealed.accounts(rotated)

@@ -48,6 +48,13 @@ async def live_slugs(store: Store, credentials: GatewayCredentials) -> list[str]
     )
 
 
+async def unbound_slugs(store: Store, providers: Mapping[str, Provider]) -> list[str]:
+    """The slugs of open attempts that no provider has."""
+    async with store.begin() as tx:
+        strangers = [one for one in await tx.gateways.everything() if one.slug not in providers]
+        return sorted({one.slug for one in strangers if await tx.attempts.count_open(one.id, 1)})
+
+
 async def gateway_readiness(
     store: Store, clock: Clock, vault: Vault, providers: Mapping[str, Provider], gateway_id: str
 ) -> GatewayReadiness:

@@ -65,9 +65,10 @@ class Reconciler:
         return len(due)
 
     async def oldest_unasked(self) -> datetime | None:
-        """Since when the oldest overdue check has been due; None without one. For the metric."""
+        """Since when the oldest overdue check has been due, also of a slug that no provider has any more; None without
+        one. For the metric."""
         async with self.store.begin() as tx:
-            return await tx.attempts.oldest_check(self.payment_options.providers, self.clock.now())
+            return await tx.attempts.oldest_check(self.clock.now())
 
     @retry_on_conflict
     async def _due(self, slug: str, environment: Environment, since: datetime) -> list[Attempt]:

@@ -96,8 +96,8 @@ class AttemptRepository(Protocol):
         """Makes a batch of later checks due now, except those of charges confirmed longer than HASTEN_PAID ago; how
         many, 0 when none is left."""
 
-    async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
-        """The earliest `next_ask_at` at these gateways that is past `now`."""
+    async def oldest_check(self, now: datetime) -> datetime | None:
+        """The earliest `next_ask_at`, at any gateway, that is past `now`."""
 
     async def count_open(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
         """The gateway's open attempts, counted up to `most`: `next_ask_at` is set, and none is confirmed. With

@@ -128,7 +128,8 @@ class ReconciliationRepository(Protocol):
         self, gateway: str, environment: Environment, since: datetime, until: datetime, after: str, limit: int
     ) -> list[tuple[datetime, OurPayment]]:
         """Payments handed off to the gateway from `since` on and before `until`, with that instant, sorted by instant
-        and reference; of those at `since` itself only references after `after`."""
+        and reference; of those at `since` itself only references after `after`. Not one that may have been, was passed
+        over and is not known to be paid there: another gateway's list has it."""
 
     async def of_gateway(self, gateway: str, environment: Environment, references: Collection[str]) -> list[OurPayment]:
         """The gateway's payments among these references."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy, KeyedVault
 from payagg.application.ports.store import Store
-from payagg.application.ports.upkeep import SealedKind
+from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import Action, Actor, Changes
 
@@ -34,8 +34,18 @@ class Reseal:
         for kind in SealedKind:
             after: str | None = ""
             while after is not None:
-                ids, after = await self._ids(kind, after)
-                found[kind].update(ids)
+                page, after = await self._page(kind, after)
+                found[kind].update(self.vault.key_id(one.blob) for one in page)
+        return found
+
+    async def closed(self) -> list[tuple[SealedKind, str]]:
+        """Kind and owner of each blob that no key opens, though one may have the name of its own."""
+        found: list[tuple[SealedKind, str]] = []
+        for kind in SealedKind:
+            after: str | None = ""
+            while after is not None:
+                page, after = await self._page(kind, after)
+                found += [(kind, one.owner_id) for one in page if self._open(kind, one) is None]
         return found
 
     async def run(self, *, by: Actor) -> Resealed:
@@ -51,10 +61,16 @@ class Reseal:
         return done
 
     @retry_on_conflict
-    async def _ids(self, kind: SealedKind, after: str) -> tuple[list[str], str | None]:
+    async def _page(self, kind: SealedKind, after: str) -> tuple[list[SealedBlob], str | None]:
         async with self.store.begin() as tx:
             page = await tx.sealed.page(kind, after, BATCH)
-        return [self.vault.key_id(one.blob) for one in page], page[-1].owner_id if page else None
+        return page, page[-1].owner_id if page else None
+
+    def _open(self, kind: SealedKind, one: SealedBlob) -> bytes | None:
+        try:
+            return self.vault.open(one.blob, kind.context(one.owner_id))
+        except ValueError:
+            return None
 
     @retry_on_conflict
     async def _reseal(self, kind: SealedKind, after: str, by: Actor) -> tuple[int, int, str | None]:
@@ -66,13 +82,12 @@ class Reseal:
             for one in page:
                 if self.vault.key_id(one.blob) == first:
                     continue
-                context = kind.context(one.owner_id)
-                try:
-                    plain = self.vault.open(one.blob, context)
-                except ValueError:
+                plain = self._open(kind, one)
+                if plain is None:
                     closed += 1
                     continue
-                moved += await tx.sealed.replace(kind, one.owner_id, one.blob, self.vault.seal(plain, context))
+                anew = self.vault.seal(plain, kind.context(one.owner_id))
+                moved += await tx.sealed.replace(kind, one.owner_id, one.blob, anew)
             changes: Changes = {
                 "kind": {"before": None, "after": kind.value},
                 "resealed": {"before": None, "after": moved},

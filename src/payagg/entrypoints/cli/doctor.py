@@ -7,16 +7,25 @@ from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.cli.operators import say
 from payagg.entrypoints.settings import Settings
 
+BRING_BACK = (
+    "bring the encryption key back that sealed it (docs/operating/rotation.md): until then the gateway's payments are"
+    " neither asked about nor proved, and webhooks are not signed. If it is lost, store credentials and secrets anew."
+)
+
 
 def doctor(_: argparse.Namespace, settings: Settings) -> int:
-    from payagg.adapters.postgres.doctor import SHOWN, examine
+    from payagg.adapters.postgres.doctor import SHOWN, Finding, examine
     from payagg.adapters.providers.registry import lists_of, providers_of
 
     with database(settings, tell=say) as url:
         lists, providers = (of(settings.providers, allow_loopback=settings.dev) for of in (lists_of, providers_of))
         findings = examine(url, tuple(lists), tuple(providers))
         warning = None if settings.provider_networks else asyncio.run(_unnamed_providers(settings, url))
-    for finding in findings.rules:
+        rules = findings.rules
+        if settings.encryption_keys:
+            closed = asyncio.run(_closed(settings, url))
+            rules = [*rules, Finding("what is sealed opens under PAYAGG_ENCRYPTION_KEYS", closed[:SHOWN], BRING_BACK)]
+    for finding in rules:
         say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")
         for reference in finding.breaches:
             say(f"        {reference}")
@@ -43,7 +52,22 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
         say(line)
     if warning:
         say(f"warning {warning}")
-    return 0 if all(finding.is_kept for finding in findings.rules) else 1
+    return 0 if all(finding.is_kept for finding in rules) else 1
+
+
+async def _closed(settings: Settings, url: str) -> list[str]:
+    from payagg.adapters.postgres.store import PostgresStore
+    from payagg.adapters.security import AesVault
+    from payagg.adapters.system import SystemClock, SystemEntropy
+    from payagg.application.upkeep.reseal import Reseal
+
+    store = PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer)
+    try:
+        vault = AesVault(settings.encryption_keys)
+        use = Reseal(store, SystemClock(), SystemEntropy(settings.reference_prefix), vault)
+        return [f"{kind.value} of {owner}" for kind, owner in await use.closed()]
+    finally:
+        await store.close()
 
 
 async def _unnamed_providers(settings: Settings, url: str) -> str | None:

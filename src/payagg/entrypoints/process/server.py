@@ -16,7 +16,7 @@ import uvloop
 from litestar.types import ControllerRouterHandler
 
 from payagg.application.counters import observe, observe_bytes
-from payagg.application.gateways.readiness import live_slugs
+from payagg.application.gateways.readiness import live_slugs, unbound_slugs
 from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import connections_max, http_server
@@ -116,12 +116,13 @@ async def _run(
             await stop.wait()
         else:
             _log.info("serving", address=list(listener.getsockname()[:2]))
-            await _warn_of_unnamed_providers(services)
+            await warn_of_gaps(services)
             await serve_http(services, listener, stop, draining=draining)
 
 
-async def _warn_of_unnamed_providers(services: Services) -> None:
-    """A provider sends the events of all merchants from a few addresses, and meets the limit per address."""
+async def warn_of_gaps(services: Services) -> None:
+    """A provider sends the events of all merchants from a few addresses, and meets the limit per address. And what
+    another slug's provider was to be asked about is asked about by nobody."""
     live = (
         []
         if services.settings.provider_networks
@@ -131,6 +132,8 @@ async def _warn_of_unnamed_providers(services: Services) -> None:
         _log.warning(
             "PAYAGG_PROVIDER_NETWORKS is not set: past the limit per address LIVE events are refused", gateways=live
         )
+    if unbound := await unbound_slugs(services.store, services.payment_options.providers):
+        _log.warning("no provider has the slug of open charges: nobody asks about them, see doctor", gateways=unbound)
 
 
 async def watch_process(process: str) -> None:

@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from payagg_testing.builders import AN_ADMIN
+from payagg_testing.builders import AN_ADMIN, HOUR
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.payment_options import PaymentOptions
-from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import OVERLAP, PROVES_FOR
 from payagg.domain.health import Health
@@ -103,6 +103,27 @@ async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended(
         assert await signing(world, A, Environment.LIVE) == ["own"]
     assert (await world.stored(A)).replaced_secrets is None
     assert (await refused_with(world.gateways.end_overlap("gw_none", by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_a_secret_that_proves_live_events_is_no_sandbox_secret(world: GatewayWorld, is_deleted: bool) -> None:
+    """Whoever has that of the sandbox could write events of real money."""
+    await set_credentials(world, B, livePublicKey="PZ78-PKLIVE-1", liveSigningSecret="one")
+    gateway_id = B
+    if is_deleted:
+        await world.gateways.disable(B, by=AN_ADMIN)
+        world.clock.move(HOUR)
+        await world.gateways.delete(B, by=AN_ADMIN)
+        await world.settling.wipe()
+        assert await signing(world, B, Environment.LIVE) == ["one"]
+        command = CreateGateway(slug="provider_b", name="Provider B")
+        gateway_id = (await world.gateways.create(command, by=AN_ADMIN)).id
+    for _ in range(2):
+        code, name = await refused_with(set_credentials(world, gateway_id, sandboxSigningSecret="one"))
+        assert (code, name) == (ErrorCode.VALIDATION_ERROR, "credentials.sandboxSigningSecret")
+        await set_credentials(world, gateway_id, sandboxSigningSecret="two", liveSigningSecret="three")
+    world.clock.move(PROVES_FOR if is_deleted else OVERLAP)
+    await set_credentials(world, gateway_id, sandboxSigningSecret="one")
 
 
 @pytest.mark.parametrize(

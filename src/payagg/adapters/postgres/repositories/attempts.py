@@ -99,7 +99,7 @@ SELECT count(*) FROM hastened
 # The first entry of each provider and environment, and no more.
 OLDEST_CHECK = Statement(
     """
-SELECT min(first.next_ask_at) FROM unnest(CAST(:gateways AS text[])) AS provider(slug)
+SELECT min(first.next_ask_at) FROM (SELECT slug FROM gateways UNION SELECT 'sandbox') AS provider
 CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)
 CROSS JOIN LATERAL (
     SELECT a.next_ask_at FROM attempts a
@@ -188,8 +188,8 @@ class PostgresAttempts(PostgresRepository):
         values = {"gateway": gateway, "environment": environment.value, "now": now, "paid_since": paid_since}
         return await self._connection.value(HASTEN_CHECKS, **values) or 0
 
-    async def oldest_check(self, gateways: Collection[str], now: datetime) -> datetime | None:
-        return await self._connection.value(OLDEST_CHECK, gateways=list(gateways), now=now)
+    async def oldest_check(self, now: datetime) -> datetime | None:
+        return await self._connection.value(OLDEST_CHECK, now=now)
 
     async def count_open(self, gateway_id: str, most: int, other_than: Collection[str] = ()) -> int:
         values = {"gateway_id": gateway_id, "most": most, "accounts": list(other_than)}

@@ -4,16 +4,17 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, and_, any_, bindparam, select, tuple_, update
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.schema.payments import anomalies, attempts, payments
 from payagg.adapters.postgres.schema.reports import reconciliation_findings, reconciliation_runs
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.anomaly import Anomaly
+from payagg.domain.attempt import AttemptState
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, MatchBucket, OurPayment, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
@@ -58,6 +59,7 @@ HANDED_OFF = Statement(
         attempts.c.gateway == bindparam("gateway"),
         attempts.c.environment == bindparam("environment"),
         attempts.c.handed_off_at.is_not(None),
+        or_(attempts.c.state != in_text(AttemptState.REFUSED.value), attempts.c.confirmed_at.is_not(None)),
         attempts.c.handed_off_at < bindparam("until"),
         tuple_(bindparam("since"), bindparam("after")) < _SENT,
     )
