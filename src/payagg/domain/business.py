@@ -96,16 +96,21 @@ class Business:
         if not self.is_active:
             raise Refusal(ErrorCode.BUSINESS_RESTRICTED)
 
-    def ensure_takes_money(self) -> None:
-        """Raises GATEWAY_NOT_AVAILABLE, the payers' code, unless the business is ACTIVE."""
-        if not self.is_active:
-            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
-
     def ensure_may_use(self, environment: Environment) -> None:
         """Raises BUSINESS_RESTRICTED or, for LIVE without an approved KYC, KYC_REQUIRED."""
         self.ensure_active()
-        if environment is Environment.LIVE and self.kyc_status is not KycStatus.APPROVED:
+        if not self.takes_money(environment):
             raise Refusal(ErrorCode.KYC_REQUIRED)
+
+    def takes_money(self, environment: Environment) -> bool:
+        """Whether payers may pay: a KYC that is withdrawn stops the links that a LIVE key made before."""
+        lacks_kyc = environment is Environment.LIVE and self.kyc_status is not KycStatus.APPROVED
+        return self.is_active and not lacks_kyc
+
+    def ensure_takes_money(self, environment: Environment) -> None:
+        """Raises GATEWAY_NOT_AVAILABLE, the payers' code, unless it takes money."""
+        if not self.takes_money(environment):
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
 
 
 def check_line(text: str, field: str, most: int) -> None:

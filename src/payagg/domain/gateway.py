@@ -14,7 +14,6 @@ from payagg.domain.checks import (
     check_integer,
     check_member,
     check_text,
-    is_storable,
     with_changes,
 )
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -31,6 +30,7 @@ REORDER_MAX = 100
 LOGO_PATH_MAX = 200
 CREDENTIALS_MAX = 50
 CREDENTIAL_VALUE_MAX = 4000
+CREDENTIAL_NAME_MAX = 100  # each change's entry of the audit trail holds the names
 OVERLAP = timedelta(hours=24)  # how long a replaced signing secret still proves events
 REPLACED_MAX = 20  # replaced secrets of one gateway
 PROVES_FOR = timedelta(days=180)  # how long events of a deleted gateway are proved: a bank's dispute may come that late
@@ -327,8 +327,7 @@ def parse_credentials(credentials: Mapping[str, str]) -> Mapping[str, str]:
     if not isinstance(credentials, Mapping) or not 1 <= len(credentials) <= CREDENTIALS_MAX:
         raise invalid("credentials", f"Must be an object of 1 to {CREDENTIALS_MAX} properties.")
     for name, value in credentials.items():
-        if not isinstance(name, str) or not is_storable(name):
-            raise invalid("credentials", "Names must be text without NUL and lone surrogates.")
+        check_text(name, "credentials", CREDENTIAL_NAME_MAX)
         check_text(value, f"credentials.{name}", CREDENTIAL_VALUE_MAX)
     return credentials
 

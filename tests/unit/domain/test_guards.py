@@ -253,10 +253,10 @@ def test_an_administrators_slug_has_hyphens_alone_and_a_members_subject_is_one_l
 
 
 def test_credentials_are_one_to_fifty_texts_of_4000_characters() -> None:
-    most = {str(n): "x" * 4000 for n in range(50)}
+    most = {f"{n:0100}": "x" * 4000 for n in range(50)}
     assert parse_credentials(most) is most
     wrong: Any
-    for wrong in ({}, {**most, "50": "x"}, {7: "x"}, "text"):
+    for wrong in ({}, {**most, "50": "x"}, {7: "x"}, {"n" * 101: "x"}, "text"):
         assert refusal_of(parse_credentials, wrong).field == "credentials"
     for wrong in ("x" * 4001, 7):
         assert refusal_of(parse_credentials, {"key": wrong}).field == "credentials.key"

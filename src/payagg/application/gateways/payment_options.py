@@ -112,7 +112,7 @@ class PaymentOptions:
             )
         if simulator_allowed(payment.environment):
             options.append(SIMULATOR_OPTION)
-        if not business.is_active:
+        if not business.takes_money(payment.environment):
             options = [
                 structs.replace(option, available=False, unavailable_reason=UnavailableReason.DISABLED)
                 for option in options

@@ -168,7 +168,7 @@ class Checkout:
         payment, business, attempts = found.payment, found.business, found.attempts
         now = self.clock.now()
         step = next_step(payment, attempts, command.gateway_slug, now)
-        business.ensure_takes_money()
+        business.ensure_takes_money(payment.environment)
         if isinstance(step, ExistingHandOff):
             return _processed_view(payment, step.attempt, step.hand_off)
         if isinstance(step, Wait):

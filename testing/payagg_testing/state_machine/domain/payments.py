@@ -56,7 +56,7 @@ class DomainPayments(DomainGateways):
 
     def choices(self, payment: Payment) -> dict[str, bool]:
         """The slugs that its payer sees, and whether each can be chosen."""
-        takes_money = self.business.is_active
+        takes_money = self.business.takes_money(payment.environment)
         offered = [] if payment.is_test else self.list_offered()
         choices = {one.slug: takes_money and one.has_credentials for one in offered}
         return choices | ({SANDBOX_SLUG: takes_money} if self.rules.simulator_allowed(payment.environment) else {})
@@ -68,7 +68,7 @@ class DomainPayments(DomainGateways):
         """`refused`: by the provider, should it be called."""
         payment, now, attempts = self.payments[reference], self.now(), self.attempts[reference]
         step = self.rules.next_step(payment, attempts, slug, now)
-        self.business.ensure_takes_money()
+        self.business.ensure_takes_money(payment.environment)
         if isinstance(step, ExistingHandOff):
             return step.hand_off
         assert isinstance(step, Start)

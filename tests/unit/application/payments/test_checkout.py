@@ -17,7 +17,7 @@ from payagg.application.payments import checkout
 from payagg.application.payments.checkout import WAIT
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.attempt import ATTEMPTS_MAX, CHECK_AFTER, CHECK_PAID_AFTER, LEASE, AttemptState, HandOffKind
-from payagg.domain.business import BusinessStatus
+from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.health import Health
@@ -316,6 +316,23 @@ async def test_a_business_that_is_not_active_takes_no_charge_and_what_is_pending
     shop.clock.move(HOUR)
     await shop.store.transaction.businesses.save(a_business(SHOP, status=standing))
     assert await refused_with(shop.process(live)) == (ErrorCode.PAYMENT_EXPIRED, None)
+
+
+@pytest.mark.rule("payments.27", "payments.28")
+async def test_without_an_approved_kyc_a_business_takes_no_live_charge_and_what_is_pending_settles(
+    shop: MemoryShop,
+) -> None:
+    sandbox, live = await shop.initiated(), await shop.initiated(environment=LIVE)
+    pending = await shop.initiated(environment=LIVE)
+    await shop.process(pending, "provider_a")
+    await shop.store.transaction.businesses.save(a_business(SHOP, kyc_status=KycStatus.UNDER_REVIEW))
+    for reference in (live, pending):
+        assert await refused_with(shop.process(reference, "provider_a")) == NOT_AVAILABLE
+    assert await shop.attempts(live) == []
+    assert not any(option.available for option in (await shop.checkout.options(live)).gateways)
+    assert (await shop.process(sandbox, "provider_a")).status is Status.PENDING
+    shop.says(Outcome.SUCCEEDED)
+    assert (await shop.verification.verify(pending)).status is Status.SUCCESS
 
 
 async def test_the_work_of_a_caller_who_went_away_goes_on_and_ends_in_no_error_of_the_loop(shop: MemoryShop) -> None:

@@ -159,9 +159,10 @@ async def list_gateway_merchants(call: Call[Administrator, None]) -> Response[by
     headers=("Credentials-Removed", "Open-Attempts"),
     description="Replaces the previous object: a name that you do not send again is removed, and the header "
     "`Credentials-Removed` lists it. With `keepOthers` only the names that you send change, and an empty value "
-    "removes a name. Encrypted at rest and never returned. A replaced or removed signing secret still proves "
-    "events for 24 hours. If the provider account or its address changes, `Open-Attempts` says how many attempts "
-    "of the old account are still being checked: the new account's answers do not end them.",
+    "removes a name. A name has at most 100 characters. Encrypted at rest and never returned. A replaced or removed "
+    "signing secret still proves events for 24 hours. If the provider account or its address changes, "
+    "`Open-Attempts` says how many attempts of the old account are still being checked: the new account's answers do "
+    "not end them.",
 )
 async def update_gateway_credentials(call: Call[Administrator, UpdateCredentials]) -> Response[bytes]:
     replaced = await call.services.gateways.set_credentials(call.path["gateway_id"], call.body, by=by(call))

@@ -13,7 +13,7 @@ from payagg.application.schemas.payments import InitiatePayment, SimulatePayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http.server import strict_json
-from payagg.entrypoints.http.server.strict_json import DEPTH_MAX, EXPONENTS_MAX, decode
+from payagg.entrypoints.http.server.strict_json import DEPTH_MAX, EXPONENTS_MAX, OUTSIDE_TEXTS_MAX, decode
 from tests.support.refusals import refusal_of
 
 
@@ -57,7 +57,7 @@ NOT_JSON = [
         b'{"amount":100,"customerName":"' + text + b'"}'
         for text in (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\x00", b"\n")
     ),
-    *(b'{"amount":100,"metadata":' + b"[" * 100_000 + b"]" * 100_000 + b"}", b"[" * 100_000),
+    *(b'{"amount":100,"metadata":' + b"[" * 30_000 + b"]" * 30_000 + b"}", b"[" * 60_000),
 ]
 
 
@@ -74,6 +74,21 @@ def test_numbers_that_are_costly_to_read_are_counted_before_any_is_read(number: 
 
     assert decode(body(EXPONENTS_MAX), InitiatePayment).amount == 100
     assert "exponent" in refusal(body(EXPONENTS_MAX + 1)).message
+
+
+def test_only_texts_make_a_body_longer_than_64_kilobytes() -> None:
+    """Every value of another kind costs an object and a step; a text of any length is one of each."""
+    texts = ",".join(f'"k{n}":"{chr(92)}",[{{0:1e9' + "x" * 3_900 + '"' for n in range(50))
+
+    def body(spaces: int) -> bytes:
+        return f'{{"credentials":{{{texts}}}{" " * spaces}}}'.encode()
+
+    room = OUTSIDE_TEXTS_MAX - len("{:{}}") - len(":" * 50 + "," * 49)
+    assert len(decode(body(room), UpdateCredentials).credentials) == 50
+    assert "outside" in refusal(body(room + 1), UpdateCredentials).message
+    for value in (b'"",', b'"a":{},', b"0,", b"[", b"9", b'"\\\\",'):
+        assert "outside" in refusal(b'{"amount":100,"x":[' + value * 70_000).message
+    assert "JSON" in refusal(b'{"amount":100,"x":"' + b'\\"' * 70_000).message
 
 
 @pytest.mark.parametrize("spaces", [(",", ":"), (", ", ": ")], ids=["none", "behind colons and commas"])
