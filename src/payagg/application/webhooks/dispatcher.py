@@ -64,7 +64,8 @@ class Dispatcher:
     poll_seconds: float = POLL_SECONDS
     _keys: dict[tuple[str, bytes], list[bytes]] = field(default_factory=dict, init=False, repr=False)
     _results: list[DeliveryResult] = field(default_factory=list, init=False)
-    _trying: dict["asyncio.Task[None]", ClaimedDelivery] = field(default_factory=dict, init=False)
+    # Attempts under way, the oldest first, each with its beginning on the event loop's clock.
+    _trying: dict["asyncio.Task[None]", tuple[ClaimedDelivery, float]] = field(default_factory=dict, init=False)
     _slow: SlowPartitions = field(default_factory=SlowPartitions, init=False)
     _is_full: bool = field(default=False, init=False)  # the last claim filled all free slots,
     _crowded: set[str] = field(default_factory=set, init=False)  # and these partitions have all they may have
@@ -135,8 +136,10 @@ class Dispatcher:
             stopping.cancel()
 
     async def _claim(self, room: int) -> list[ClaimedDelivery]:
-        slow = self._slow.current()
-        failing = FAILING_MAX - sum(one.is_failing or one.delivery.partition in slow for one in self._trying.values())
+        slow = self._slow.current((one.delivery.partition, began) for one, began in self._trying.values())
+        failing = FAILING_MAX - sum(
+            one.is_failing or one.delivery.partition in slow for one, _ in self._trying.values()
+        )
         return await self.store.queue.claim(self.clock.now(), room, CONCURRENCY_MAX, failing, self.lease, slow)
 
     async def _poison_message(self) -> ClaimedDelivery | None:
@@ -175,17 +178,18 @@ class Dispatcher:
 
     def _begin(self, one: ClaimedDelivery) -> "asyncio.Task[None]":
         task = asyncio.create_task(self._try(one))
-        self._trying[task] = one
+        self._trying[task] = one, _time()
         task.add_done_callback(self._on_attempt_end)
         return task
 
     def _lanes_with(self, tries: int) -> set[str]:
         """The partitions with this many running attempts."""
-        counts = Counter(one.delivery.partition for one in self._trying.values())
+        counts = Counter(one.delivery.partition for one, _ in self._trying.values())
         return {partition for partition, under_way in counts.items() if under_way >= tries}
 
     def _on_attempt_end(self, task: "asyncio.Task[None]") -> None:
-        self._trying.pop(task, None)
+        one, began = self._trying.pop(task)
+        self._slow.note_end(one.delivery.partition, began)
         if not task.cancelled() and (error := task.exception()) is not None:
             # The lease brings the delivery back; a defect here must not stop the others.
             _log.error("a delivery try broke", trace=trace_of(error))
@@ -198,7 +202,7 @@ class Dispatcher:
             task.cancel()
         # Whether they arrived is unknown, so they are sent again, under the same ids; a stop uses up no attempt of the
         # schedule.
-        await self._release([one for _, one in left])
+        await self._release([one for _, (one, _) in left])
 
     async def _release(self, claimed: list[ClaimedDelivery]) -> None:
         if claimed:
@@ -221,8 +225,7 @@ class Dispatcher:
             self._note(replace(self._finish(one, UNOPENED, now), uncounted=True))
             return
         headers = signed_headers(keys, one.delivery.event_id, int(now.timestamp()), one.body)
-        environment = {"payagg.environment": one.delivery.environment.value}
-        with span("delivery", environment), self._slow.watching(one.delivery.partition):
+        with span("delivery", {"payagg.environment": one.delivery.environment.value}):
             sent = await self.sender.send(one.url, headers, one.body, owner=one.delivery.business_id)
         self._note(self._finish(one, sent, self.clock.now()))
 

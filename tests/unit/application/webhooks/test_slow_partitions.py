@@ -1,30 +1,23 @@
 """Which partitions a process holds for slow, and for how long."""
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 
 from payagg.application.webhooks import slow_partitions
-from payagg.application.webhooks.slow_partitions import SlowPartitions
+from payagg.application.webhooks.slow_partitions import SLOW_AFTER, SlowPartitions
 
 
-async def attempt(slow: SlowPartitions, partition: str) -> None:
-    with slow.watching(partition):
-        await asyncio.sleep(0.01)
-
-
-async def test_a_partition_is_slow_after_a_long_attempt_and_the_oldest_is_forgotten(
+async def test_a_partition_is_slow_while_and_after_an_attempt_takes_long_and_the_oldest_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    slow = SlowPartitions()
-    await attempt(slow, "quick")
-    monkeypatch.setattr(slow_partitions, "ANSWERS_WELL", timedelta(0))
+    now = asyncio.get_running_loop().time()
     monkeypatch.setattr(slow_partitions, "SLOW_MAX", 2)
-    for partition in ("a", "b", "a", "c"):
-        await attempt(slow, partition)
-    assert slow.current() == {"a", "c"}
-    monkeypatch.setattr(slow_partitions, "SLOW_FOR", 0.0)
-    await attempt(slow, "c")
-    await asyncio.sleep(0.01)
-    assert slow.current() == {"a"}
+    slow, long_ago = SlowPartitions(), now - SLOW_AFTER - 1
+    slow.note_end("quick", now)
+    for partition in ("a", "b", "a"):
+        slow.note_end(partition, long_ago)
+    assert slow.current([("c", long_ago), ("begun", now)]) == {"a", "c"}
+    monkeypatch.setattr(slow_partitions, "SLOW_FOR", -1.0)
+    slow.note_end("c", long_ago)
+    assert slow.current([]) == {"a"}

@@ -427,7 +427,7 @@ async def test_addresses_that_hang_leave_room_for_others(world: MemoryOutbox, mo
     """Though a payment's own address is never counted failing, and what hangs may accept in the end."""
     monkeypatch.setattr(dispatcher, "CONCURRENT", CONCURRENCY_START)
     monkeypatch.setattr(dispatcher, "FAILING_MAX", 2)
-    monkeypatch.setattr(slow_partitions, "ANSWERS_WELL", timedelta(seconds=0.01))
+    monkeypatch.setattr(slow_partitions, "SLOW_AFTER", 0.01)
     gate, hanging = asyncio.Event(), list[str]()
 
     async def send(url: str, *_: object, **__: object) -> DeliveryAttemptResult:
