@@ -1,4 +1,9 @@
-"""Anomalies for administrators: list, assign, note, acknowledge, close."""
+"""Anomalies for administrators: list, assign, note, acknowledge, close; and ending a payment by hand, which one
+administrator requests and another confirms.
+
+The confirmation has its own path: with one path, the same POST would be a request or a confirmation depending on stored
+state, and the sender must choose which.
+"""
 
 import re
 from collections.abc import Mapping
@@ -16,6 +21,7 @@ from payagg.application.schemas.anomalies import (
     AssignAnomaly,
     CloseAnomaly,
 )
+from payagg.application.schemas.resolutions import ResolutionView, ResolvePayment
 from payagg.domain.anomaly import ASSIGNEE_MAX, Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.values import REFERENCE_PATTERN, parse_reference
@@ -26,6 +32,8 @@ from payagg.entrypoints.http.server.wire import integer_query, text_query
 TAG = "Anomalies"
 BASE = "/admin/anomalies"
 ONE = BASE + "/{anomaly_id:str}"
+RESOLVE = "/admin/payments/{reference:str}/resolve"
+UNRESOLVED = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL, ErrorCode.RESOLUTION_NOT_ALLOWED)
 WORD_MAX = 64
 FILTERS: Mapping[str, Any] = {
     "status": {"type": "string", "enum": [status.value for status in AnomalyStatus]},
@@ -124,6 +132,38 @@ async def close_anomaly(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
     return _view(call, done)
 
 
+@route(
+    "POST",
+    RESOLVE,
+    "requestResolution",
+    "Ask to end a payment that no provider will end",
+    TAG,
+    guard=admin_changes,
+    body_max=16 * KB,
+    status=201,
+    errors=(*UNRESOLVED, ErrorCode.RESOLUTION_ALREADY_REQUESTED),
+    description="After `expiresAt`, for a payment that is not final and has an anomaly that is not closed. Nothing "
+    "changes until another administrator confirms, within 24 hours.",
+)
+async def request_resolution(call: Call[Administrator, ResolvePayment]) -> ResolutionView:
+    asked = await call.services.resolutions.ask(call.path["reference"], call.body, by=by(call))
+    return ResolutionView.of(asked)
+
+
+@route(
+    "POST",
+    RESOLVE + "/confirm",
+    "confirmResolution",
+    "Confirm another administrator's request: the payment is FAILED",
+    TAG,
+    guard=admin_changes,
+    errors=(*UNRESOLVED, ErrorCode.RESOLUTION_NOT_REQUESTED, ErrorCode.SECOND_ADMINISTRATOR_REQUIRED),
+    description="The failure reason is `RESOLVED`. Money that comes later is the anomaly LATE_SUCCESS.",
+)
+async def confirm_resolution(call: Call[Administrator, None]) -> ResolutionView:
+    return ResolutionView.of(await call.services.resolutions.confirm(call.path["reference"], by=by(call)))
+
+
 def _view(call: Call[Administrator, Any], anomaly: Anomaly) -> AnomalyView:
     return AnomalyView.of(anomaly, call.services.clock.now())
 
@@ -151,4 +191,7 @@ def _word(request: AnyRequest, name: str, words: type[W]) -> W | None:
     return words[text]
 
 
-routes = [list_anomalies, assign_anomaly, add_anomaly_note, acknowledge_anomaly, close_anomaly]
+routes = [
+    *(list_anomalies, assign_anomaly, add_anomaly_note, acknowledge_anomaly, close_anomaly),
+    *(request_resolution, confirm_resolution),
+]

@@ -1,4 +1,4 @@
-"""A business's webhook endpoints, their delivery logs, and past events."""
+"""A business's webhook endpoints, the logs of deliveries to them and to payments' own URLs, and past events."""
 
 from typing import Any
 
@@ -24,6 +24,7 @@ from payagg.entrypoints.http.server.wire import integer_query, page_envelope, pa
 TAG = "Webhooks"
 BASE = "/merchant/businesses/{business_id:str}"
 ONE = BASE + "/webhooks/{endpoint_id:str}"
+OF_PAYMENT = BASE + "/payments/{reference:str}/deliveries"
 EVENTS_DEFAULT = 50
 EVENTS_MAX = 100
 CURSOR_MAX = 100
@@ -179,6 +180,42 @@ _EVENTS = (
 
 @route(
     "GET",
+    OF_PAYMENT,
+    "listPaymentDeliveries",
+    "Show the delivery log of a payment's own webhookUrl",
+    TAG,
+    guard=manager_reads,
+    returns=list[DeliveryView],
+    paginated=True,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
+    description="Newest first, without payloads. Kept for 30 days. Deliveries to endpoints are in the endpoints' logs.",
+)
+async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
+    page, per_page = page_query(call.request)
+    reference = call.path["reference"]
+    rows, total = await call.services.delivery_log.of_payment(call.caller.business.id, reference, page, per_page)
+    return page_envelope(rows, page, per_page, total)
+
+
+@route(
+    "POST",
+    OF_PAYMENT + "/{delivery_id:str}/redeliver",
+    "redeliverToPayment",
+    "Send a delivery to a payment's own webhookUrl again",
+    TAG,
+    guard=manager_changes,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.NOT_FOUND),
+    description="It has the same ids and the same bytes. An endpoint of the payment's environment must be active, "
+    "because its secret signs.",
+)
+async def redeliver_to_payment(call: Call[Manager, None]) -> DeliveryView:
+    reference, delivery_id = call.path["reference"], call.path["delivery_id"]
+    business_id = call.caller.business.id
+    return await call.services.delivery_log.redeliver_to_payment(business_id, reference, delivery_id, by=by(call))
+
+
+@route(
+    "GET",
     BASE + "/events",
     "listEvents",
     "Page through past events",
@@ -224,4 +261,6 @@ routes = [
     redeliver_webhook,
     list_events,
     list_events_of_key,
+    list_payment_deliveries,
+    redeliver_to_payment,
 ]
