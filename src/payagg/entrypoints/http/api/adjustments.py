@@ -1,8 +1,6 @@
 """What became of payments: one payment's timeline, and a business's adjustments, which are refunds, disputes, and money
 that came late, twice or short."""
 
-import re
-
 from payagg.application.accounts.access import Administrator, Manager
 from payagg.application.ports.reports import AdjustmentFilter
 from payagg.application.reports.search import adjustment_page
@@ -13,10 +11,9 @@ from payagg.domain.payment_search import PAGE_DEFAULT, PAGE_MAX
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
 from payagg.entrypoints.http.api.payment_search import ENVIRONMENT, TAG, own_environment
 from payagg.entrypoints.http.server.routing import Call, route
-from payagg.entrypoints.http.server.wire import integer_query, text_query
+from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
 WORD_MAX = 64
-_CURSOR = re.compile(r"anm_[0-9a-f]{32}")
 _YES_OR_NO = {"true": True, "false": False, None: False}
 
 
@@ -63,8 +60,7 @@ async def get_payment_story(call: Call[Administrator, None]) -> AdminPaymentStor
     query={
         **ENVIRONMENT,
         "needsAttention": {"type": "string", "enum": ["true", "false"], "default": "false"},
-        "after": {"type": "string", "pattern": "^anm_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
-        "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+        **cursor_parameters("anm", PAGE_DEFAULT, PAGE_MAX),
     },
     query_required=("environment",),
     description="Newest first; a dispute is one adjustment in its present state. Pass `nextCursor` as `after` while "
@@ -72,18 +68,12 @@ async def get_payment_story(call: Call[Administrator, None]) -> AdminPaymentStor
     "or too little, until an operator has closed it.",
 )
 async def list_adjustments(call: Call[Manager, None]) -> AdjustmentPage:
-    limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
-    return await adjustment_page(call.services.store, _filter(call), limit)
-
-
-def _filter(call: Call[Manager, None]) -> AdjustmentFilter:
-    environment = own_environment(call.request)
-    needs, after = (text_query(call.request, name, WORD_MAX) for name in ("needsAttention", "after"))
+    environment, needs = own_environment(call.request), text_query(call.request, "needsAttention", WORD_MAX)
     if needs not in _YES_OR_NO:
         raise invalid("needsAttention", "Must be true or false.")
-    if after is not None and not _CURSOR.fullmatch(after):
-        raise invalid("after", "Must be the nextCursor of an earlier answer.")
-    return AdjustmentFilter(call.caller.business.id, environment, _YES_OR_NO[needs], after)
+    after, limit = cursor_query(call.request, "anm", PAGE_DEFAULT, PAGE_MAX)
+    wanted = AdjustmentFilter(call.caller.business.id, environment, _YES_OR_NO[needs], after)
+    return await adjustment_page(call.services.store, wanted, limit)
 
 
 routes = [list_adjustments, get_business_payment_story, get_payment_story]

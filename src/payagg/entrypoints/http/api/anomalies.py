@@ -5,7 +5,6 @@ The confirmation has its own path: with one path, the same POST would be a reque
 state, and the sender must choose which.
 """
 
-import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, TypeVar
@@ -27,7 +26,7 @@ from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.values import REFERENCE_PATTERN, parse_reference
 from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by
 from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, route
-from payagg.entrypoints.http.server.wire import integer_query, text_query
+from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
 TAG = "Anomalies"
 BASE = "/admin/anomalies"
@@ -47,10 +46,8 @@ FILTERS: Mapping[str, Any] = {
         "maxLength": 19,
         "examples": ["PAY-20250131-7K2M9X"],
     },
-    "after": {"type": "string", "pattern": "^anm_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
-    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+    **cursor_parameters("anm", PAGE_DEFAULT, PAGE_MAX),
 }
-_CURSOR = re.compile(r"anm_[0-9a-f]{32}")
 W = TypeVar("W", bound=Enum)
 
 
@@ -66,7 +63,8 @@ W = TypeVar("W", bound=Enum)
     description="Newest first; pass `nextCursor` as `after`.",
 )
 async def list_anomalies(call: Call[Administrator, None]) -> AnomalyPage:
-    wanted, limit = _filter(call.request), integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    after, limit = cursor_query(call.request, "anm", PAGE_DEFAULT, PAGE_MAX)
+    wanted = _filter(call.request, after)
     found = await call.services.anomalies.list_anomalies(wanted, limit + 1)
     page, has_more = found[:limit], len(found) > limit
     return AnomalyPage([_view(call, anomaly) for anomaly in page], page[-1].id if page else None, has_more)
@@ -168,10 +166,8 @@ def _view(call: Call[Administrator, Any], anomaly: Anomaly) -> AnomalyView:
     return AnomalyView.of(anomaly, call.services.clock.now())
 
 
-def _filter(request: AnyRequest) -> AnomalyFilter:
-    reference, after = text_query(request, "reference", WORD_MAX), text_query(request, "after", WORD_MAX)
-    if after is not None and not _CURSOR.fullmatch(after):
-        raise invalid("after", "Must be the `nextCursor` of a page.")
+def _filter(request: AnyRequest, after: str | None) -> AnomalyFilter:
+    reference = text_query(request, "reference", WORD_MAX)
     return AnomalyFilter(
         status=_word(request, "status", AnomalyStatus),
         kind=_word(request, "kind", AnomalyKind),

@@ -19,7 +19,7 @@ from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_A_MINUTE, TESTS_AT_ONCE
 from payagg.entrypoints.http.api.auth import by, manager_changes, manager_reads, secret_key
 from payagg.entrypoints.http.server.routing import KB, Call, route
-from payagg.entrypoints.http.server.wire import integer_query, page_envelope, page_query, text_query
+from payagg.entrypoints.http.server.wire import cursor_parameters, integer_query, page_envelope, page_query, text_query
 
 TAG = "Webhooks"
 BASE = "/merchant/businesses/{business_id:str}"
@@ -168,10 +168,7 @@ async def redeliver_webhook(call: Call[Manager, None]) -> DeliveryView:
     return await call.services.delivery_log.redeliver(call.caller.business.id, endpoint_id, delivery_id, by=by(call))
 
 
-_EVENT_PAGES: dict[str, Any] = {
-    "after": {"type": "string", "pattern": "^evt_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
-    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": EVENTS_MAX, "default": EVENTS_DEFAULT},
-}
+_EVENT_PAGES = cursor_parameters("evt", EVENTS_DEFAULT, EVENTS_MAX)
 _EVENTS = (
     "Oldest first. An event appears two seconds or more after its change. Pass `nextCursor` as `after` while `hasMore` "
     "is true; the cursor skips no event. A page of events with large metadata has fewer than `limit`."
