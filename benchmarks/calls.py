@@ -10,7 +10,6 @@ from benchmarks.load import Connection, Reply
 
 API = "/api/v1"
 CARD = "4242 4242 4242 4242"  # the simulator says SUCCESS when first asked
-SILENT_CARD = "4000 0000 0000 0119"  # and for this one nothing, ever
 ORDER = (
     b'{"amount":150000,"customerEmail":"payer@example.com","customerName":"Ada Obi",'
     b'"callbackUrl":"https://shop.example/thanks","metadata":{"order":"{order}"},"idempotencyKey":"{order}"}'
@@ -49,11 +48,6 @@ def read(business: int, reference: str) -> bytes:
     return request("GET", f"{API}/payments/{reference}", bearer=seed.secret(business))
 
 
-def simulate(business: int, reference: str) -> bytes:
-    path = f"{API}/payments/{reference}/simulate"
-    return request("POST", path, bearer=seed.secret(business), body={"outcome": "SUCCESS"})
-
-
 def page(reference: str) -> bytes:
     return request("GET", f"/checkout/{reference}", payer())
 
@@ -66,8 +60,8 @@ def gateways(reference: str) -> bytes:
     return request("GET", f"{API}/public/payments/{reference}/gateways", payer())
 
 
-def process(reference: str, card: str = CARD) -> bytes:
-    body = {"gatewaySlug": "sandbox", "cardNumber": card}
+def process(reference: str) -> bytes:
+    body = {"gatewaySlug": "sandbox", "cardNumber": CARD}
     return request("POST", f"{API}/public/payments/{reference}/process", payer(), body=body)
 
 

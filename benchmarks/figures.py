@@ -65,14 +65,16 @@ class Alternation:
         return "\n".join(lines)
 
 
-def pgbench(url: str, script: str, clients: int, seconds: int, **variables: int) -> Round:
-    """One round of a pgbench script, prepared statements, with every transaction's latency."""
+def pgbench(url: str, scripts: str, clients: int, seconds: int, **variables: int) -> Round:
+    """One round of pgbench with these scripts, one after the other, prepared statements, with every transaction's latency."""
     defined = [part for name, value in variables.items() for part in ("-D", f"{name}={value}")]
     with tempfile.TemporaryDirectory(prefix="payagg-pgbench-") as folder:
         command = [str(PGBENCH), "-n", "-M", "prepared", "-c", str(clients), "-j", "1", "-T", str(seconds)]
-        command += ["-f", str(HERE / script), *defined, "-l", "--log-prefix", f"{folder}/log", url]
+        whole = Path(folder, "whole.sql")
+        whole.write_text("".join((HERE / script).read_text() for script in scripts.split()))
+        command += ["-f", str(whole), *defined, "-l", "--log-prefix", f"{folder}/log", url]
         told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        latencies = [int(line.split()[2]) / 1000 for log in Path(folder).iterdir() for line in log.open()]
+        latencies = [int(line.split()[2]) / 1000 for log in Path(folder).glob("log*") for line in log.open()]
     failed = re.search(r"number of failed transactions: ([0-9]+)", told)
     return Round.of(latencies, seconds, int(failed[1]) if failed else 0)
 

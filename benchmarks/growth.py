@@ -1,7 +1,7 @@
 """What a payment leaves on the disk, and what changes when ten thousand payments have become ten million: two databases
 of one server, measured in turn.
 
-What is left is of `--lives` payments by plain SQL, on the schema of before the status left the indexes and on today's.
+What is left is of `--lives` payments by plain SQL.
 Both databases of the rest hold the same businesses, and a large one's events lie in the partitions of twelve weeks.
 """
 
@@ -22,14 +22,12 @@ from benchmarks.calls import API, request
 from benchmarks.deployment import Deployment
 from benchmarks.figures import HERE, Alternation, Round, cpu_seconds
 from benchmarks.load import exchanges, rate
-from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.partitions import AHEAD, make
 from payagg.adapters.postgres.week import WEEK
 from tests.support.http_world import merchant_token
 
 SMALL = 10_000
-SCHEMAS = "0026", HEAD
 # Bytes of the rows and of each index; updates, and those that wrote to no index.
 LEFT = """
 SELECT pg_relation_size('payments'), pg_indexes_size('payments'), n_tup_upd, n_tup_hot_upd
@@ -83,12 +81,12 @@ class Grown(Deployment):
         return rate(self.port, CONNECTIONS, seconds, exchanges(call, 201 if mode == "initiate" else 200))
 
 
-def left(server: str, schema: str, lives: int) -> str:
+def left(server: str, lives: int) -> str:
     """A line of the table: what so many payments cost and left."""
-    url = server.replace("/payagg?", f"/lives_{schema}?")
+    url = server.replace("/payagg?", "/lives?")
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE lives_{schema}".encode())
-    migrate(url, to=schema)
+        connection.execute("CREATE DATABASE lives")
+    migrate(url)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute((HERE / "lives.sql").read_bytes())
         connection.execute("SET synchronous_commit = off")
@@ -103,13 +101,13 @@ def left(server: str, schema: str, lives: int) -> str:
     with psycopg.connect(url) as connection:
         rows, indexes, updates, in_place = connection.execute(LEFT).fetchone()  # type: ignore[misc]
     each = (f"{part / lives:,.0f}" for part in (rows, indexes, log[0], 1e6 * used))  # type: ignore[index]
-    return f"| {schema} | {' | '.join(each)} | {in_place / updates:.2f} |"
+    return f"| {' | '.join(each)} | {in_place / updates:.2f} |"
 
 
 def measure(server: str, chosen: Namespace) -> str:
     """What `--lives` payments leave, and every operation on `--past` payments and on SMALL."""
-    table = ["| schema | row B | indexes B | log B | session us | updates in place |", "|---" * 6 + "|"]
-    table += [left(server, schema, chosen.lives) for schema in SCHEMAS]
+    table = ["| row B | indexes B | log B | session us | updates in place |", "|---" * 5 + "|"]
+    table.append(left(server, chosen.lives))
     if not chosen.past:
         return "\n".join(table)
     past, rounds = chosen.past, Alternation(chosen.rounds)

@@ -1,5 +1,5 @@
 """Whole journeys a second, from initiate to the webhook received, 64 at a time: of one server and one worker process,
-and of pgbench sending what a journey asks of the database (`journey.sql`). Latencies are of `process`, of pgbench's a
+and of pgbench sending what a journey asks of the database. Latencies are of `process`, of pgbench's a
 whole journey's. With them the CPU of a journey, which can be compared where others use the machine too."""
 
 import sys
@@ -49,7 +49,7 @@ def measure(server: str, chosen: Namespace) -> str:
             return replace(found, rate=found.rate * min(1.0, received / (ended - first)))
 
         def least() -> Round:
-            return pgbench(limit.url, "journey.sql", AT_ONCE, chosen.seconds, keys=seed.BUSINESSES)
+            return pgbench(limit.url, "initiate.sql journey.sql", AT_ONCE, chosen.seconds, keys=seed.BUSINESSES)
 
         rounds.add("journey", {"payagg": journeys, "limit": least})
     cost = Cost(*(median(each) for each in zip(*((one.server, one.postgres) for one in costs[1:]), strict=True)))

@@ -1,22 +1,6 @@
--- pgbench: the least a whole journey asks of the database, each statement a transaction of its own, as each answers
--- somebody who may go away before the next. Facts that belong together are one statement, so one round trip and one commit.
-\set n random(1, :keys)
-\set nonce random(1, 9000000000000000000)
--- Initiate: the payment and its idempotency key, if the API key and the business stand as they should.
-WITH held AS (
-  SELECT b.id AS business_id FROM api_keys k JOIN businesses b ON b.id = k.business_id
-  WHERE k.id = 'key_bench_' || (:n)::text AND (k.status, b.status, b.kyc_status) = ('ACTIVE', 'ACTIVE', 'NOT_SUBMITTED')
-), keyed AS (
-  INSERT INTO idempotency_keys (business_id, environment, key, reference)
-  SELECT business_id, 'SANDBOX', 'pgbench-' || (:nonce)::text, 'BEN-20260101-' || (:nonce)::text FROM held
-  ON CONFLICT DO NOTHING RETURNING business_id, reference
-)
-INSERT INTO payments (reference, business_id, environment, amount, currency, status, customer_email, customer_name,
-                      callback_url, metadata, idempotency_key, fingerprint, sequence, created_at, updated_at, expires_at)
-SELECT reference, business_id, 'SANDBOX', 150000, 'NGN', 'INITIATED', 'payer@example.com', 'Ada Obi',
-       'https://shop.example/thanks', '{"order": "1"}', 'pgbench-' || (:nonce)::text, sha256('x'), 0, now(), now(),
-       now() + interval '1 hour'
-FROM keyed RETURNING reference;
+-- pgbench, after initiate.sql: the least a whole journey asks of the database, each statement a transaction of its own, as
+-- each answers somebody who may go away before the next. Facts that belong together are one statement, so one round trip
+-- and one commit.
 -- The page: the payment and who is paid; the payer may come hours later and on another machine.
 SELECT p.*, b.name FROM payments p JOIN businesses b ON b.id = p.business_id
 WHERE p.reference = 'BEN-20260101-' || (:nonce)::text;

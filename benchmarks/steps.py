@@ -22,7 +22,6 @@ from benchmarks.deployment import PROVIDER, PROVIDER_KEY, Deployment
 from benchmarks.figures import Cost, PostgresCpu, cpu_seconds
 from benchmarks.load import Reply, connected, send_all
 from payagg.entrypoints.dev.fake_providers import FakeCharge, FakePaystack
-from tests.support.http_world import merchant_token
 
 CONNECTIONS = 16
 PAST = 20_000  # payments, of which each business has 20 in its log of deliveries
@@ -38,7 +37,6 @@ class Side:
     number: int  # requests of a step
     rounds: int = 0
     opened: list[tuple[int, str]] = field(default_factory=list)  # business, reference
-    silent: list[str] = field(default_factory=list)  # at the simulator, which says nothing
 
     async def cost(self, requests: Sequence[bytes], word: bytes, status: int = 200) -> tuple[Cost, list[Reply]]:
         """Of each request; each reply must have the status and hold `word`."""
@@ -57,20 +55,15 @@ class Side:
         cost, replies = await self.cost([calls.initiate(one) for one in businesses], b'"INITIATED"', 201)
         return cost, [(one, reply.data()["reference"]) for one, reply in zip(businesses, replies, strict=True)]
 
-    def of_merchant(self, path: str) -> list[bytes]:
-        places = (
-            f"{API}/merchant/businesses/biz_bench_{n}/{path.format(n)}" for n in map(seed.owner, range(self.number))
-        )
-        return [request("GET", place, bearer=merchant_token("bench")) for place in places]
-
-    def events(self, key: str) -> list[bytes]:
+    def events(self) -> list[bytes]:
         """Signed news that payments are paid, which this adds to the database as handed to the provider."""
         prefix = f"PAY-202406{self.rounds:02}-"
-        if key == PROVIDER_KEY:
-            seed.handed_over(self.deployment.url, prefix, self.number, is_provided=True)
+        seed.handed_over(self.deployment.url, prefix, self.number, is_provided=True)
         fake, sent = FakePaystack(header=f"x-{PROVIDER}-signature"), []
         for n in range(1, self.number + 1):
-            charge = FakeCharge(f"{prefix}{n:06X}", 150_000, "NGN", "test", n, "success", key, "payer@example.com")
+            charge = FakeCharge(
+                f"{prefix}{n:06X}", 150_000, "NGN", "test", n, "success", PROVIDER_KEY, "payer@example.com"
+            )
             event = fake.event(charge)
             headers = {name: value for name, value in event.headers.items() if name.startswith("x-")}
             proxied = headers | {"X-Forwarded-For": "52.31.139.75"}
@@ -98,51 +91,20 @@ async def initiate(side: Side) -> Cost:
     return cost
 
 
-async def verify_pending(side: Side) -> Cost:
-    if not side.silent:
-        side.silent = [reference for _, reference in (await side.initiated())[1]]
-        await side.cost([calls.process(reference, calls.SILENT_CARD) for reference in side.silent], b'"PENDING"')
-    return (await side.cost([calls.verify(reference) for reference in side.silent], b'"PENDING"'))[0]
-
-
-async def simulate(side: Side) -> Cost:
-    _, opened = await side.initiated()
-    return (await side.cost([calls.simulate(*one) for one in opened], b'"SUCCESS"'))[0]
-
-
 async def event_accepted(side: Side) -> Cost:
-    cost, _ = await side.cost(side.events(PROVIDER_KEY), b'"received":true')
+    cost, _ = await side.cost(side.events(), b'"received":true')
     await side.cost([calls.detail(f"PAY-202406{side.rounds:02}-000001")], b'"SUCCESS"')
     return cost
 
 
-VERIFY = of_opened(calls.verify, b'"SUCCESS"')  # the first after `process` settles, the second finds the end
 # What each is, and the target: ms of CPU of the server.
 STEPS: dict[str, tuple[Step, float | None]] = {
-    "context": (
-        sent(
-            lambda side: [
-                request("GET", f"{API}/payments/context", bearer=seed.secret(n + 1)) for n in range(side.number)
-            ],
-            b"biz_bench_",
-        ),
-        None,
-    ),
     "initiate": (initiate, None),
     "read": (sent(lambda side: [calls.read(*one) for one in side.opened], b'"INITIATED"'), None),
     "page": (of_opened(calls.page, b"<html"), 0.35),
-    "detail": (of_opened(calls.detail, b'"INITIATED"'), 0.35),
-    "gateways": (of_opened(calls.gateways, b'"sandbox"'), 0.5),
     "process": (of_opened(calls.process, b'"PENDING"'), 1.6),
-    "verify, settles": (VERIFY, 1.6),
-    "verify, final": (VERIFY, 0.4),
-    "verify, pending": (verify_pending, 0.8),
-    "simulate": (simulate, 1.0),
+    "verify, settles": (of_opened(calls.verify, b'"SUCCESS"'), 1.6),
     "event accepted": (event_accepted, 1.2),
-    "event refused": (sent(lambda side: side.events("sk_test_wrong"), b"INVALID_WEBHOOK_SIGNATURE", 400), 0.4),
-    "deliveries log": (sent(lambda side: side.of_merchant("webhooks/whe_bench_{}/deliveries"), b'"total":'), 0.6),
-    "keys": (sent(lambda side: side.of_merchant("api-keys"), b"key_bench_"), 0.6),
-    "webhooks": (sent(lambda side: side.of_merchant("webhooks"), b"whe_bench_"), 0.6),
 }
 
 

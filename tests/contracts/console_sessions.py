@@ -6,8 +6,7 @@ from payagg_testing.builders import HOUR, NOW
 
 from payagg.domain.audit import ActorRealm
 from payagg.domain.checks import with_changes
-from payagg.extensions.console.console_session import ConsoleSession
-from payagg.extensions.console.ports import SESSIONS
+from payagg.extensions.console.ports import SESSIONS, ConsoleSession
 from tests.contracts.database import Database, OnDatabase
 
 MERCHANT, ADMIN = ActorRealm.MERCHANT, ActorRealm.ADMIN

@@ -1,5 +1,7 @@
 """Logos: uploaded by an administrator, replaced, shown to all as they were sent, and nothing else taken for one."""
 
+import base64
+import zlib
 from typing import Any
 
 from hypothesis import strategies as st
@@ -7,12 +9,48 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.expectation import matches
-from payagg_testing.conformance.images import FORM_TYPE, GIF, JPEG, PNG, form, jpeg, png
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.statements import ADMIN, tries
 
+PNG, JPEG = "image/png", "image/jpeg"
+GIF = base64.b64decode("R0lGODdhAQABAIAAAAAAAAAAACwAAAAAAQABAAAIBAABBAQAOw==")
+_JPEG = base64.b64decode(
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAFA3PEY8MlBGQUZaVVBfeMiCeG5uePWvuZHI////////////////////////////////////////////////"
+    "////wAALCAABAAEBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAAP/EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AP//Z"
+)
+BOUNDARY = "conformance-boundary"
+FORM_TYPE = f"multipart/form-data; boundary={BOUNDARY}"
 MEGABYTE = 1024 * 1024
 UPLOADS_MAX = 4  # in a history: a service decodes each
+
+
+def png(shade: int, padding: int = 0) -> bytes:
+    """One grey pixel, of 0 to 255; `padding` bytes in a chunk that readers pass over make it larger."""
+    parts = [
+        _chunk(b"IHDR", (1).to_bytes(4) * 2 + bytes([8, 0, 0, 0, 0])),
+        _chunk(b"paDd", bytes(padding)) if padding else b"",
+        _chunk(b"IDAT", zlib.compress(bytes([0, shade]))),
+        _chunk(b"IEND", b""),
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def jpeg(comment: str) -> bytes:
+    """One pixel; the comment makes it another file."""
+    words = comment.encode()
+    return _JPEG[:2] + b"\xff\xfe" + (len(words) + 2).to_bytes(2) + words + _JPEG[2:]
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return len(data).to_bytes(4) + name + data + zlib.crc32(name + data).to_bytes(4)
+
+
+def form(content: bytes, filename: str, media_type: str, part: str = "file") -> bytes:
+    """The body of a multipart form with one file, to be sent as FORM_TYPE."""
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{part}"; filename="{filename}"\r\n'
+    return f"{head}Content-Type: {media_type}\r\n\r\n".encode() + content + f"\r\n--{BOUNDARY}--\r\n".encode()
+
+
 # What an upload is called, and what it holds. The last are of the right type and yet none.
 BAD_FILES: list[tuple[str, bytes, str]] = [
     ("a GIF", GIF, "image/gif"),

@@ -12,8 +12,7 @@ from payagg.domain.values import CURRENCY, Environment
 from payagg_testing.conformance.assumptions import ASKED, UNASKED, UNHEALTHY
 from payagg_testing.conformance.expectation import among
 from payagg_testing.conformance.payments_by_url import UrlPayment
-from payagg_testing.conformance.played_charges import PAYMENTS, told_of
-from payagg_testing.conformance.played_events import PlayedEvents
+from payagg_testing.conformance.played_charges import PAYMENTS, PlayedEvents, told_of
 from payagg_testing.conformance.provider import PlayedProvider
 from payagg_testing.conformance.replay import ABSENT, look
 from payagg_testing.conformance.service import ServiceAnswer

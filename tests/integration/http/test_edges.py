@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import httpx
 import pytest
@@ -10,6 +10,8 @@ from payagg_testing.network_faults import Blackhole
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import deadline
+from payagg.application.ports.elsewhere import Nowhere
+from payagg.domain.errors import misdirected_refusal
 from payagg.entrypoints.http import app
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer
@@ -205,3 +207,19 @@ async def test_a_request_waits_once_for_a_database_that_falls_silent(
                 assert 0.4 < time.monotonic() - since < 4, path
             proxy.heal()
         await store.close()
+
+
+@dataclass(frozen=True)
+class SetElsewhere(Nowhere):
+    def ensure_gateways_are_set_here(self) -> None:
+        raise misdirected_refusal("PBX")
+
+
+@pytest.mark.rule("MISDIRECTED_REQUEST")
+async def test_a_refusal_names_the_installation_that_has_it(store: PostgresStore) -> None:
+    as_admin, gateway = bearer(admin_token()), {"slug": "acme", "name": "Acme"}
+    async with an_api(replace(services_over(store), elsewhere=SetElsewhere())) as api:
+        refused = await api.client.post("/admin/gateways", json=gateway, headers=as_admin)
+        assert_refused(refused, 421, "MISDIRECTED_REQUEST")
+        assert refused.headers["x-payagg-cell"] == "PBX"
+        assert (await api.client.get("/admin/gateways", headers=as_admin)).json()["data"] == []

@@ -14,7 +14,7 @@ from payagg.entrypoints.http.api.openapi.audiences import Audience, described_fo
 from payagg.entrypoints.http.api.openapi.document import API_PATH, document
 from payagg.entrypoints.http.api.openapi.examples import FILE, load_examples
 from payagg.entrypoints.http.app import DEFAULTS, api_routes, create_app
-from payagg.entrypoints.http.docs.pages import MISSING, REDIRECTS
+from payagg.entrypoints.http.docs.pages import MISSING
 from payagg.entrypoints.http.docs.site import DocsSite
 from payagg.entrypoints.settings import Settings
 from tests.support.assembly import services_over
@@ -163,10 +163,6 @@ async def test_the_site_is_served_without_outside_hosts(api: Api) -> None:
         assert link.removeprefix("/docs/") in files
     plain = await api.client.get(f"{api.origin}/docs", headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in plain.headers
-    for old, new in REDIRECTS.items():
-        answer = await api.client.get(f"{api.origin}/docs/{old}")
-        assert (answer.status_code, answer.headers["location"]) == (308, f"/docs/{new}")
-        assert new in files
     nothing = f"{api.origin}/docs/nothing"
     assert_refused(await api.client.get(nothing), 404, "NOT_FOUND")
     shown = await api.client.get(nothing, headers={"Accept": "text/html,*/*"})

@@ -24,8 +24,7 @@ from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from payagg.entrypoints.http.app import create_app
 from tests.support.answers.recorder import recorded
-from tests.support.answers.story_admin import administer
-from tests.support.answers.story_merchant import manage, reconcile
+from tests.support.answers.story_dashboard import administer, manage, reconcile
 from tests.support.answers.story_payments import pay
 from tests.support.answers.storyteller import Storyteller
 from tests.support.assembly import services_over

@@ -15,7 +15,7 @@ from payagg.adapters.postgres.embedded import EmbeddedPostgresError
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
-from payagg.entrypoints.cli import configuration, doctor, keys, operators, reconciliations, tokens
+from payagg.entrypoints.cli import configuration, doctor, operators, reconciliations, tokens
 from payagg.entrypoints.extensions import command_named
 from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
@@ -110,7 +110,7 @@ COMMANDS: dict[str, Command] = {
     "audit": operators.audit,
     "explain": operators.explain,
     "retention": operators.retention,
-    "reseal": keys.reseal,
+    "reseal": operators.reseal,
     "disclose": operators.disclose,
     "erase": operators.erase,
     "reconcile": reconciliations.reconcile,

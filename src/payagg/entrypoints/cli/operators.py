@@ -6,7 +6,9 @@ import getpass
 import json
 import os
 import socket
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from payagg.domain.audit import Actor, ActorRealm
@@ -14,7 +16,7 @@ from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import invalid
 from payagg.entrypoints.cli.database import database, database_as_it_is
 from payagg.entrypoints.extensions import parts
-from payagg.entrypoints.settings import Settings
+from payagg.entrypoints.settings import Settings, SettingsError
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -142,6 +144,48 @@ def retention(options: argparse.Namespace, settings: Settings) -> int:
     say(f"{cleared} payments that ended more than {age.days} days ago: who paid is cleared.")
     say(f"{emptied} provider events older than {RETENTION.days} days: their bodies are emptied.")
     return 0
+
+
+def reseal(options: argparse.Namespace, settings: Settings) -> int:
+    """A line for each kind of sealed data, with the keys that seal it. Exit status 1 when a blob is still under another
+    key: it does not open, or a server with another first key just wrote it."""
+    from payagg.adapters.security import AesVault
+    from payagg.application.ports.upkeep import SealedKind
+    from payagg.application.upkeep.reseal import Reseal, Resealed
+
+    if not settings.encryption_keys:
+        raise SettingsError(
+            "PAYAGG_ENCRYPTION_KEYS is required: its first key is what everything is to be sealed under."
+        )
+    vault = AesVault(settings.encryption_keys)
+    known = {kid for kid, _ in settings.encryption_keys}
+    words = {
+        SealedKind.GATEWAY_CREDENTIALS: "gateway credentials",
+        SealedKind.REPLACED_SECRETS: "replaced signing secrets",
+        SealedKind.ENDPOINT_CURRENT: "webhook secrets",
+        SealedKind.ENDPOINT_PREVIOUS: "previous webhook secrets",
+    }
+
+    async def act(use: Reseal) -> tuple[Resealed, dict[SealedKind, Counter[str]]]:
+        done = Resealed() if options.dry_run else await use.run(by=operator())
+        return done, await use.count_by_key()
+
+    done, counted = with_use_case(settings, partial(Reseal, vault=vault), act)
+    for kind, name in words.items():
+        keys = [
+            f"{count} under {key}" + ("" if key in known else ", which is not in PAYAGG_ENCRYPTION_KEYS")
+            for key, count in sorted(counted[kind].items())
+        ]
+        told = [f"{done.moved[kind]} sealed anew"] if not options.dry_run else []
+        if done.closed[kind]:
+            told.append(f"{done.closed[kind]} do not open")
+        say(f"{name}: {'; '.join([*told, *keys]) or 'none'}")
+    others = sum(number for keys in counted.values() for key, number in keys.items() if key != vault.sealing_key)
+    if others:
+        say(f"{others} are not under {vault.sealing_key}, the first key.")
+    else:
+        say(f"Everything is under {vault.sealing_key}, the first key.")
+    return 1 if others and not options.dry_run else 0
 
 
 def disclose(options: argparse.Namespace, settings: Settings) -> int:

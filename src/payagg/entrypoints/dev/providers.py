@@ -4,8 +4,6 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from litestar.types import ASGIApp
-
 from payagg.application.ports.outside import Entropy
 from payagg.entrypoints.dev.fake_providers import Book, FakePayaza, FakePaystack, serve_fakes
 from payagg.entrypoints.http.server.own_hosts import OwnHosts
@@ -30,7 +28,7 @@ async def fake_providers(
     payaza = FakePayaza(secrets=secrets, header=f"x-{b}-signature", book=_book(origin, b))
     port = int(origin.rpartition(":")[2])
     ports = _free(port + 1), _free(port + 2)
-    async with serve_fakes(paystack, payaza, ports=ports, within=_on_loopback) as fakes:
+    async with serve_fakes(paystack, payaza, ports=ports, within=lambda app: OwnHosts(app, ())) as fakes:
         yield (
             settings.having(provider_b_sdk_url=f"{fakes.payaza.base_url}{SDK}"),
             {
@@ -50,11 +48,6 @@ async def fake_providers(
                 },
             },
         )
-
-
-def _on_loopback(app: ASGIApp) -> ASGIApp:
-    checked: ASGIApp = OwnHosts(app, ())
-    return checked
 
 
 def _book(origin: str, slug: str) -> Book:

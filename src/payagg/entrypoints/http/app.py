@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from litestar import Litestar, Request, Response, Router, get
 from litestar.handlers import HTTPRouteHandler
+from litestar.plugins import InitPlugin
 from litestar.types import ControllerRouterHandler
 
 from payagg.application.ports.outside import Unavailable
@@ -25,14 +26,10 @@ from payagg.entrypoints.http.api import (
     gateways,
     health,
     metrics,
-    payment_deliveries,
     payment_search,
-    payment_timeline,
     payments,
     provider_events,
     reconciliations,
-    resolutions,
-    test_payments,
     webhooks,
 )
 from payagg.entrypoints.http.api.openapi.document import API_PATH, document
@@ -42,9 +39,8 @@ from payagg.entrypoints.http.server.own_hosts import OwnHosts
 from payagg.entrypoints.http.server.rate_limits import Limits
 from payagg.entrypoints.http.server.routing import dispatch
 from payagg.entrypoints.http.server.routing import services as services_of
-from payagg.entrypoints.http.server.tracing import tracing_plugins
 from payagg.entrypoints.http.server.wire import envelope
-from payagg.entrypoints.settings import Settings
+from payagg.entrypoints.settings import Settings, SettingsError
 
 DEFAULTS = Settings()
 NOT_CURRENT = "The database schema is not current."
@@ -76,9 +72,9 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    administration = (gateways, businesses, anomalies, reconciliations, resolutions, audit, health)
-    merchants = (test_payments, api_keys, webhooks, payment_deliveries, checkout_settings)
-    modules = (payments, payment_search, adjustments, payment_timeline, checkout, *merchants, *administration)
+    administration = (gateways, businesses, anomalies, reconciliations, audit, health)
+    merchants = (api_keys, webhooks, checkout_settings)
+    modules = (payments, payment_search, adjustments, checkout, *merchants, *administration)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 
@@ -119,7 +115,7 @@ def create_app(
     app = Application(
         # Litestar rebuilds its routing tree for each handler registered separately.
         route_handlers=[Router("/", route_handlers=handlers)],
-        plugins=tracing_plugins(settings),
+        plugins=_tracing_plugins(settings),
         exception_handlers=dict(ChainMap(*parts(settings.extensions, "exception_handlers"), EXCEPTION_HANDLERS)),
         openapi_config=None,
         logging_config=None,
@@ -140,3 +136,16 @@ def create_app(
         proxies=settings.trusted_proxies,
     )
     return app
+
+
+def _tracing_plugins(settings: Settings) -> list[InitPlugin]:
+    """OpenTelemetry spans of requests when asked for (`process/tracing.py` has the rest); raises SettingsError when the
+    packages are missing."""
+    if not settings.otel:
+        return []
+    try:
+        from litestar.plugins.opentelemetry import OpenTelemetryConfig, OpenTelemetryPlugin
+    except ImportError:
+        raise SettingsError("PAYAGG_OTEL needs more packages: pip install 'payagg[otel]'.") from None
+    # A span each for receiving and sending would only repeat the request's own.
+    return [OpenTelemetryPlugin(OpenTelemetryConfig(exclude_spans=["receive", "send"]))]

@@ -1,4 +1,4 @@
-"""Who changed what: all of it for administrators, a business's own part for its managers."""
+"""Who may act for a business, and who changed what: all for administrators, a business's own part for its managers."""
 
 from litestar import Response
 
@@ -9,6 +9,13 @@ from payagg.extensions.console.page_request import PageRequest, page
 from payagg.extensions.console.payment_list import found_of, query_values
 
 FILTERS = ("subject", "objectId", "action")
+
+
+@page(BASE + "/team", "merchant")
+async def team_page(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    members = await request.api.get(f"{context.api}/members")
+    return request.page("team", {"context": context, "section": "/team", "members": members})
 
 
 @page("/console/admin/audit", "admin")
@@ -31,4 +38,4 @@ async def _audit_page(
     return request.page("audit", shown)
 
 
-routes = [of_all, of_business]
+routes = [team_page, of_all, of_business]

@@ -8,8 +8,7 @@ from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import ActorRealm
-from payagg.extensions.console.console_session import ConsoleSession
-from payagg.extensions.console.ports import SESSIONS
+from payagg.extensions.console.ports import SESSIONS, ConsoleSession
 
 
 @dataclass(frozen=True)

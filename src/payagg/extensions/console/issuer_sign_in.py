@@ -45,7 +45,7 @@ async def _start(request: AnyRequest, realm: Realm) -> Response[bytes]:
     except IssuerAway as fault:
         return await _away(request, realm, fault)
     response = Response(b"", status_code=303, headers={"Location": page, "Cache-Control": "no-store"})
-    content = {**asdict(flow), "expires": _now(use_cases) + FLOW_SECONDS}
+    content = {**asdict(flow), "expires": sessions.now_of(use_cases) + FLOW_SECONDS}
     # Lax: the issuer's page, another site, leads back here.
     response.set_cookie(cookies.seal_cookie(use_cases, _name(realm), content, FLOW_SECONDS, "lax"))
     return response
@@ -105,7 +105,7 @@ def _issuer(use_cases: Services) -> SignInIssuer:
 def _flow(request: AnyRequest, realm: Realm) -> SignInFlow | None:
     """The sign-in this browser began, None when it is too old."""
     content = cookies.open_cookie(request, _name(realm)) or {"expires": 0}
-    return SignInFlow(**content) if content.pop("expires") > _now(services(request)) else None
+    return SignInFlow(**content) if content.pop("expires") > sessions.now_of(services(request)) else None
 
 
 def _role(use_cases: Services, said: Mapping[str, Any]) -> str | None:
@@ -122,10 +122,6 @@ def _redirect_uri(use_cases: Services, realm: Realm) -> str:
 
 def _name(realm: Realm) -> str:
     return f"{NAMES[realm]}_flow"
-
-
-def _now(use_cases: Services) -> int:
-    return int(use_cases.clock.now().timestamp())
 
 
 def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.audit import ActorRealm
-from payagg.extensions.console.console_session import ConsoleSession
+from payagg.extensions.console.ports import ConsoleSession
 
 TABLE = "console_sessions"
 

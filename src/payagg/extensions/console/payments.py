@@ -1,4 +1,4 @@
-"""A business's payments: list, export, one payment's timeline, test payments."""
+"""A business's payments: list, export, one payment's timeline, adjustments, test payments."""
 
 from litestar import Response
 
@@ -8,6 +8,8 @@ from payagg.extensions.console.page_request import PageRequest, form, page
 from payagg.extensions.console.payment_list import (
     EXPORTED,
     FILTERS,
+    LIMIT,
+    found_of,
     instants,
     kobo,
     list_page,
@@ -53,6 +55,16 @@ async def simulate(request: PageRequest) -> Response[bytes]:
     return request.see_other(f"{context.url}/payments/{reference}", "simulated")
 
 
+@page(BASE + "/adjustments", "merchant")
+async def adjustments_page(request: PageRequest) -> Response[bytes]:
+    context = await business_context(request)
+    wanted, path = query_values(request, ("needsAttention",)), f"{context.api}/adjustments"
+    environment = context.environment
+    request, found = await found_of(request, path, wanted, "adjustments", environment=environment, limit=LIMIT)
+    facts = {"context": context, "section": "/adjustments", "only_open": wanted["needsAttention"] == "true"}
+    return request.page("adjustments", {**facts, **found})
+
+
 async def _test_payment(request: PageRequest) -> Response[bytes]:
     # A form sent twice makes one payment.
     key = request.form.get("idempotency_key") or request.services.payments.entropy.hex(KEY_BYTES)
@@ -77,4 +89,4 @@ async def make_test_payment(request: PageRequest) -> Response[bytes]:
     return request.see_other(f"{context.home}/sandbox/payments/{made['reference']}")
 
 
-routes = [payments_page, export, story, simulate, test_payment, make_test_payment]
+routes = [payments_page, export, story, simulate, adjustments_page, test_payment, make_test_payment]

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from payagg.application.ports.store import Repository
 from payagg.domain.audit import ActorRealm
-from payagg.extensions.console.console_session import ConsoleSession
+
+SESSION_MAX = timedelta(hours=12)
+SEEN_EVERY = timedelta(minutes=1)  # a request is recorded at most this often
 
 
 class IssuerAway(Exception):
@@ -38,6 +40,25 @@ class SignInIssuer(Protocol):
 
     async def claims(self, code: str, flow: SignInFlow, redirect_uri: str) -> Mapping[str, Any]:
         """The claims of the user, with a text `sub`; raises IssuerAway or SignInRefused."""
+
+
+@dataclass(frozen=True)
+class ConsoleSession:
+    """`session` is the SHA-256 of its form token; `address` is that of its last request."""
+
+    session: bytes
+    realm: ActorRealm
+    subject: str
+    address: str | None
+    started_at: datetime
+    seen_at: datetime
+    ends_at: datetime
+
+    def is_over(self, now: datetime, idle: timedelta) -> bool:
+        return now >= min(self.ends_at, self.seen_at + idle)
+
+    def is_seen_stale(self, now: datetime) -> bool:
+        return now - self.seen_at >= SEEN_EVERY
 
 
 class ConsoleSessionRepository(Protocol):

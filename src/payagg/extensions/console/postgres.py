@@ -8,7 +8,7 @@ from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMa
 from payagg.adapters.postgres.schema.accounts import console_sessions
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import ActorRealm
-from payagg.extensions.console.console_session import ConsoleSession
+from payagg.extensions.console.ports import ConsoleSession
 
 LISTED_MAX = 100  # sessions of one user
 FORGOTTEN_MAX = 1_000  # at each sign-in

@@ -14,7 +14,7 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.rate_limits import client_ip
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.extensions.console import cookies
-from payagg.extensions.console.console_session import SESSION_MAX
+from payagg.extensions.console.ports import SESSION_MAX
 from payagg.extensions.console.services import Console
 
 Realm = Literal["merchant", "admin"]
@@ -48,13 +48,13 @@ class Session:
 
 def visitor(use_cases: Services, realm: Realm) -> Session:
     """A new session before sign-in."""
-    return Session(realm, _now(use_cases) + VISITOR_SECONDS, use_cases.payments.entropy.hex(FORM_TOKEN_BYTES))
+    return Session(realm, now_of(use_cases) + VISITOR_SECONDS, use_cases.payments.entropy.hex(FORM_TOKEN_BYTES))
 
 
 def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
     """A new session that ends with the token, and after twelve hours; raises UNAUTHORIZED or, for a token of the other
     realm, FORBIDDEN. A token valid only by its leeway is refused."""
-    claims, now = use_cases.tokens.read(token), _now(use_cases)
+    claims, now = use_cases.tokens.read(token), now_of(use_cases)
     if claims["exp"] <= now:
         raise Refusal(ErrorCode.UNAUTHORIZED)
     if claims.get("type") != realm:
@@ -66,7 +66,7 @@ def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
 
 def signed_in_by_issuer(use_cases: Services, realm: Realm, subject: str, **claims: Any) -> Session:
     """A new session of twelve hours. A revocation of the subject's tokens compares its `iat`."""
-    now, form_token = _now(use_cases), use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
+    now, form_token = now_of(use_cases), use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
     claims |= {"sub": subject, "type": realm, "iat": now}
     return Session(realm, now + int(SESSION_MAX.total_seconds()), form_token, subject, claims=claims)
 
@@ -89,7 +89,7 @@ async def find_session(request: AnyRequest, realm: Realm, *, is_sign_in: bool = 
     except TypeError:  # no session, or another release's
         return None
     is_right = session.realm == realm and session.is_signed_in is not is_sign_in
-    if not is_right or _now(use_cases) >= session.expires:
+    if not is_right or now_of(use_cases) >= session.expires:
         return None
     if is_sign_in or await use_cases.of(Console).sessions.see(session.form_token, _address(request)):
         return session
@@ -100,7 +100,7 @@ def cookie(use_cases: Services, session: Session) -> Cookie:
     """Raises VALIDATION_ERROR on `token` for one that no browser would keep."""
     content = {name: getattr(session, name) for name in Session.__dataclass_fields__}
     name = _name(session.realm, is_sign_in=not session.is_signed_in)
-    return cookies.seal_cookie(use_cases, name, content, session.expires - _now(use_cases))
+    return cookies.seal_cookie(use_cases, name, content, session.expires - now_of(use_cases))
 
 
 def no_cookie(use_cases: Services, realm: Realm) -> Cookie:
@@ -138,5 +138,5 @@ def _origin(use_cases: Services) -> str:
     return "/".join(use_cases.settings.base_url.split("/", 3)[:3])
 
 
-def _now(use_cases: Services) -> int:
+def now_of(use_cases: Services) -> int:
     return int(use_cases.clock.now().timestamp())

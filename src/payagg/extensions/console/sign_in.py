@@ -1,4 +1,4 @@
-"""Signing in with a token, signing out, where `/` leads, and the files of pages."""
+"""Signing in with a token, signing out, a user's own sessions, where `/` leads, and the files of pages."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from payagg.entrypoints.http.server.wire import envelope, whole_body
 from payagg.extensions.console import session as sessions
 from payagg.extensions.console.api import ApiRefused, OwnApi, part
 from payagg.extensions.console.console_sessions import digest
-from payagg.extensions.console.page_request import PAGES, PageRequest, fields_of, notice, page
+from payagg.extensions.console.page_request import PAGES, PageRequest, fields_of, form, notice, page
 from payagg.extensions.console.pages import ASSETS, render_page, see_other
 from payagg.extensions.console.services import Console
 from payagg.extensions.console.session import HOME, Realm, Session
@@ -128,6 +128,39 @@ def _for_realm(realm: Realm) -> list[HTTPRouteHandler]:
     return [sign_in_page, sign_in, sign_out]
 
 
+def _own_sessions(realm: Realm) -> list[HTTPRouteHandler]:
+    """Where the user is signed in, and ending one or all others. The API is called first, as on every page: it refuses
+    a revoked user."""
+    path = f"{HOME[realm]}/sessions"
+
+    @page(path, realm)
+    async def sessions_page(request: PageRequest) -> Response[bytes]:
+        await ensure_accepted(request.api, realm)
+        found = await request.services.of(Console).sessions.of(ActorRealm(realm), request.session.subject)
+        own = digest(request.session.form_token)
+        facts = {"realm": realm, "home": HOME[realm], "section": "", "own": own, "sessions": found}
+        return request.page("sessions", facts)
+
+    @form(f"{path}/{{session:str}}/end", realm)
+    async def end(request: PageRequest) -> Response[bytes]:
+        await ensure_accepted(request.api, realm)
+        try:
+            session = bytes.fromhex(request.path["session"])
+        except ValueError:
+            raise Refusal(ErrorCode.NOT_FOUND) from None
+        await request.services.of(Console).sessions.end(ActorRealm(realm), request.session.subject, session)
+        return request.see_other(path, "session-ended")
+
+    @form(f"{path}/end-others", realm)
+    async def end_others(request: PageRequest) -> Response[bytes]:
+        await ensure_accepted(request.api, realm)
+        own = digest(request.session.form_token)
+        await request.services.of(Console).sessions.end_others(ActorRealm(realm), request.session.subject, own)
+        return request.see_other(path, "sessions-ended")
+
+    return [sessions_page, end, end_others]
+
+
 @page("/console", "merchant")
 async def console(request: PageRequest) -> Response[bytes]:
     """Redirects a user with one business to it; others choose."""
@@ -158,4 +191,6 @@ async def root(request: AnyRequest) -> Response[Any]:
     return envelope({"service": "payagg", **links}, headers={"Vary": "Accept", "Cache-Control": "no-store"})
 
 
-routes: list[HTTPRouteHandler] = [root, console, businesses, file, *_for_realm("merchant"), *_for_realm("admin")]
+routes: list[HTTPRouteHandler] = [root, console, businesses, file]
+for own in HOME:
+    routes += [*_for_realm(own), *_own_sessions(own)]

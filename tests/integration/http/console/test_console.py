@@ -76,7 +76,7 @@ async def test_a_session_lasts_until_its_token_expires_or_it_is_signed_out_anywh
 
     await browser.send("/console/sign-in", token=a_token(shop.owner, type="merchant", emailVerified=True, ttl=30))
     later = api.services.clock.now().timestamp() + 31
-    monkeypatch.setattr("payagg.extensions.console.session._now", lambda _: int(later))
+    monkeypatch.setattr("payagg.extensions.console.session.now_of", lambda _: int(later))
     assert (await browser.send(base_of(shop) + "/keys", name="Late")).url.path == "/console/sign-in"
     assert "the token has expired" in browser.page.text
 

@@ -243,7 +243,7 @@ async def test_an_answer_counts_once_and_in_the_browser_that_asked_for_it(
     assert client.get(BACK, params=right).status_code == 400
     client.cookies = kept
     with monkeypatch.context() as patch:
-        patch.setattr("payagg.extensions.console.issuer_sign_in._now", lambda _: int(time.time()) + 601)
+        patch.setattr("payagg.extensions.console.session.now_of", lambda _: int(time.time()) + 601)
         assert OUT_OF_DATE in client.get(BACK, params=right).text
     refused = client.get(BACK, params={"error": "access_denied", "state": state})
     assert (refused.status_code, REFUSED in refused.text) == (403, True)

@@ -1,6 +1,7 @@
-"""The overview of a business in the console, and its "Export as CSV", byte for byte that of the API."""
+"""The overview of a business in the console, and what the console exports, byte for byte as the API."""
 
 import asyncio
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from payagg_testing.builders import NOW
 import payagg.application.reports.search as module
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
+from tests.integration.http.test_reconciliations import FIRST, SUPPORT, with_two
 from tests.support.console_browser import Browser, base_of, text_of
 from tests.support.http_world import Api, Shop, admin_token, bearer
 
@@ -100,6 +102,16 @@ async def test_an_export_that_nobody_reads_any_more_is_read_no_further(
             read = len(pages_read)
             await asyncio.sleep(0.5)
     assert 0 < read < MANY
+
+
+async def test_the_console_fetches_the_findings_that_the_api_gives(api: Api) -> None:
+    await with_two(api)
+    browser = await Browser(api).sign_in_as_admin()
+    given = await api.client.get(f"/admin/reconciliations/{FIRST}/findings.csv", headers=SUPPORT)
+    (link,) = re.findall(
+        r'href="([^"]+findings\.csv)" download', (await browser.open("/console/admin/reconciliation")).text
+    )
+    assert (await browser.open(link)).content == given.content
 
 
 DAY = timedelta(days=1)

@@ -1,4 +1,10 @@
-"""`payagg cell add` and `payagg cell list` as an operator runs them."""
+"""`payagg cell add`, `payagg cell list` and `payagg cell map --follow` as an operator runs them."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 from tests.support.ports import free_port
 from tests.support.processes import one_line, payagg, running
@@ -35,3 +41,15 @@ def test_a_cell_is_added_and_listed(database_urls: list[str]) -> None:
             listed = payagg("cell", "list", **both)
             assert listed.returncode == 0, listed.stdout
             assert [line.split()[-1] for line in listed.stdout.splitlines()[1:]] == ["home", "same"]
+
+
+def test_it_follows_until_sigterm_and_says_which_cell_is_away(tmp_path: Path) -> None:
+    cell = f"PAY=http://127.0.0.1:{free_port()}"
+    environ = {"PATH": os.environ["PATH"], "PAYAGG_CELLS": cell, "PAYAGG_CELL_SECRET": "s" * 40}
+    command = [sys.executable, "-m", "payagg", "cell", "map", "--out", str(tmp_path), "--follow"]
+    with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as following:
+        assert following.stderr is not None
+        assert "its lines stay as they were" in following.stderr.readline()
+        following.send_signal(signal.SIGTERM)
+        assert following.wait(30) == 0
+    assert (tmp_path / "prefixes.map").read_text(encoding="utf-8") == "/PAY-[0-9]{8}-[A-Z0-9]{6}(/|$) PAY\n"

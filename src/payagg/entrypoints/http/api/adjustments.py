@@ -1,21 +1,53 @@
-"""A business's adjustments: refunds, disputes, and money that came late, twice or short."""
+"""What became of payments: one payment's timeline, and a business's adjustments, which are refunds, disputes, and money
+that came late, twice or short."""
 
-import re
-
-from payagg.application.accounts.access import Manager
+from payagg.application.accounts.access import Administrator, Manager
 from payagg.application.ports.reports import AdjustmentFilter
 from payagg.application.reports.search import adjustment_page
+from payagg.application.reports.timeline import AdminPaymentStory, PaymentStory, admin_payment_story, payment_timeline
 from payagg.application.schemas.payment_search import AdjustmentPage
-from payagg.domain.errors import invalid
+from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.payment_search import PAGE_DEFAULT, PAGE_MAX
-from payagg.domain.values import Environment
-from payagg.entrypoints.http.api.auth import manager_reads
+from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
+from payagg.entrypoints.http.api.payment_search import ENVIRONMENT, TAG, own_environment
 from payagg.entrypoints.http.server.routing import Call, route
-from payagg.entrypoints.http.server.wire import integer_query, text_query
+from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
 WORD_MAX = 64
-_CURSOR = re.compile(r"anm_[0-9a-f]{32}")
 _YES_OR_NO = {"true": True, "false": False, None: False}
+
+
+@route(
+    "GET",
+    "/merchant/businesses/{business_id:str}/payments/{reference:str}/story",
+    "getBusinessPaymentStory",
+    "Show what happened to a business's payment",
+    TAG,
+    guard=manager_reads,
+    query=ENVIRONMENT,
+    query_required=("environment",),
+    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
+    description="A payment of the other environment gets the answer to an unknown one.",
+)
+async def get_business_payment_story(call: Call[Manager, None]) -> PaymentStory:
+    owner = (call.caller.business.id, own_environment(call.request))
+    return await payment_timeline(call.services.store, call.services.clock, call.path["reference"], owner=owner)
+
+
+@route(
+    "GET",
+    "/admin/payments/{reference:str}/story",
+    "getPaymentStory",
+    "Show what happened to a payment",
+    TAG,
+    guard=admin_reads,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
+    description="It includes what operators need to find each charge at its provider.",
+)
+async def get_payment_story(call: Call[Administrator, None]) -> AdminPaymentStory:
+    services = call.services
+    sealed = services.payment_options.gateway_credentials
+    return await admin_payment_story(services.store, services.clock, sealed, call.path["reference"])
 
 
 @route(
@@ -23,13 +55,12 @@ _YES_OR_NO = {"true": True, "false": False, None: False}
     "/merchant/businesses/{business_id:str}/adjustments",
     "listAdjustments",
     "List a business's adjustments",
-    "Payment search",
+    TAG,
     guard=manager_reads,
     query={
-        "environment": {"type": "string", "enum": [environment.value for environment in Environment]},
+        **ENVIRONMENT,
         "needsAttention": {"type": "string", "enum": ["true", "false"], "default": "false"},
-        "after": {"type": "string", "pattern": "^anm_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
-        "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+        **cursor_parameters("anm", PAGE_DEFAULT, PAGE_MAX),
     },
     query_required=("environment",),
     description="Newest first; a dispute is one adjustment in its present state. Pass `nextCursor` as `after` while "
@@ -37,21 +68,12 @@ _YES_OR_NO = {"true": True, "false": False, None: False}
     "or too little, until an operator has closed it.",
 )
 async def list_adjustments(call: Call[Manager, None]) -> AdjustmentPage:
-    limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
-    return await adjustment_page(call.services.store, _filter(call), limit)
-
-
-def _filter(call: Call[Manager, None]) -> AdjustmentFilter:
-    environment, needs, after = (
-        text_query(call.request, name, WORD_MAX) for name in ("environment", "needsAttention", "after")
-    )
-    if environment not in Environment.__members__:
-        raise invalid("environment", "Must be SANDBOX or LIVE.")
+    environment, needs = own_environment(call.request), text_query(call.request, "needsAttention", WORD_MAX)
     if needs not in _YES_OR_NO:
         raise invalid("needsAttention", "Must be true or false.")
-    if after is not None and not _CURSOR.fullmatch(after):
-        raise invalid("after", "Must be the nextCursor of an earlier answer.")
-    return AdjustmentFilter(call.caller.business.id, Environment(environment), _YES_OR_NO[needs], after)
+    after, limit = cursor_query(call.request, "anm", PAGE_DEFAULT, PAGE_MAX)
+    wanted = AdjustmentFilter(call.caller.business.id, environment, _YES_OR_NO[needs], after)
+    return await adjustment_page(call.services.store, wanted, limit)
 
 
-routes = [list_adjustments]
+routes = [list_adjustments, get_business_payment_story, get_payment_story]

@@ -1,6 +1,10 @@
-"""Anomalies for administrators: list, assign, note, acknowledge, close."""
+"""Anomalies for administrators: list, assign, note, acknowledge, close; and ending a payment by hand, which one
+administrator requests and another confirms.
 
-import re
+The confirmation has its own path: with one path, the same POST would be a request or a confirmation depending on stored
+state, and the sender must choose which.
+"""
+
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, TypeVar
@@ -16,16 +20,19 @@ from payagg.application.schemas.anomalies import (
     AssignAnomaly,
     CloseAnomaly,
 )
+from payagg.application.schemas.resolutions import ResolutionView, ResolvePayment
 from payagg.domain.anomaly import ASSIGNEE_MAX, Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.values import REFERENCE_PATTERN, parse_reference
 from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by
 from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, route
-from payagg.entrypoints.http.server.wire import integer_query, text_query
+from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
 TAG = "Anomalies"
 BASE = "/admin/anomalies"
 ONE = BASE + "/{anomaly_id:str}"
+RESOLVE = "/admin/payments/{reference:str}/resolve"
+UNRESOLVED = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL, ErrorCode.RESOLUTION_NOT_ALLOWED)
 WORD_MAX = 64
 FILTERS: Mapping[str, Any] = {
     "status": {"type": "string", "enum": [status.value for status in AnomalyStatus]},
@@ -39,10 +46,8 @@ FILTERS: Mapping[str, Any] = {
         "maxLength": 19,
         "examples": ["PAY-20250131-7K2M9X"],
     },
-    "after": {"type": "string", "pattern": "^anm_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
-    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+    **cursor_parameters("anm", PAGE_DEFAULT, PAGE_MAX),
 }
-_CURSOR = re.compile(r"anm_[0-9a-f]{32}")
 W = TypeVar("W", bound=Enum)
 
 
@@ -58,7 +63,8 @@ W = TypeVar("W", bound=Enum)
     description="Newest first; pass `nextCursor` as `after`.",
 )
 async def list_anomalies(call: Call[Administrator, None]) -> AnomalyPage:
-    wanted, limit = _filter(call.request), integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    after, limit = cursor_query(call.request, "anm", PAGE_DEFAULT, PAGE_MAX)
+    wanted = _filter(call.request, after)
     found = await call.services.anomalies.list_anomalies(wanted, limit + 1)
     page, has_more = found[:limit], len(found) > limit
     return AnomalyPage([_view(call, anomaly) for anomaly in page], page[-1].id if page else None, has_more)
@@ -124,14 +130,44 @@ async def close_anomaly(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
     return _view(call, done)
 
 
+@route(
+    "POST",
+    RESOLVE,
+    "requestResolution",
+    "Ask to end a payment that no provider will end",
+    TAG,
+    guard=admin_changes,
+    body_max=16 * KB,
+    status=201,
+    errors=(*UNRESOLVED, ErrorCode.RESOLUTION_ALREADY_REQUESTED),
+    description="After `expiresAt`, for a payment that is not final and has an anomaly that is not closed. Nothing "
+    "changes until another administrator confirms, within 24 hours.",
+)
+async def request_resolution(call: Call[Administrator, ResolvePayment]) -> ResolutionView:
+    asked = await call.services.resolutions.ask(call.path["reference"], call.body, by=by(call))
+    return ResolutionView.of(asked)
+
+
+@route(
+    "POST",
+    RESOLVE + "/confirm",
+    "confirmResolution",
+    "Confirm another administrator's request: the payment is FAILED",
+    TAG,
+    guard=admin_changes,
+    errors=(*UNRESOLVED, ErrorCode.RESOLUTION_NOT_REQUESTED, ErrorCode.SECOND_ADMINISTRATOR_REQUIRED),
+    description="The failure reason is `RESOLVED`. Money that comes later is the anomaly LATE_SUCCESS.",
+)
+async def confirm_resolution(call: Call[Administrator, None]) -> ResolutionView:
+    return ResolutionView.of(await call.services.resolutions.confirm(call.path["reference"], by=by(call)))
+
+
 def _view(call: Call[Administrator, Any], anomaly: Anomaly) -> AnomalyView:
     return AnomalyView.of(anomaly, call.services.clock.now())
 
 
-def _filter(request: AnyRequest) -> AnomalyFilter:
-    reference, after = text_query(request, "reference", WORD_MAX), text_query(request, "after", WORD_MAX)
-    if after is not None and not _CURSOR.fullmatch(after):
-        raise invalid("after", "Must be the `nextCursor` of a page.")
+def _filter(request: AnyRequest, after: str | None) -> AnomalyFilter:
+    reference = text_query(request, "reference", WORD_MAX)
     return AnomalyFilter(
         status=_word(request, "status", AnomalyStatus),
         kind=_word(request, "kind", AnomalyKind),
@@ -151,4 +187,7 @@ def _word(request: AnyRequest, name: str, words: type[W]) -> W | None:
     return words[text]
 
 
-routes = [list_anomalies, assign_anomaly, add_anomaly_note, acknowledge_anomaly, close_anomaly]
+routes = [
+    *(list_anomalies, assign_anomaly, add_anomaly_note, acknowledge_anomaly, close_anomaly),
+    *(request_resolution, confirm_resolution),
+]

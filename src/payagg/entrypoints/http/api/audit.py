@@ -10,7 +10,7 @@ from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.values import parse_instant
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
 from payagg.entrypoints.http.server.routing import AnyRequest, Call, route
-from payagg.entrypoints.http.server.wire import integer_query, text_query
+from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
 TAG = "Audit"
 ID_MAX = 64
@@ -25,14 +25,7 @@ FILTERS: Mapping[str, Any] = {
     "action": {"type": "string", "enum": [action.value for action in Action]},
     "from": {"type": "string", "format": "date-time", "maxLength": WORD_MAX},
     "to": {"type": "string", "format": "date-time", "maxLength": WORD_MAX},
-    "after": {"type": "string", "pattern": "^aud_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
-    "limit": {
-        "type": "integer",
-        "format": "int32",
-        "minimum": 1,
-        "maximum": PAGE_MAX,
-        "default": PAGE_DEFAULT,
-    },
+    **cursor_parameters("aud", PAGE_DEFAULT, PAGE_MAX),
 }
 
 
@@ -79,7 +72,7 @@ def _filter(request: AnyRequest, business_id: str | None) -> AuditFilter:
 
 
 def _cursor(request: AnyRequest) -> tuple[str | None, int]:
-    return text_query(request, "after", WORD_MAX), integer_query(request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    return cursor_query(request, "aud", PAGE_DEFAULT, PAGE_MAX)
 
 
 routes = [list_audit, list_business_audit]

@@ -19,12 +19,11 @@ from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by, manager_reads, merchant
 from payagg.entrypoints.http.server.routing import KB, Call, route
-from payagg.entrypoints.http.server.wire import integer_query, text_query
+from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
 TAG = "Admin businesses"
 BASE = "/admin/businesses"
 ONE = BASE + "/{business_id:str}"
-CURSOR_MAX = 100
 PAGE_DEFAULT = 50
 PAGE_MAX = 100
 
@@ -38,21 +37,14 @@ PAGE_MAX = 100
     guard=admin_reads,
     query={
         "search": {"type": "string", "maxLength": SEARCH_MAX},
-        "after": {"type": "string", "pattern": "^biz_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
-        "limit": {
-            "type": "integer",
-            "format": "int32",
-            "minimum": 1,
-            "maximum": PAGE_MAX,
-            "default": PAGE_DEFAULT,
-        },
+        **cursor_parameters("biz", PAGE_DEFAULT, PAGE_MAX),
     },
     description="Newest first; pass `nextCursor` as `after`. `search` is a literal part of the name; letter case "
     "does not matter.",
 )
 async def list_businesses(call: Call[Administrator, None]) -> BusinessPage:
-    search, after = text_query(call.request, "search", SEARCH_MAX), text_query(call.request, "after", CURSOR_MAX)
-    limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    search = text_query(call.request, "search", SEARCH_MAX)
+    after, limit = cursor_query(call.request, "biz", PAGE_DEFAULT, PAGE_MAX)
     return await call.services.businesses.list_businesses(search, after, limit)
 
 

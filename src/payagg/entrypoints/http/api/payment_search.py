@@ -58,7 +58,7 @@ _LISTED: dict[str, Any] = {
     },
     "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
 }
-_ENVIRONMENT = {"environment": {"type": "string", "enum": [environment.value for environment in Environment]}}
+ENVIRONMENT = {"environment": {"type": "string", "enum": [environment.value for environment in Environment]}}
 _OWNER = {
     "businessId": {
         "type": "string",
@@ -67,7 +67,7 @@ _OWNER = {
         "pattern": "^[A-Za-z0-9_-]+$",
         "examples": ["biz_0194bb1c2f00"],
     },
-    **_ENVIRONMENT,
+    **ENVIRONMENT,
 }
 _EXPORTED = (*_STATUS, *_TIMES)
 _LIST = "Newest first. Pass `nextCursor` as `after` while `hasMore`; the cursor skips no payment. "
@@ -186,10 +186,7 @@ def _of_key(call: Call[KeyHolder, None], *names: str) -> PaymentFilter:
 
 
 def _of_business(call: Call[Manager, None], *names: str) -> PaymentFilter:
-    environment = _environment(call.request)
-    if environment is None:
-        raise invalid("environment", "Must be SANDBOX or LIVE.")
-    return _query(call.request, names).filter(call.caller.business.id, environment)
+    return _query(call.request, names).filter(call.caller.business.id, own_environment(call.request))
 
 
 def _of_all(call: Call[Administrator, None], *names: str) -> PaymentFilter:
@@ -197,6 +194,14 @@ def _of_all(call: Call[Administrator, None], *names: str) -> PaymentFilter:
     if business_id is not None and not _BUSINESS_ID.fullmatch(business_id):
         raise invalid("businessId", "Must be the id of a business.")
     return _query(call.request, names).filter(business_id, _environment(call.request))
+
+
+def own_environment(request: AnyRequest) -> Environment:
+    """Of a manager's call, which must name it; raises VALIDATION_ERROR."""
+    environment = _environment(request)
+    if environment is None:
+        raise invalid("environment", "Must be SANDBOX or LIVE.")
+    return environment
 
 
 def _environment(request: AnyRequest) -> Environment | None:
@@ -262,7 +267,7 @@ routes = [
             ),
             "a business's payments",
             _of_business,
-            _ENVIRONMENT,
+            ENVIRONMENT,
             ("environment",),
         )
     ),

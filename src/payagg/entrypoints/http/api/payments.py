@@ -1,21 +1,33 @@
-"""Payments with a secret key: context, initiate, read, simulate."""
+"""Payments with a secret key: context, initiate, read, simulate; and dashboard test payments, the same use cases
+without a key in the browser."""
 
 import structlog
 from litestar import Response
 
+from payagg.application.accounts.access import Manager
 from payagg.application.accounts.api_keys import ApiKeyContext, context_of
 from payagg.application.counters import count
 from payagg.application.payments.payments import Initiation
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, SimulatePayment
+from payagg.application.schemas.payments import (
+    InitiatedPayment,
+    InitiatePayment,
+    PaymentDetail,
+    SimulatePayment,
+    TestPayment,
+)
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.api.auth import by, cached_key, sandbox_key, secret_key
+from payagg.domain.values import Environment
+from payagg.entrypoints.http.api.auth import by, cached_key, manager_changes, manager_reads, sandbox_key, secret_key
 from payagg.entrypoints.http.server.middleware import note_reference
 from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, route
 from payagg.entrypoints.http.server.wire import envelope
 
 TAG = "Payments"
 ONE = "/payments/{reference:str}"
+TESTS = "Test payments"
+TEST = "/merchant/businesses/{business_id:str}/test-payment"
+ONE_TEST = TEST + "/{reference:str}"
 _log = structlog.get_logger("payagg.http")
 
 
@@ -53,7 +65,7 @@ async def get_payment_context(call: Call[KeyHolder, None]) -> ApiKeyContext:
 async def initiate_payment(call: Call[KeyHolder, InitiatePayment]) -> Response[bytes]:
     holder = call.caller
     done = await call.services.payments.initiate(call.body, holder.business, holder.key.environment, holder)
-    return initiate_response(call.request, done)
+    return _initiate_response(call.request, done)
 
 
 @route("GET", ONE, "getPayment", "Read a payment", TAG, guard=cached_key, errors=(ErrorCode.PAYMENT_NOT_FOUND,))
@@ -77,7 +89,53 @@ async def simulate_payment(call: Call[KeyHolder, SimulatePayment]) -> PaymentDet
     return await call.services.payments.simulate(reference, call.body.outcome, business_id, by=by(call))
 
 
-def initiate_response(request: AnyRequest, done: Initiation) -> Response[bytes]:
+@route(
+    "POST",
+    TEST,
+    "createTestPayment",
+    "Create a sandbox payment",
+    TESTS,
+    guard=manager_changes,
+    body_max=64 * KB,
+    returns=InitiatedPayment,
+    status=201,
+    replay_status=200,
+    errors=(ErrorCode.NO_SANDBOX_KEY, ErrorCode.DUPLICATE_PAYMENT),
+)
+async def create_test_payment(call: Call[Manager, TestPayment]) -> Response[bytes]:
+    done = await call.services.payments.initiate_test(call.body, call.caller.business, by=by(call))
+    return _initiate_response(call.request, done)
+
+
+@route(
+    "GET",
+    ONE_TEST,
+    "getTestPayment",
+    "Read a test payment",
+    TESTS,
+    guard=manager_reads,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
+)
+async def get_test_payment(call: Call[Manager, None]) -> PaymentDetail:
+    return await call.services.payments.read(call.path["reference"], call.caller.business.id, Environment.SANDBOX)
+
+
+@route(
+    "POST",
+    ONE_TEST + "/simulate",
+    "simulateTestPayment",
+    "Simulate the outcome of a test payment",
+    TESTS,
+    guard=manager_changes,
+    body_max=KB,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
+)
+async def simulate_test_payment(call: Call[Manager, SimulatePayment]) -> PaymentDetail:
+    reference, business_id = call.path["reference"], call.caller.business.id
+    return await call.services.payments.simulate(reference, call.body.outcome, business_id, by=by(call))
+
+
+def _initiate_response(request: AnyRequest, done: Initiation) -> Response[bytes]:
     """201 for a new payment, 200 for a replay, shown by two headers; a third warns of a webhookUrl that nothing can be
     sent to."""
     note_reference(request, done.payment.reference)
@@ -92,4 +150,7 @@ def initiate_response(request: AnyRequest, done: Initiation) -> Response[bytes]:
     return envelope(done.payment, 200, headers)
 
 
-routes = [initiate_payment, get_payment, simulate_payment, get_payment_context]
+routes = [
+    *(initiate_payment, get_payment, simulate_payment, get_payment_context),
+    *(create_test_payment, get_test_payment, simulate_test_payment),
+]

@@ -1,7 +1,6 @@
 """Reconciliations with providers' lists, for administrators: list, detail, and findings as CSV."""
 
-import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 from litestar import Response
@@ -9,19 +8,14 @@ from litestar.response import Stream
 
 from payagg.application.accounts.access import Administrator
 from payagg.application.schemas.reconciliations import PAGE_DEFAULT, PAGE_MAX, ReconciliationPage, ReconciliationView
-from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.api.auth import admin_reads
 from payagg.entrypoints.http.server.routing import Call, route
-from payagg.entrypoints.http.server.wire import IS_HEAD, integer_query, text_query
+from payagg.entrypoints.http.server.wire import IS_HEAD, cursor_parameters, cursor_query
 
 TAG = "Reconciliations"
 BASE = "/admin/reconciliations"
 ONE = BASE + "/{reconciliation_id:str}"
-_CURSOR = re.compile("rec_[0-9a-f]{32}")
-FILTERS: Mapping[str, Any] = {
-    "after": {"type": "string", "pattern": "^rec_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
-    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
-}
 
 
 @route(
@@ -31,14 +25,11 @@ FILTERS: Mapping[str, Any] = {
     "List reconciliations with providers' lists",
     TAG,
     guard=admin_reads,
-    query=FILTERS,
+    query=cursor_parameters("rec", PAGE_DEFAULT, PAGE_MAX),
     description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is running, or was killed.",
 )
 async def list_reconciliations(call: Call[Administrator, None]) -> ReconciliationPage:
-    after = text_query(call.request, "after", 64)
-    if after is not None and not _CURSOR.fullmatch(after):
-        raise invalid("after", "Must be the `nextCursor` of a page.")
-    limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
+    after, limit = cursor_query(call.request, "rec", PAGE_DEFAULT, PAGE_MAX)
     found = await call.services.reconciliation_runs.page(after, limit + 1)
     page, has_more = found[:limit], len(found) > limit
     return ReconciliationPage([ReconciliationView.of(run) for run in page], page[-1].id if page else None, has_more)

@@ -1,4 +1,4 @@
-"""A business's webhook endpoints, their delivery logs, and past events."""
+"""A business's webhook endpoints, the logs of deliveries to them and to payments' own URLs, and past events."""
 
 from typing import Any
 
@@ -19,11 +19,12 @@ from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_A_MINUTE, TESTS_AT_ONCE
 from payagg.entrypoints.http.api.auth import by, manager_changes, manager_reads, secret_key
 from payagg.entrypoints.http.server.routing import KB, Call, route
-from payagg.entrypoints.http.server.wire import integer_query, page_envelope, page_query, text_query
+from payagg.entrypoints.http.server.wire import cursor_parameters, integer_query, page_envelope, page_query, text_query
 
 TAG = "Webhooks"
 BASE = "/merchant/businesses/{business_id:str}"
 ONE = BASE + "/webhooks/{endpoint_id:str}"
+OF_PAYMENT = BASE + "/payments/{reference:str}/deliveries"
 EVENTS_DEFAULT = 50
 EVENTS_MAX = 100
 CURSOR_MAX = 100
@@ -167,14 +168,47 @@ async def redeliver_webhook(call: Call[Manager, None]) -> DeliveryView:
     return await call.services.delivery_log.redeliver(call.caller.business.id, endpoint_id, delivery_id, by=by(call))
 
 
-_EVENT_PAGES: dict[str, Any] = {
-    "after": {"type": "string", "pattern": "^evt_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36},
-    "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": EVENTS_MAX, "default": EVENTS_DEFAULT},
-}
+_EVENT_PAGES = cursor_parameters("evt", EVENTS_DEFAULT, EVENTS_MAX)
 _EVENTS = (
     "Oldest first. An event appears two seconds or more after its change. Pass `nextCursor` as `after` while `hasMore` "
     "is true; the cursor skips no event. A page of events with large metadata has fewer than `limit`."
 )
+
+
+@route(
+    "GET",
+    OF_PAYMENT,
+    "listPaymentDeliveries",
+    "Show the delivery log of a payment's own webhookUrl",
+    TAG,
+    guard=manager_reads,
+    returns=list[DeliveryView],
+    paginated=True,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
+    description="Newest first, without payloads. Kept for 30 days. Deliveries to endpoints are in the endpoints' logs.",
+)
+async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
+    page, per_page = page_query(call.request)
+    reference = call.path["reference"]
+    rows, total = await call.services.delivery_log.of_payment(call.caller.business.id, reference, page, per_page)
+    return page_envelope(rows, page, per_page, total)
+
+
+@route(
+    "POST",
+    OF_PAYMENT + "/{delivery_id:str}/redeliver",
+    "redeliverToPayment",
+    "Send a delivery to a payment's own webhookUrl again",
+    TAG,
+    guard=manager_changes,
+    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.NOT_FOUND),
+    description="It has the same ids and the same bytes. An endpoint of the payment's environment must be active, "
+    "because its secret signs.",
+)
+async def redeliver_to_payment(call: Call[Manager, None]) -> DeliveryView:
+    reference, delivery_id = call.path["reference"], call.path["delivery_id"]
+    business_id = call.caller.business.id
+    return await call.services.delivery_log.redeliver_to_payment(business_id, reference, delivery_id, by=by(call))
 
 
 @route(
@@ -224,4 +258,6 @@ routes = [
     redeliver_webhook,
     list_events,
     list_events_of_key,
+    list_payment_deliveries,
+    redeliver_to_payment,
 ]

@@ -1,9 +1,12 @@
-"""The pages: the payment's own, the provider's launch page and refusals, with the headers every page carries."""
+"""The pages and their routes, at the root: the payment's own, the provider's launch page and refusals, with the headers
+every page carries."""
 
 from functools import cache
 from urllib.parse import urlsplit
 
-from litestar import Response
+from litestar import Response, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
 from markupsafe import Markup
 
 from payagg.application.schemas.checkout import CheckoutPage, PublicPaymentDetail
@@ -11,9 +14,12 @@ from payagg.domain.errors import Kind, Refusal
 from payagg.domain.payment import Status
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.api.auth import public_reference
 from payagg.entrypoints.http.checkout_page import states, words
 from payagg.entrypoints.http.checkout_page.markup import ASSETS, GUARD, STYLE, Head, fill, head, of_content
+from payagg.entrypoints.http.server import errors
 from payagg.entrypoints.http.server.page_assets import takes_gzip
+from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import ReadyAnswer
 
 LONG_AMOUNT = 15  # characters that the largest type has room for at 320 px
@@ -47,7 +53,7 @@ class Mount:
 mount = cache(Mount)
 
 
-def checkout(use_cases: Services, page: CheckoutPage, accepted: str) -> Response[bytes]:
+def _checkout(use_cases: Services, page: CheckoutPage, accepted: str) -> Response[bytes]:
     payment, here = page.payment, _here(use_cases)
     amount = words.naira(payment.amount)
     state = states.state(page, f"{here.base_url}/checkout/{payment.reference}", here.root)
@@ -71,7 +77,7 @@ def checkout(use_cases: Services, page: CheckoutPage, accepted: str) -> Response
     return _html(top, here.headers, title, content, extra=state.head, accepted=accepted)
 
 
-def launch(use_cases: Services, payment: PublicPaymentDetail, accepted: str) -> Response[bytes]:
+def _launch(use_cases: Services, payment: PublicPaymentDetail, accepted: str) -> Response[bytes]:
     """The page that runs the provider's own script; the script's address comes from the settings, never from
     the link."""
     here = _here(use_cases)
@@ -81,7 +87,7 @@ def launch(use_cases: Services, payment: PublicPaymentDetail, accepted: str) -> 
     return _html(top, here.launch_headers, "Payment", content, extra=sdk, accepted=accepted)
 
 
-def refusal_page(use_cases: Services, refusal: Refusal, status: int) -> Response[bytes]:
+def _notice(use_cases: Services, refusal: Refusal, status: int) -> Response[bytes]:
     title, text = NOTICES.get(refusal.code.kind, NOTICE_OTHERWISE)
     here = _here(use_cases)
     again = NOTHING if refusal.code.kind in NO_PAYMENT else fill("again")
@@ -142,3 +148,39 @@ def _headers(provider: str) -> dict[str, str]:
         "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), usb=()",
         "X-Robots-Tag": "noindex, nofollow",
     }
+
+
+def _refusal_page(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
+    if refusal.cell is not None:
+        return errors.refusal_envelope(refusal)  # for the home cell; no payer sees it
+    return _notice(services(request), refusal, errors.HTTP_STATUS[refusal.code.kind])
+
+
+PAGES = errors.pages(_refusal_page)
+
+
+@get("/checkout/{reference:str}", include_in_schema=False, exception_handlers=PAGES)
+async def checkout(request: AnyRequest, reference: FromPath[str]) -> Response[bytes]:
+    """The stored payment; guesses count against the same limit as on the public endpoints."""
+    use_cases = services(request)
+    page = await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.page(reference))
+    return _checkout(use_cases, page, _accept_header(request))
+
+
+@get("/checkout/{reference:str}/launch", include_in_schema=False, exception_handlers=PAGES)
+async def launch(request: AnyRequest, reference: FromPath[str]) -> Response[bytes]:
+    use_cases = services(request)
+    payment = await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.detail(reference))
+    return _launch(use_cases, payment, _accept_header(request))
+
+
+@get("/checkout/assets/{digest:str}/{name:str}", include_in_schema=False)
+async def asset(request: AnyRequest, digest: FromPath[str], name: FromPath[str]) -> Response[bytes]:
+    return ASSETS.answer(digest, name, _accept_header(request))
+
+
+def _accept_header(request: AnyRequest) -> str:
+    return request.headers.get("accept-encoding", "")
+
+
+routes: list[HTTPRouteHandler] = [checkout, launch, asset]

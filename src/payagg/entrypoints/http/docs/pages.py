@@ -26,8 +26,6 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Concepts": ("states.md", "glossary.md"),
     "Tools": ("guide/clients.md", "guide/internal-tools.md", "guide/harness.md"),
 }
-# The files of the site that moved: by the name of each, its present name.
-REDIRECTS: Final = {"webhook-recipes": "verifying-webhooks", "webhook-recipes.md": "verifying-webhooks.md"}
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ import msgspec
 from litestar import MediaType, Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
-from litestar.response import Redirect
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http.api.openapi.audiences import Audience, described_for
-from payagg.entrypoints.http.docs.pages import MISSING, REDIRECTS
+from payagg.entrypoints.http.docs.pages import MISSING
 
 CACHED = {"Cache-Control": "public, max-age=300"}
 HEADERS = {
@@ -64,8 +63,6 @@ def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]
 
     @get("/docs/{name:str}")
     async def other(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
-        if name in REDIRECTS:
-            return Redirect(f"/docs/{REDIRECTS[name]}", status_code=308)
         return await page(request, name)
 
     @get("/llms.txt")

@@ -156,6 +156,23 @@ def integer_query(request: Request[Any, Any, Any], name: str, default: int, low:
     return int(values[0])
 
 
+def cursor_parameters(prefix: str, default: int, most: int) -> dict[str, Any]:
+    """`after` and `limit` as the description of a list names them; its cursor is the id, of this prefix, of a page's
+    last row."""
+    return {
+        "after": {"type": "string", "pattern": f"^{prefix}_[0-9a-f]{{32}}$", "minLength": 36, "maxLength": 36},
+        "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": most, "default": default},
+    }
+
+
+def cursor_query(request: Request[Any, Any, Any], prefix: str, default: int, most: int) -> tuple[str | None, int]:
+    """`after` and `limit`; raises VALIDATION_ERROR."""
+    after = text_query(request, "after", 64)
+    if after is not None and not re.fullmatch(f"{prefix}_[0-9a-f]{{32}}", after):
+        raise invalid("after", "Must be the `nextCursor` of a page.")
+    return after, integer_query(request, "limit", default, 1, most)
+
+
 PAGE_MAX = 10_000_000
 
 
