@@ -243,6 +243,9 @@ class GatewayContract:
             "nobody": ([], 0),
         }
         assert {search: await found(search) for search in by_search} == by_search
+        every, _ = await db.gateway_choices.merchants(gateway.id, None, 0, 1_000)
+        order = [ids.index(merchant.business.id) for merchant in every if merchant.business.id in ids]
+        assert order == [0, 2, 1, 3, 4]  # as people read: "ada obi" beside "Ada_Obi", not behind "Zed"
         pages = [await found(None, offset, 1) for offset in range(6)]
         assert sorted(number for page, _ in pages for number in page) == [0, 1, 2, 3, 4]
         assert {total for _, total in pages} == {5}

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
 
-from payagg.domain.checks import check_bytes, check_id, check_instant, check_member, check_text, with_changes
+from payagg.domain.checks import check_bytes, check_id, check_instant, check_member, check_name, with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.machine import Machine
 from payagg.domain.values import Environment
@@ -90,7 +90,7 @@ class ApiKey:
         check_id(self.id, "id")
         check_id(self.business_id, "businessId")
         check_member(self.environment, "environment", Environment)
-        check_text(self.name, "name", NAME_MAX, NAME_MIN)
+        check_name(self.name, NAME_MAX, NAME_MIN)
         if _infix(_PUBLIC, self.public_key) != INFIX[self.environment]:
             raise invalid("publicKey", "Must have the form of its environment's public keys.")
         check_bytes(self.secret_hash, "secretHash", hashlib.sha256().digest_size)

@@ -30,6 +30,13 @@ def check_text(value: Any, field: str, most: int, least: int = 0) -> None:
         raise invalid(field, "Must not hold NUL or lone surrogates.")
 
 
+def check_name(value: Any, most: int, least: int) -> None:
+    """Raises VALIDATION_ERROR on `name` unless it is text of such a length that shows something in a list."""
+    check_text(value, "name", most, least)
+    if not value.strip():
+        raise invalid("name", "Must not be blank.")
+
+
 def check_integer(value: Any, field: str, low: int, high: int) -> None:
     """Raises VALIDATION_ERROR unless `value` is a true integer (neither a bool nor 100.0) in bounds."""
     if type(value) is not int:

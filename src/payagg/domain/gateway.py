@@ -13,6 +13,7 @@ from payagg.domain.checks import (
     check_instant,
     check_integer,
     check_member,
+    check_name,
     check_text,
     with_changes,
 )
@@ -104,7 +105,7 @@ class Gateway:
         check_id(self.id, "id")
         if not is_option_slug(self.slug):
             raise invalid("slug", "Must be 2 to 50 of a-z, 0-9 and single hyphens or underscores.")
-        check_text(self.name, "name", NAME_MAX, NAME_MIN)
+        check_name(self.name, NAME_MAX, NAME_MIN)
         if self.description is not None:
             check_text(self.description, "description", DESCRIPTION_MAX)
         if self.logo_path is not None:

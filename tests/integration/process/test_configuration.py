@@ -53,6 +53,16 @@ def test_config_shows_what_is_in_force_and_no_secret(tmp_path: Path) -> None:
         assert secret not in shown
 
 
+def test_config_fails_where_a_server_would_not_start() -> None:
+    assert payagg("config", PAYAGG_POOL_SIZE="7").returncode == 0  # secrets may be given later
+    for wrong, words in (
+        ({"PAYAGG_JWT_ALGORITHM": "RS256"}, "PAYAGG_JWT_KEY"),
+        ({"PAYAGG_BASE_URL": "http://pay.example.ng"}, "PAYAGG_BASE_URL must be https"),
+    ):
+        told = payagg("config", **(SECRETS | wrong))
+        assert (told.returncode, words in told.stderr, "PAYAGG_POOL_SIZE" in told.stdout) == (1, True, True)
+
+
 def test_a_server_for_others_needs_its_own_address() -> None:
     for host in ("0.0.0.0", "::", "192.0.2.1"):
         assert "PAYAGG_BASE_URL is required to serve on" in one_line(payagg("serve", "--host", host, **SECRETS))

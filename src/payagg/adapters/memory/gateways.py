@@ -109,4 +109,4 @@ class MemoryGatewayChoices(MemoryRepository):
 
 
 def _by_name(merchants: list[GatewayMerchant]) -> list[GatewayMerchant]:
-    return sorted(merchants, key=lambda merchant: (merchant.business.name, merchant.business.id))
+    return sorted(merchants, key=lambda one: (one.business.name.lower(), one.business.name, one.business.id))

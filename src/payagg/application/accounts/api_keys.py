@@ -35,7 +35,12 @@ from payagg.domain.values import Environment
 PublicKey = Annotated[str, Meta(max_length=41, pattern=PUBLIC_PATTERN)]
 SecretKey = Annotated[str, Meta(max_length=57, pattern=SECRET_PATTERN)]
 MaskedKey = Annotated[str, Meta(max_length=20, pattern=r"^ssk_(sand|live)_\.\.\.[0-9a-f]{4}$")]
-KeyName = Annotated[str, Meta(min_length=NAME_MIN, max_length=NAME_MAX, examples=["Production server"])]
+KeyName = Annotated[
+    str,
+    Meta(
+        min_length=NAME_MIN, max_length=NAME_MAX, extra_json_schema={"pattern": r"\S"}, examples=["Production server"]
+    ),
+]
 
 
 class GenerateApiKey(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):

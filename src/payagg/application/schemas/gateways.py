@@ -28,7 +28,11 @@ SEARCH_MAX = 100
 
 # The use case checks the form: a provider's own slug may be used again.
 Slug = Annotated[str, Meta(min_length=SLUG_MIN, max_length=SLUG_MAX, extra_json_schema={"pattern": SLUG_PATTERN})]
-GatewayName = Annotated[str, Meta(min_length=NAME_MIN, max_length=NAME_MAX, examples=["Acme Pay"])]
+# The domain refuses a blank one; the pattern is for who reads the description.
+GatewayName = Annotated[
+    str,
+    Meta(min_length=NAME_MIN, max_length=NAME_MAX, extra_json_schema={"pattern": r"\S"}, examples=["Acme Pay"]),
+]
 Description = Annotated[str, Meta(max_length=DESCRIPTION_MAX, examples=["Cards and bank transfer"])]
 DisplayOrder = Annotated[int, Meta(ge=0, le=ORDER_MAX, examples=[10])]
 DisplayName = Annotated[str, Meta(max_length=DISPLAY_NAME_MAX, examples=["Pay by card"])]

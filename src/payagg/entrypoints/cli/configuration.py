@@ -37,13 +37,18 @@ def keygen(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def config(_: argparse.Namespace, settings: Settings) -> int:
-    """Each setting in force and its source, secrets masked. The first line is the Python that runs."""
+    """Each setting in force and its source, secrets masked. The first line is the Python that runs. Raises
+    SettingsError at the end where a server that has its secrets would not start."""
+    from payagg.entrypoints.bootstrap import check_for_serving
+
     say(f"{'Python':32} {interpreter()}")
     for one in fields_of(settings.extensions):
         text, source = find_setting(os.environ, one)
         shown = _mask(one.name, settings) if one.metadata["secret"] and text is not None else text
         value = shown if shown is not None else one.metadata["default"] or one.metadata["unset"]
         say(f"{variable(one):32} {value}  ({'environment' if source == variable(one) else source})")
+    if settings.encryption_keys and (settings.jwt_key or settings.jwt_jwks):
+        check_for_serving(settings)
     return 0
 
 

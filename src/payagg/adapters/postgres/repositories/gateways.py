@@ -95,8 +95,8 @@ SETTINGS = RowMap(BusinessGateway, business_gateways)
 OVERRIDES_MAX = 10_000
 _IS_ACTIVE = businesses.c.status == in_text(BusinessStatus.ACTIVE.value)
 _OF_GATEWAY = business_gateways.c.gateway_id == bindparam("gateway_id")
-# Code point order, so that a page is the same whatever locale the database was made with.
-_BY_NAME = (businesses.c.name.collate("C"), businesses.c.id)
+# As people read, and code points where that leaves two alike: a page is the same whatever collation the database has.
+_BY_NAME = (func.lower(businesses.c.name).collate("C"), businesses.c.name.collate("C"), businesses.c.id)
 _MERCHANTS = select(*BUSINESS.columns, *SETTINGS.columns)
 ACTIVE_BUSINESSES = Statement(select(func.count()).select_from(businesses).where(_IS_ACTIVE))
 OVERRIDES = Statement(

@@ -26,6 +26,7 @@ LINE_BYTES = 4  # of a field's line beyond its name and value: a colon, a space 
 FIELDS_MAX = 100  # each costs the framework a microsecond or more, however short it is
 COOKIE_MAX = 8 * 1024  # bytes of what the fields `Cookie` hold; our own two need 3.8 KB each at most
 BAD_REQUEST, HEAD_TOO_LARGE = HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+LONG_HEAD = HEAD_TOO_LARGE, f"The request line and headers must fit {HEAD_MAX} bytes.", None
 HEADER_SECONDS = 10.0  # for a whole request line with headers, however slowly they drip
 PIPELINED_MAX = 8  # requests that wait for the answer to the one before them
 TCP_INFO = getattr(socket, "TCP_INFO", None)  # Linux: the connection's state is its first byte,
@@ -121,7 +122,8 @@ class ServerProtocol(HttpToolsProtocol):
         if self._head is not None:
             self._head += len(data)
             if self._head > HEAD_MAX:
-                self.send_400_response(f"The request line and headers must fit {HEAD_MAX} bytes.")
+                self._refused = LONG_HEAD
+                self.send_400_response("")
                 return
         # Part of a request's head, or of a body that its answer did not wait for; a whole request sets no timer.
         if self._timer is None and self._in_message and self._is_idle():
@@ -228,7 +230,7 @@ class ServerProtocol(HttpToolsProtocol):
         if (self._head or 0) + self._piece > HEAD_MAX:  # less came than that, in most requests
             size = len(self.url) + sum(len(name) + len(value) + LINE_BYTES for name, value in self.headers)
             if size > HEAD_MAX:
-                self._refuse(f"The request line and headers must fit {HEAD_MAX} bytes.")
+                self._refuse(LONG_HEAD[1], status=HEAD_TOO_LARGE)
         host = fields.get(b"host", b"")
         hosts = 1 if host else sum(name == b"host" for name, _ in self.headers)
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
