@@ -1,7 +1,7 @@
 """`pytest -p payagg_testing.pytest_plugin`: the conformance machines as tests of your own.
 
 A test that takes `payagg_check` and calls it runs once for each machine. `payagg_target` is what the options name: a
-service by its URL, or with `--payagg-over` the domain or a store of payagg's in this process. A fixture of your own by
+service by its URL, or with `--payagg-over` a store of payagg's in this process. A fixture of your own by
 that name may hand in anything else.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Machines are imported by those tests alone: whoever loads the plugin may have no other use of them.
 OPTIONS = {
     "url": "the base URL of a test deployment, with /api/v1",
-    "over": "instead: domain, memory, a postgresql:// URL, or MODULE:FUNCTION that gives a ConformanceTarget",
+    "over": "instead: memory, a postgresql:// URL, or MODULE:FUNCTION that gives a ConformanceTarget",
     "admin-token": "an administrator's token",
     "sandbox-key": "a sandbox key, where there is no merchant token",
     "provider": "the slug of a provider to play; its account is REPLACED",

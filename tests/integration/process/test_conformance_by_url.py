@@ -169,12 +169,13 @@ PYTEST = ("-m", "pytest", "-q", "-p", "payagg_testing.pytest_plugin", "-p", "no:
 def plugin_run(folder: Path, options: list[str], *more: str) -> str:
     (folder / "test_ours.py").write_text(PLUGIN_TEST)
     given = [option.replace("--", "--payagg-") if option.startswith("--") else option for option in options]
-    done = python(*PYTEST, "--payagg-histories", "3", "--payagg-seed", "1", *given, *more, cwd=folder)
+    search = {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}  # `memory` is made by tests/support
+    done = python(*PYTEST, "--payagg-histories", "3", "--payagg-seed", "1", *given, *more, cwd=folder, more=search)
     return done.stdout + done.stderr
 
 
-def test_the_pytest_plugin_runs_over_the_domain(tmp_path: Path) -> None:
-    assert "6 passed, 3 skipped" in plugin_run(tmp_path, ["--over", "domain"])
+def test_the_pytest_plugin_runs_over_a_store_in_this_process(tmp_path: Path) -> None:
+    assert "9 passed" in plugin_run(tmp_path, ["--over", "memory"])
 
 
 def test_the_pytest_plugin_fails_with_the_story(tmp_path: Path) -> None:
