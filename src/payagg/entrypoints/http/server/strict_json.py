@@ -43,8 +43,10 @@ def decode(body: bytes, kind: type[T]) -> T:
 def _ensure_plain_json(body: bytes) -> None:
     """Refuses what msgspec would let through: NUL, equal keys (it keeps the last), huge numbers, deep nesting; and what
     would cost the loop a fifth of a second, before anything is decoded."""
-    if len(body) > OUTSIDE_TEXTS_MAX and len(_TEXT.sub(b"", body, OUTSIDE_TEXTS_MAX)) > OUTSIDE_TEXTS_MAX:
-        raise Refusal(ErrorCode.VALIDATION_ERROR, f"At most {OUTSIDE_TEXTS_MAX} bytes outside of texts.")
+    if len(body) > OUTSIDE_TEXTS_MAX and len(_LIGHT.sub(b"", body, OUTSIDE_TEXTS_MAX)) > OUTSIDE_TEXTS_MAX:
+        raise Refusal(
+            ErrorCode.VALIDATION_ERROR, f"At most {OUTSIDE_TEXTS_MAX} bytes outside of texts, spaces not counted."
+        )
     exponents = body.count(b"e") + body.count(b"E")  # at most
     if exponents > EXPONENTS_MAX and len(_COSTLY.findall(body)) > EXPONENTS_MAX:
         raise Refusal(ErrorCode.VALIDATION_ERROR, f"At most {EXPONENTS_MAX} numbers with an exponent of three digits.")
@@ -78,9 +80,9 @@ def _is_plain(body: bytes) -> bool:
         return False
 
 
-# No more of them are taken out than bytes may stand between them. One without an end goes to the body's: to look for an
-# end from each quotation mark would take the square of the body.
-_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+# Texts and spaces; no more of them are taken out than bytes may stand between them. A text without an end goes to the
+# body's: to look for an end from each quotation mark would take the square of the body.
+_LIGHT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|\s++', re.DOTALL)
 # A number so near the ends of what 64 bits hold takes 7 us to read exactly.
 _COSTLY = re.compile(rb"[:\[,]\s*-?[0-9][0-9.]*[eE][+-]?[0-9]{3}")
 # Only an escape can bring NUL or half a surrogate pair, only an exponent or very many digits an infinite number.

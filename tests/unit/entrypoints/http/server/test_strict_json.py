@@ -80,10 +80,10 @@ def test_only_texts_make_a_body_longer_than_64_kilobytes() -> None:
     """Every value of another kind costs an object and a step; a text of any length is one of each."""
     texts = ",".join(f'"k{n}":"{chr(92)}",[{{0:1e9' + "x" * 3_900 + '"' for n in range(50))
 
-    def body(spaces: int) -> bytes:
-        return f'{{"credentials":{{{texts}}}{" " * spaces}}}'.encode()
+    def body(zeros: int) -> bytes:
+        return f'{{"credentials":{{{texts}}},"x":[{",".join("0" * zeros)}]{" " * 100_000}}}'.encode()
 
-    room = OUTSIDE_TEXTS_MAX - len("{:{}}") - len(":" * 50 + "," * 49)
+    room = (OUTSIDE_TEXTS_MAX - len("{:{},:[]}") - len(":" * 50 + "," * 49)) // len("0,")
     assert len(decode(body(room), UpdateCredentials).credentials) == 50
     assert "outside" in refusal(body(room + 1), UpdateCredentials).message
     for value in (b'"",', b'"a":{},', b"0,", b"[", b"9", b'"\\\\",'):
