@@ -10,6 +10,7 @@ from payagg.adapters.webhooks.addresses import is_allowed
 from payagg.adapters.webhooks.resolver import Address, Resolve
 
 CONNECT_SECONDS = 5.0
+ADDRESS_SECONDS = 1.5  # for one of many addresses at least: a lost packet is sent again after a second
 # Concurrent look-ups, in all and of one owner: more than the dispatcher's FAILING_MAX, so that slow names alone never
 # take all. A slow name server holds two descriptors for each. Tests have their own slots.
 LOOKUPS_MAX, LOOKUPS_EACH = 220, 8
@@ -79,13 +80,13 @@ class CheckedNetwork:
 
     async def _dial(self, addresses: Sequence[Address], port: int) -> socket.socket:
         """One address after the other, each for its share of the time: some names have one where nothing answers."""
-        loop = asyncio.get_running_loop()
+        loop, share = asyncio.get_running_loop(), max(CONNECT_SECONDS / len(addresses), ADDRESS_SECONDS)
         for family, address in addresses:
             dialled = socket.socket(family, socket.SOCK_STREAM)
             try:
                 dialled.setblocking(False)
                 dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                async with asyncio.timeout(CONNECT_SECONDS / len(addresses)):
+                async with asyncio.timeout(share):
                     await loop.sock_connect(dialled, (address, port))
             except OSError:  # a TimeoutError is one
                 dialled.close()

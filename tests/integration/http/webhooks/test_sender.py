@@ -105,6 +105,22 @@ async def test_an_address_where_nothing_answers_leaves_time_for_the_next(monkeyp
             await sender.close()
 
 
+async def test_a_far_host_of_many_addresses_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    connect = loop.sock_connect
+
+    async def connect_far(dialled: socket.socket, address: tuple[str, int]) -> None:
+        await asyncio.sleep(0.4)
+        await connect(dialled, address)
+
+    monkeypatch.setattr(loop, "sock_connect", connect_far)
+    async with a_receiver() as receiver:
+        port = int(receiver.origin.rpartition(":")[2])
+        sender = HttpSender(allow_loopback=True, resolve=Resolving([*LOOPBACK] * 20))
+        assert (await sender.send(f"http://shop.example:{port}/", {}, BODY)).is_accepted
+        await sender.close()
+
+
 async def test_a_failed_lookup_refuses() -> None:
     async def nothing(_: str) -> Sequence[Address]:
         raise socket.gaierror("no such name")
