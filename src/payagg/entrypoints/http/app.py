@@ -16,7 +16,6 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.http import checkout_page, docs
 from payagg.entrypoints.http.api import (
-    adjustments,
     anomalies,
     api_keys,
     audit,
@@ -26,6 +25,7 @@ from payagg.entrypoints.http.api import (
     gateways,
     health,
     metrics,
+    payment_history,
     payment_search,
     payments,
     provider_events,
@@ -74,7 +74,7 @@ def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
     administration = (gateways, businesses, anomalies, reconciliations, audit, health)
     merchants = (api_keys, webhooks, checkout_settings)
-    modules = (payments, payment_search, adjustments, checkout, *merchants, *administration)
+    modules = (payments, payment_search, payment_history, checkout, *merchants, *administration)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 
