@@ -17,6 +17,7 @@ from litestar.types import ControllerRouterHandler
 
 from payagg.application.counters import observe, observe_bytes
 from payagg.application.gateways.readiness import live_slugs, unbound_slugs
+from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import connections_max, http_server
@@ -122,17 +123,20 @@ async def _run(
 
 async def warn_of_gaps(services: Services) -> None:
     """A provider sends the events of all merchants from a few addresses, and meets the limit per address. And what
-    another slug's provider was to be asked about is asked about by nobody."""
-    live = (
-        []
-        if services.settings.provider_networks
-        else await live_slugs(services.store, services.payment_options.gateway_credentials)
-    )
+    another slug's provider was to be asked about is asked about by nobody. A database that is away stops no server."""
+    options, live = services.payment_options, list[str]()
+    try:
+        if not services.settings.provider_networks:
+            live = await live_slugs(services.store, options.gateway_credentials)
+        unbound = await unbound_slugs(services.store, options.providers)
+    except Unavailable as error:
+        _log.warning("not looked for gaps in the settings", reason=str(error))
+        return
     if live:
         _log.warning(
             "PAYAGG_PROVIDER_NETWORKS is not set: past the limit per address LIVE events are refused", gateways=live
         )
-    if unbound := await unbound_slugs(services.store, services.payment_options.providers):
+    if unbound:
         _log.warning("no provider has the slug of open charges: nobody asks about them, see doctor", gateways=unbound)
 
 

@@ -185,6 +185,8 @@ if __name__ == "__main__":
     configure_logs()
     try:
         run(_child(sys.argv[1], int(sys.argv[2])))
-    except (SettingsError, Unavailable) as error:  # of a file that was changed since the command started
-        _log.error("cannot start", role=sys.argv[1], reason=str(error))
+    except (SettingsError, Unavailable) as error:
+        # A file that was changed since the command started is for a person; a database comes back.
+        is_away = isinstance(error, Unavailable)
+        (_log.warning if is_away else _log.error)("cannot start", role=sys.argv[1], reason=str(error))
         sys.exit(1)

@@ -1,8 +1,10 @@
 """A provider got another slug while payments of the old one exist: nothing is lost, and no answer is a 500."""
 
+import pytest
 from payagg_testing.builders import MINUTE
 from structlog.testing import capture_logs
 
+from payagg.application.ports.outside import Unavailable
 from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
@@ -52,3 +54,13 @@ async def test_a_charge_without_an_answer_is_passed_over_for_another_gateway(sho
     lose(shop)
     assert (await shop.process(reference, "provider_b")).gateway == "provider_b"
     assert [one.state for one in await shop.attempts(reference)] == [AttemptState.REFUSED, AttemptState.HANDED_OFF]
+
+
+async def test_a_server_starts_though_the_database_is_away(shop: MemoryShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> None:
+        raise Unavailable("the database did not answer in time")
+
+    monkeypatch.setattr(shop.store, "begin", gone)
+    with capture_logs() as lines:
+        await warn_of_gaps(shop.services)
+    assert [line["log_level"] for line in lines] == ["warning"]
