@@ -19,7 +19,7 @@ from dns.rdatatype import A, to_text
 
 from payagg.adapters.webhooks import dialer, resolver
 from payagg.adapters.webhooks.dialer import LOOKUPS_EACH, TEST_LOOKUPS_EACH, TEST_LOOKUPS_MAX, Budget
-from payagg.adapters.webhooks.resolver import Resolver
+from payagg.adapters.webhooks.resolver import Address, Resolver
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.webhooks.dispatcher import FAILING_MAX
 from tests.support.receivers import Receiver, a_receiver, until
@@ -192,10 +192,28 @@ async def test_the_tests_of_many_businesses_delay_no_delivery() -> None:
 
 async def test_as_many_silent_names_as_slow_partitions_may_try_at_once_delay_nobody_else() -> None:
     """Of many businesses, each within its own places."""
-    owners = [f"biz_{number // LOOKUPS_EACH}" for number in range(FAILING_MAX)]
-    async with a_crowd(*((owner, False) for owner in owners)) as (sender, server, receiver):
-        await until(lambda: len({name for name, _ in server.asked}) == FAILING_MAX)
+    asked = set[str]()
+
+    async def resolve(host: str) -> list[Address]:
+        if host.startswith("silent"):
+            asked.add(host)
+            await asyncio.Event().wait()
+        return LOOPBACK
+
+    async with a_receiver() as receiver:
+        sender = HttpSender(allow_loopback=True, resolve=resolve)
+        sends = [
+            sender.send(url_of(receiver, f"silent{number}.example"), {}, BODY, owner=f"biz_{number // LOOKUPS_EACH}")
+            for number in range(FAILING_MAX)
+        ]
+        waiting = [asyncio.create_task(send) for send in sends]
+        await until(lambda: len(asked) == FAILING_MAX)
         assert (await sender.send(url_of(receiver, "shop.example"), {}, BODY, owner="biz_fine")).is_accepted
+        assert not any(task.done() for task in waiting)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await sender.close()
 
 
 async def test_a_lookup_that_is_not_answered_is_told_and_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
