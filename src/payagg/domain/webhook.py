@@ -19,7 +19,7 @@ from payagg.domain.checks import (
 )
 from payagg.domain.errors import invalid
 from payagg.domain.payment import SEQUENCE_MAX, Payment, Status
-from payagg.domain.values import CLOCK_SLACK, Environment, parse_reference, parse_url
+from payagg.domain.values import Environment, parse_reference, parse_url
 
 ACTIVE_ENDPOINTS_MAX = 5  # per business, both environments together; interface, Limits
 STORED_ENDPOINTS_MAX = 20  # per business and environment, active and not; see `crowded_out`
@@ -407,15 +407,6 @@ def attempts_before_redelivery(delivery: Delivery, now: datetime) -> int:
     schedule, or a merchant who asks often would be given up the sooner; one that was lost keeps its number."""
     is_early = delivery.next_attempt_at is not None and delivery.next_attempt_at > now
     return max(0, delivery.attempts - (is_early and not delivery.lost_tries))
-
-
-def is_dated_ahead(delivery: Delivery, now: datetime) -> bool:
-    """Whether a delivery waits for an instant set by a clock ahead of time."""
-    last = now + CLOCK_SLACK
-    if delivery.next_attempt_at is None or delivery.next_attempt_at <= last:
-        return False
-    past = max(filter(None, (delivery.created_at, delivery.last_attempt_at)))
-    return past > last or delivery.next_attempt_at > last + LONGEST_DELAY
 
 
 def due_after_loss(delivery: Delivery, now: datetime) -> datetime | None:
