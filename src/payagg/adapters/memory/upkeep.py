@@ -15,8 +15,16 @@ from payagg.domain.payment import Payment, Status
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import LONGEST_DELAY
 
+FIELDS = {
+    SealedKind.GATEWAY_CREDENTIALS: "credentials",
+    SealedKind.REPLACED_SECRETS: "replaced_secrets",
+    SealedKind.ENDPOINT_CURRENT: "secret",
+    SealedKind.ENDPOINT_PREVIOUS: "previous_secret",
+}
+OF_GATEWAYS = (SealedKind.GATEWAY_CREDENTIALS, SealedKind.REPLACED_SECRETS)
 
-class MemoryPaymentUpkeep(MemoryRepository):
+
+class MemoryUpkeep(MemoryRepository):
     async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
         expired = [payment for payment in self.state.payments.values() if payment.is_expired(now)]
         return sorted(expired, key=lambda payment: (payment.expires_at, payment.reference))[:limit]
@@ -55,20 +63,6 @@ class MemoryPaymentUpkeep(MemoryRepository):
             del self.state.idempotency_keys[key]
         return len(old)
 
-
-def _pulled_back(row: Any, due: str, dates: Sequence[str], longest: timedelta, now: datetime) -> Any | None:
-    """The row with no date ahead and due now, where only a clock that was ahead can have made it wait: one of its
-    `dates` lies ahead, or the field `due` further than a rule puts it."""
-    last, until = now + CLOCK_SLACK, getattr(row, due)
-    if until is None or until <= last:
-        return None
-    given = {name: at for name in dates if (at := getattr(row, name)) is not None}
-    if max(given.values()) <= last and until <= last + longest:
-        return None
-    return with_changes(row, **{name: min(at, now) for name, at in given.items()}, **{due: now})
-
-
-class MemoryFutureInstants(MemoryRepository):
     async def pull_back(self, now: datetime, after: str) -> tuple[int, str | None]:
         pulled = 0
         for key, attempt in self.state.attempts.items():
@@ -95,22 +89,11 @@ class MemoryFutureInstants(MemoryRepository):
                 pulled += 1
         return pulled, None
 
-
-FIELDS = {
-    SealedKind.GATEWAY_CREDENTIALS: "credentials",
-    SealedKind.REPLACED_SECRETS: "replaced_secrets",
-    SealedKind.ENDPOINT_CURRENT: "secret",
-    SealedKind.ENDPOINT_PREVIOUS: "previous_secret",
-}
-OF_GATEWAYS = (SealedKind.GATEWAY_CREDENTIALS, SealedKind.REPLACED_SECRETS)
-
-
-class MemorySealed(MemoryRepository):
-    async def page(self, kind: SealedKind, after: str, limit: int) -> list[SealedBlob]:
+    async def sealed_blobs(self, kind: SealedKind, after: str, limit: int) -> list[SealedBlob]:
         found = [(id, getattr(owner, FIELDS[kind])) for id, owner in sorted(self._owners(kind).items()) if id > after]
         return [SealedBlob(id, blob) for id, blob in found if blob is not None][:limit]
 
-    async def replace(self, kind: SealedKind, owner_id: str, before: bytes, after: bytes) -> bool:
+    async def reseal(self, kind: SealedKind, owner_id: str, before: bytes, after: bytes) -> bool:
         owners = self._owners(kind)
         if getattr(owners.get(owner_id), FIELDS[kind], None) != before:
             return False
@@ -119,3 +102,15 @@ class MemorySealed(MemoryRepository):
 
     def _owners(self, kind: SealedKind) -> dict[str, Any]:
         return self.state.gateways if kind in OF_GATEWAYS else self.state.endpoints
+
+
+def _pulled_back(row: Any, due: str, dates: Sequence[str], longest: timedelta, now: datetime) -> Any | None:
+    """The row with no date ahead and due now, where only a clock that was ahead can have made it wait: one of its
+    `dates` lies ahead, or the field `due` further than a rule puts it."""
+    last, until = now + CLOCK_SLACK, getattr(row, due)
+    if until is None or until <= last:
+        return None
+    given = {name: at for name in dates if (at := getattr(row, name)) is not None}
+    if max(given.values()) <= last and until <= last + longest:
+        return None
+    return with_changes(row, **{name: min(at, now) for name, at in given.items()}, **{due: now})

@@ -23,7 +23,6 @@ from payagg.adapters.postgres.repositories.accounts import (
     PostgresAudit,
     PostgresBusinesses,
     PostgresMembers,
-    PostgresRevocations,
     membership,
 )
 from payagg.adapters.postgres.repositories.anomalies import PostgresAdjustments, PostgresAnomalies
@@ -33,7 +32,6 @@ from payagg.adapters.postgres.repositories.endpoints import PostgresEndpoints
 from payagg.adapters.postgres.repositories.gateways import PostgresGatewayChoices, PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
 from payagg.adapters.postgres.repositories.payments import (
-    PostgresArchivedPayments,
     PostgresPayments,
     PostgresProviderCalls,
     PostgresResolutions,
@@ -42,7 +40,7 @@ from payagg.adapters.postgres.repositories.provider_events import ADD as ADD_PRO
 from payagg.adapters.postgres.repositories.provider_events import EVENT as PROVIDER_EVENT
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents, keep_refused
 from payagg.adapters.postgres.repositories.reconciliations import PostgresReconciliations
-from payagg.adapters.postgres.repositories.upkeep import PostgresFutureInstants, PostgresPaymentUpkeep, PostgresSealed
+from payagg.adapters.postgres.repositories.upkeep import PostgresUpkeep
 from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import Membership
@@ -91,7 +89,7 @@ class PostgresTransaction(Transaction):
     payments = MadeOnce(PostgresPayments, "webhook_events")
     attempts = MadeOnce(PostgresAttempts)
     provider_calls = MadeOnce(PostgresProviderCalls)
-    payment_upkeep = MadeOnce(PostgresPaymentUpkeep)
+    upkeep = MadeOnce(PostgresUpkeep)
     anomalies = MadeOnce(PostgresAnomalies)
     adjustments = MadeOnce(PostgresAdjustments)
     reconciliations = MadeOnce(PostgresReconciliations)
@@ -101,11 +99,7 @@ class PostgresTransaction(Transaction):
     webhook_events = MadeOnce(PostgresWebhookEvents)
     inbox = MadeOnce(PostgresProviderEvents)
     health = MadeOnce(PostgresHealth)
-    future_instants = MadeOnce(PostgresFutureInstants)
-    archived = MadeOnce(PostgresArchivedPayments)
     audit = MadeOnce(PostgresAudit)
-    revocations = MadeOnce(PostgresRevocations)
-    sealed = MadeOnce(PostgresSealed)
 
     def of(self, repository: Repository[Kept]) -> Kept:
         return cast(Kept, resolve_name(repository.postgres)(self._connection))

@@ -63,7 +63,7 @@ class Reseal:
     @retry_on_conflict
     async def _page(self, kind: SealedKind, after: str) -> tuple[list[SealedBlob], str | None]:
         async with self.store.begin() as tx:
-            page = await tx.sealed.page(kind, after, BATCH)
+            page = await tx.upkeep.sealed_blobs(kind, after, BATCH)
         return page, page[-1].owner_id if page else None
 
     def _open(self, kind: SealedKind, one: SealedBlob) -> bytes | None:
@@ -78,7 +78,7 @@ class Reseal:
         first = self.vault.sealing_key
         moved = closed = 0
         async with self.store.begin() as tx:
-            page = await tx.sealed.page(kind, after, BATCH)
+            page = await tx.upkeep.sealed_blobs(kind, after, BATCH)
             for one in page:
                 if self.vault.key_id(one.blob) == first:
                     continue
@@ -87,7 +87,7 @@ class Reseal:
                     closed += 1
                     continue
                 anew = self.vault.seal(plain, kind.context(one.owner_id))
-                moved += await tx.sealed.replace(kind, one.owner_id, one.blob, anew)
+                moved += await tx.upkeep.reseal(kind, one.owner_id, one.blob, anew)
             changes: Changes = {
                 "kind": {"before": None, "after": kind.value},
                 "resealed": {"before": None, "after": moved},

@@ -71,7 +71,7 @@ class Retention:
         """Frees a batch of idempotency keys whose payments ended `keys_kept` ago; 0 when none is left. Never the key of
         a payment that may still be paid. For the worker."""
         async with self.store.begin() as tx:
-            forgotten = await tx.payment_upkeep.forget_keys(self.clock.now() - self.keys_kept, BATCH)
+            forgotten = await tx.upkeep.forget_keys(self.clock.now() - self.keys_kept, BATCH)
         count("rows_ended", "idempotency_keys", by=forgotten)
         return forgotten
 
@@ -104,7 +104,7 @@ class Retention:
     @retry_on_conflict
     async def _clear_batch(self, before: datetime, by: Actor) -> int:
         async with self.store.begin() as tx:
-            references = await tx.payment_upkeep.settled_with_payer(before, BATCH)
+            references = await tx.upkeep.settled_with_payer(before, BATCH)
             await _clear(tx, references)
             if references:
                 now, action = self.clock.now(), Action.RETENTION_CLEAR
@@ -144,12 +144,12 @@ async def payments_of_payer(store: Store, email: str) -> AsyncIterator[str]:
 @retry_on_conflict
 async def _step(store: Store, email: str, after: str) -> tuple[list[str], str | None]:
     async with store.begin() as tx:
-        return await tx.payment_upkeep.of_payer(email, after, WALK)
+        return await tx.upkeep.of_payer(email, after, WALK)
 
 
 async def _clear(tx: Transaction, references: Sequence[str]) -> None:
     if references:
-        await tx.payment_upkeep.clear_payer(references)
+        await tx.upkeep.clear_payer(references)
         await tx.webhook_events.save_bodies(
             [_without_payer(event) for event in await tx.webhook_events.of_payments(references)]
         )

@@ -57,4 +57,4 @@ class FutureInstants:
     @retry_on_conflict
     async def _step(self, after: str) -> tuple[int, str | None]:
         async with self.store.begin() as tx:
-            return await tx.future_instants.pull_back(self.clock.now(), after)
+            return await tx.upkeep.pull_back(self.clock.now(), after)

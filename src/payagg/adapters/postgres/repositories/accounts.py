@@ -55,11 +55,6 @@ REVOKED = or_(
 IS_REVOKED = Statement(select(REVOKED))
 
 
-class PostgresRevocations(PostgresRepository):
-    async def add(self, revocation: Revocation) -> None:
-        self._connection.send(REVOKE, **REVOCATION.values(revocation))
-
-
 BUSINESS = RowMap(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
 API_KEY = RowMap(ApiKey, api_keys, environment=Environment, status=ApiKeyStatus)
 # What `save` may change of a business, and of a key.
@@ -227,6 +222,9 @@ class PostgresMembers(PostgresRepository):
 
     async def remove(self, business_id: str, subject: str) -> None:
         self._connection.send(REMOVE_MEMBER, business_id=business_id, subject=subject)
+
+    async def revoke(self, revocation: Revocation) -> None:
+        self._connection.send(REVOKE, **REVOCATION.values(revocation))
 
 
 ENTRY = RowMap(AuditEntry, audit, realm=ActorRealm)
