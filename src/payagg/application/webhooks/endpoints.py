@@ -74,16 +74,17 @@ class Webhooks:
         endpoint_id = self.entropy.id("whe", now)
         key = self.entropy.bytes(SECRET_BYTES)
         shown = secret_text(key)
-        endpoint = WebhookEndpoint.create(
+        endpoint = WebhookEndpoint(
             id=endpoint_id,
             business_id=business_id,
             environment=command.environment,
             url=command.url,
-            description=command.description,
-            events=command.events or [],
             secret=self.vault.seal(key, secret_context(endpoint_id)),
             secret_last4=shown[-4:],
-            now=now,
+            created_at=now,
+            updated_at=now,
+            description=command.description,
+            events=parse_events(command.events or []),
         )
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
