@@ -15,7 +15,6 @@ from msgspec import UNSET
 from payagg.application.accounts.audit import record
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
-from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy, Images, LogoStore, Unavailable, Vault
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
@@ -36,7 +35,7 @@ from payagg.application.schemas.payments import Message
 from payagg.application.schemas.views import view_of
 from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, secrets_changed
 from payagg.domain.checks import with_changes
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist
 from payagg.domain.gateway import Gateway, parse_credentials
 from payagg.domain.health import Health
 from payagg.domain.values import parse_slug

@@ -11,7 +11,6 @@ import msgspec
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.counters import count
-from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import Sender
@@ -29,7 +28,7 @@ from payagg.application.schemas.webhooks import (
 from payagg.application.webhooks.signing import keys_that_sign
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import with_changes
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, Refusal, must_exist
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.signing import secret_text, signed_headers
 from payagg.domain.values import Environment
