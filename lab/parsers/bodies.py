@@ -17,7 +17,7 @@ from lab.parsers.target import FuzzTarget, parts_of, text_of
 from payagg.adapters.providers.body_redaction import reduce_body
 from payagg.adapters.providers.provider_a import webhook as paystack_events
 from payagg.adapters.providers.provider_b import webhook as payaza_events
-from payagg.adapters.webhooks.http1 import ANSWER_MAX, AnswerTooLarge, HttpAnswer, HttpConnection
+from payagg.adapters.webhooks.http1 import ANSWER_MAX, HttpAnswer, HttpConnection, NoAnswer
 from payagg.application.schemas.gateways import ReorderGateways, UpdateCredentials
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.domain.errors import ErrorCode, Refusal
@@ -157,7 +157,7 @@ def _answers(chunks: list[bytes]) -> tuple[list[HttpAnswer], str, bool]:
         connection.connection_lost(None)
         try:
             return answered, "", loop.run_until_complete(asking)
-        except (OSError, httptools.HttpParserError, AnswerTooLarge) as error:
+        except (OSError, httptools.HttpParserError, NoAnswer) as error:
             return answered, "lost" if isinstance(error, OSError) else "broken", False
     finally:
         ours.close()

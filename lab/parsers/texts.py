@@ -16,13 +16,14 @@ from payagg.adapters.webhooks.sender import HEADERS, _parse_url
 from payagg.domain.api_key import parse_secret
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.payment_search import PaymentCursor, parse_instant
+from payagg.domain.payment_search import PaymentCursor
 from payagg.domain.values import (
     REFERENCE_ALPHABET,
     URL_MAX,
     Environment,
     ascii_url,
     make_reference,
+    parse_instant,
     parse_reference,
     parse_url,
 )

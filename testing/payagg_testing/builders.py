@@ -91,16 +91,11 @@ def a_gateway(
         id=f"gw_{slug}",
         slug=slug,
         name=slug.title(),
-        description=None,
-        logo_path=None,
-        display_order=0,
-        is_built_in=False,
+        created_at=now,
+        updated_at=now,
         status=status,
         drain_started_at=now if drains else None,
         drain_ends_at=now + timedelta(minutes=30) if drains else None,
-        credentials=None,
-        created_at=now,
-        updated_at=now,
     )
     return replace(gateway, **fields)
 
@@ -120,17 +115,8 @@ def an_endpoint(id: str = "whe_1", environment: Environment = Environment.SANDBO
         business_id="biz_1",
         environment=environment,
         url="https://shop.example/hooks",
-        description=None,
-        events=(),
-        is_active=True,
         secret=b"sealed " + id.encode(),
         secret_last4="abcd",  # noqa: S106 - four shown characters, not a secret
-        previous_secret=None,
-        previous_secret_expires_at=None,
-        failing_since=None,
-        last_test_at=None,
-        successful=0,
-        failed=0,
         created_at=NOW,
         updated_at=NOW,
     )

@@ -127,8 +127,8 @@ class ArchiveContract(OnDatabase):
         calls = [(row[0], row[1]) for row in own["provider_calls"]]
         await db.of(ARCHIVE).move([remaining(named("000001"), part.number, own)], calls)
         kept = ArchivedPayment(named("000001"), part.number, (("provider_a", AttemptState.HANDED_OFF, None),), None)
-        assert await db.archived.find(named("000001")) == (kept, part)
-        assert await db.archived.find(named("000002")) is None
+        assert await db.payments.archived(named("000001")) == (kept, part)
+        assert await db.payments.archived(named("000002")) is None
         assert await db.of(ARCHIVE).find_archived([named("000001"), named("000002")]) == {named("000001")}
         assert await db.payments.transitions(named("000001")) == []
         assert await db.attempts.of_payment(named("000001")) == []
@@ -145,7 +145,7 @@ class ArchiveContract(OnDatabase):
             ArchivedPayment(named("000002"), part.number, (), None),
         ]
         await db.of(ARCHIVE).move(payments, [])
-        assert [await db.archived.find(one.reference) for one in payments] == [(one, part) for one in payments]
+        assert [await db.payments.archived(one.reference) for one in payments] == [(one, part) for one in payments]
 
     async def test_a_part_is_recorded_once_and_not_after_it_was_given_up(self, db: Database) -> None:
         part = await a_part(db)

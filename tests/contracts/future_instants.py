@@ -18,8 +18,8 @@ SANDBOX = Environment.SANDBOX
 class FutureInstantContract:
     async def test_an_ask_that_is_dated_ahead_is_due_now_and_counts_from_now(self, db: Database) -> None:
         await leave_behind(db, NOW + AHEAD)
-        assert await db.future_instants.pull_back(NOW, "") == (3, None)
-        assert await db.future_instants.pull_back(NOW, "") == (0, None)
+        assert await db.upkeep.pull_back(NOW, "") == (3, None)
+        assert await db.upkeep.pull_back(NOW, "") == (0, None)
         [attempt] = await db.attempts.of_payment(REFERENCE)
         _, [delivery] = await db.webhook_events.of_payment(REFERENCE)
         [event] = await db.inbox.lock_due(NOW, LIMIT)
@@ -37,7 +37,7 @@ class FutureInstantContract:
     async def test_what_the_rules_date_ahead_stays_as_it_is(self, db: Database) -> None:
         await leave_behind(db, NOW)
         before = await db.attempts.of_payment(REFERENCE)
-        assert await db.future_instants.pull_back(NOW, "") == (0, None)
+        assert await db.upkeep.pull_back(NOW, "") == (0, None)
         assert await db.attempts.of_payment(REFERENCE) == before != []
 
     async def test_a_hold_or_a_lease_of_a_clock_that_was_ahead_keeps_nobody_away(self, db: Database) -> None:

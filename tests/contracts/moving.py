@@ -147,7 +147,7 @@ async def everything(store: Store, gateway_id: str) -> dict[str, Any]:
                 [replace(one, gateway_id=_plain(one.gateway_id, gateway_id)) for one in attempts]
                 for attempts in [await tx.attempts.of_payment(reference) for reference in REFERENCES]
             ],
-            "archived": [_folder(await tx.archived.find(reference)) for reference in REFERENCES],
+            "archived": [_folder(await tx.payments.archived(reference)) for reference in REFERENCES],
             "calls": [await tx.provider_calls.of_payment(reference) for reference in REFERENCES],
             "events": [await tx.webhook_events.of_payment(reference) for reference in REFERENCES],
             "resolutions": [await tx.resolutions.of_payment(reference) for reference in REFERENCES],

@@ -149,7 +149,7 @@ class PaymentContract:
                 await tx.payments.save(moved, transition)
                 await tx.attempts.add(an_attempt(payment))
                 await tx.audit.add(an_entry())
-                await tx.revocations.add(Revocation(RevokedClaim.TOKEN, "t-1", NOW))
+                await tx.members.revoke(Revocation(RevokedClaim.TOKEN, "t-1", NOW))
                 raise RuntimeError
         assert await db.find_payment(REFERENCE) == payment
         assert not await db.is_revoked("t-1", "ada", NOW)
@@ -161,7 +161,7 @@ class PaymentContract:
         """All of them, and those whose window has ended."""
         young, old = await stored(db, reference=OTHER, now=NOW + MINUTE), await stored(db)
         await db.payments.save(*a_transition(await stored(db, reference="PAY-20250131-PEND00"), Trigger.PROCESS))
-        expired, listed = db.payment_upkeep.lock_expired, db.payment_upkeep.list_initiated
+        expired, listed = db.upkeep.lock_expired, db.upkeep.list_initiated
         asked = ((NOW + HOUR - TICK, 10), (NOW + HOUR, 10), (NOW + 2 * HOUR, 10), (NOW + 2 * HOUR, 1))
         assert [await expired(*one) for one in asked] == [[], [old], [old, young], [old]]
         assert [await listed(NOW, "", limit) for limit in (10, 1)] == [[old, young], [old]]

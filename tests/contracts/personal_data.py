@@ -53,13 +53,13 @@ class PersonalDataContract:
             ended(NOW + 2 * DAY, reference=named(5), customer_name="Ada"),
         )
         asked = ((NOW + 2 * DAY, 9), (NOW + 2 * DAY, 1), (NOW, 9))
-        found = [await db.payment_upkeep.settled_with_payer(*one) for one in asked]
+        found = [await db.upkeep.settled_with_payer(*one) for one in asked]
         assert found == [[named(2), "PAY-20250201-000001"], [named(2)], []]
 
     async def test_a_payer_is_found_by_steps_in_any_letter_case(self, db: Database) -> None:
         own = {2: "ada@example.COM", 3: "ada@example.com.ng", 4: "ADA@example.com"}
         await with_payments(db, *(a_payment(reference=named(n), customer_email=own.get(n)) for n in range(1, 6)))
-        steps = [await db.payment_upkeep.of_payer("Ada@Example.com", after, 3) for after in ("", named(3), named(5))]
+        steps = [await db.upkeep.of_payer("Ada@Example.com", after, 3) for after in ("", named(3), named(5))]
         assert steps == [([named(2)], named(3)), ([named(4)], named(5)), ([], None)]
 
     async def test_clearing_a_payer_changes_nothing_beside(self, db: Database) -> None:
@@ -70,13 +70,13 @@ class PersonalDataContract:
         await db.attempts.add(attempt)
         before = await db.payments.get(named(1))
         assert before is not None
-        await db.payment_upkeep.clear_payer([named(1), named(1)])
+        await db.upkeep.clear_payer([named(1), named(1)])
         assert await db.payments.get(named(1)) == before.without_payer()
         assert await db.payments.get(named(2)) == other
         assert attempt.hand_off is not None
         left = with_changes(attempt, hand_off=with_changes(attempt.hand_off, checkout_url=""))
         assert await db.attempts.of_payment(named(1)) == [left]
-        assert await db.payment_upkeep.settled_with_payer(NOW + DAY, 9) == []
+        assert await db.upkeep.settled_with_payer(NOW + DAY, 9) == []
 
     async def test_keys_of_payments_that_ended_before_are_free_again(self, db: Database) -> None:
         old = [ended(NOW + n * DAY, reference=f"PAY-2025013{n}-000001", idempotency_key=f"key {n}") for n in range(3)]
@@ -87,9 +87,9 @@ class PersonalDataContract:
             found = await db.find_original(open_one.business_id, open_one.environment, key)
             return found.reference if found is not None else None
 
-        assert await db.payment_upkeep.forget_keys(NOW + 2 * DAY, 1) == 1
+        assert await db.upkeep.forget_keys(NOW + 2 * DAY, 1) == 1
         assert [await holder(f"key {n}") for n in range(3)] == [None, old[1].reference, old[2].reference]
-        assert [await db.payment_upkeep.forget_keys(NOW + 2 * DAY, 9) for _ in range(2)] == [1, 0]
+        assert [await db.upkeep.forget_keys(NOW + 2 * DAY, 9) for _ in range(2)] == [1, 0]
         assert [await holder(key) for key in ("key 1", "key 2", "open")] == [None, old[2].reference, open_one.reference]
         again = a_payment(reference="PAY-20250301-000001", idempotency_key="key 0")
         assert await db.add_payment(again) == (again, True)

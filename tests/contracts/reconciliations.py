@@ -53,8 +53,8 @@ class ReconciliationContract:
         ahead = replace(CLAIMED, started_at=NOW + 3 * HOUR)
         assert await db.reconciliations.claim(ahead, NOW) == "rec_2"
         await db.reconciliations.end(replace(ahead, ended_at=NOW + 3 * HOUR), [])
-        assert await db.future_instants.pull_back(NOW, "") == (1, None)
-        assert await db.future_instants.pull_back(NOW, "") == (0, None)
+        assert await db.upkeep.pull_back(NOW, "") == (1, None)
+        assert await db.upkeep.pull_back(NOW, "") == (0, None)
         later = replace(CLAIMED, id="rec_3", started_at=NOW + HOUR)
         assert await db.reconciliations.claim(later, NOW) == "rec_3"
 

@@ -19,16 +19,16 @@ async def is_revoked(db: Database, token_id: str | None, subject: str, issued_at
 class RevocationContract:
     async def test_a_token_is_revoked_by_its_id_whenever_it_was_issued(self, db: Database) -> None:
         assert not await is_revoked(db, "t-1", "ada", NOW)
-        await db.revocations.add(Revocation(RevokedClaim.TOKEN, "t-1", NOW))
+        await db.members.revoke(Revocation(RevokedClaim.TOKEN, "t-1", NOW))
         assert await is_revoked(db, "t-1", "ada", NOW + TICK)
         assert not await is_revoked(db, "t-2", "t-1", NOW - TICK)
         assert not await is_revoked(db, None, "ada", NOW - TICK)
 
     async def test_a_subjects_tokens_are_revoked_up_to_an_instant_that_never_goes_back(self, db: Database) -> None:
         for at in (NOW, NOW - timedelta(days=1)):
-            await db.revocations.add(Revocation(RevokedClaim.SUBJECT, "ada", at))
+            await db.members.revoke(Revocation(RevokedClaim.SUBJECT, "ada", at))
             assert await is_revoked(db, None, "ada", NOW - TICK)
             assert not await is_revoked(db, None, "ada", NOW)
         assert not await is_revoked(db, "ada", "bo", NOW - TICK)
-        await db.revocations.add(Revocation(RevokedClaim.SUBJECT, "ada", NOW + TICK))
+        await db.members.revoke(Revocation(RevokedClaim.SUBJECT, "ada", NOW + TICK))
         assert await is_revoked(db, None, "ada", NOW)

@@ -43,19 +43,19 @@ class SealedContract:
             SealedKind.ENDPOINT_PREVIOUS: [SealedBlob("whe_1", b"p1")],
         }
         for kind, blobs in expected.items():
-            assert await db.sealed.page(kind, "", 100) == blobs
-            assert await db.sealed.page(kind, "", 1) == blobs[:1]
-            assert await db.sealed.page(kind, blobs[0].owner_id, 100) == blobs[1:]
+            assert await db.upkeep.sealed_blobs(kind, "", 100) == blobs
+            assert await db.upkeep.sealed_blobs(kind, "", 1) == blobs[:1]
+            assert await db.upkeep.sealed_blobs(kind, blobs[0].owner_id, 100) == blobs[1:]
 
     @pytest.mark.parametrize("kind", SealedKind)
     async def test_a_blob_is_replaced_only_where_it_still_is_the_one_seen(self, db: Database, kind: SealedKind) -> None:
         await self._with_blobs(db)
-        [one, *_] = await db.sealed.page(kind, "", 100)
+        [one, *_] = await db.upkeep.sealed_blobs(kind, "", 100)
         gateway, endpoint = await db.gateways.get("gw_acme"), await db.endpoints.lock("biz_1", "whe_1")
-        assert not await db.sealed.replace(kind, one.owner_id, b"another", b"new")
-        assert not await db.sealed.replace(kind, "unknown", one.blob, b"new")
-        assert await db.sealed.replace(kind, one.owner_id, one.blob, b"new")
-        assert not await db.sealed.replace(kind, one.owner_id, one.blob, b"newer")
+        assert not await db.upkeep.reseal(kind, one.owner_id, b"another", b"new")
+        assert not await db.upkeep.reseal(kind, "unknown", one.blob, b"new")
+        assert await db.upkeep.reseal(kind, one.owner_id, one.blob, b"new")
+        assert not await db.upkeep.reseal(kind, one.owner_id, one.blob, b"newer")
         # Nothing else of the owner has changed.
         new: dict[str, Any] = {OF[kind]: b"new"}
         is_gateways = one.owner_id.startswith("gw_")

@@ -2,11 +2,12 @@
 COMMIT was sent, a lost connection proves nothing, and a repeat could do committed work twice."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.ports.store import Store, Transaction
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,3 +30,27 @@ def retry_on_conflict(work: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[
         raise Unavailable("the transaction kept conflicting")
 
     return repeat
+
+
+@retry_on_conflict
+async def in_transaction(store: Store, work: Callable[[Transaction], Awaitable[R]]) -> R:
+    """The result of `work` in a transaction of its own."""
+    async with store.begin() as tx:
+        return await work(tx)
+
+
+async def in_steps(
+    store: Store, work: Callable[[Transaction, str], Awaitable[tuple[R, str | None]]]
+) -> AsyncIterator[R]:
+    """The results of `work`, a transaction for each step. It gets where the last step ended, the empty text at first,
+    and says where its own did, None past the end."""
+    after: str | None = ""
+    while after is not None:
+        done, after = await _step(store, work, after)
+        yield done
+
+
+@retry_on_conflict
+async def _step(store: Store, work: Callable[[Transaction, str], Awaitable[R]], after: str) -> R:
+    async with store.begin() as tx:
+        return await work(tx, after)

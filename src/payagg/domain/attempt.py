@@ -272,25 +272,6 @@ class Attempt:
         """Whether a live claimant may still be calling the provider."""
         return self.state is AttemptState.CLAIMED and now < self.lease_until <= now + LEASE + CLOCK_SLACK
 
-    def is_dated_ahead(self, now: datetime) -> bool:
-        """Whether its next check was set by a clock ahead of time."""
-        last = now + CLOCK_SLACK
-        if self.next_ask_at is None or self.next_ask_at <= last or self.confirmed_at or self.gateway_id is None:
-            return False
-        past = max(filter(None, (self.created_at, self.handed_off_at, self.last_ask_at)))
-        return past > last or self.next_ask_at > last + LONGEST_CHECK
-
-    def pulled_back(self, now: datetime) -> "Attempt":
-        """Makes its check due now, and restarts the schedule as if it had been handed off now."""
-        return with_changes(
-            self,
-            created_at=min(self.created_at, now),
-            lease_until=min(self.lease_until, now + LEASE),  # its claimant may live
-            handed_off_at=min(self.handed_off_at, now) if self.handed_off_at else None,
-            last_ask_at=min(self.last_ask_at, now) if self.last_ask_at else None,
-            next_ask_at=now,
-        )
-
 
 def provider_reference(reference: str, number: int) -> str:
     """Attempt 1 carries our reference, attempt n `REF.n`: a provider never sees one reference twice."""

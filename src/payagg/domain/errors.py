@@ -1,6 +1,9 @@
 """The one catalogue of refusals: every code a caller can meet, with its kind and its default words."""
 
 from enum import Enum, unique
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @unique
@@ -111,6 +114,13 @@ class Refusal(Exception):
 def invalid(field: str, message: str) -> Refusal:
     """A VALIDATION_ERROR that names the input by its JSON name, for example `order[0].gatewayId`."""
     return Refusal(ErrorCode.VALIDATION_ERROR, message, field)
+
+
+def must_exist(one: T | None, message: str | None = None, code: ErrorCode = ErrorCode.NOT_FOUND) -> T:
+    """The thing that a request names; raises `code` for None."""
+    if one is None:
+        raise Refusal(code, message)
+    return one
 
 
 def misdirected_refusal(cell: str, message: str | None = None) -> Refusal:

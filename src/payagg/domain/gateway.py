@@ -19,7 +19,7 @@ from payagg.domain.checks import (
 )
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.machine import Machine
-from payagg.domain.values import Environment, is_option_slug, parse_slug
+from payagg.domain.values import Environment, is_option_slug
 
 SANDBOX_SLUG = "sandbox"
 DRAIN_WINDOW = timedelta(minutes=30)  # interface, Limits
@@ -81,23 +81,24 @@ GATEWAY = Machine(
 class Gateway:
     """A processor integration. `credentials` and `replaced_secrets` are sealed blobs as stored, never plain text.
 
-    A deleted gateway keeps both for settling alone, and `updated_at` is then the instant of its deletion.
+    A deleted gateway keeps both for settling alone, and `updated_at` is then the instant of its deletion. A slug of the
+    deployment's own may hold underscores, an administrator's goes through `parse_slug`.
     Raises VALIDATION_ERROR for what no gateway can be, with the field's JSON name.
     """
 
     id: str
     slug: str
     name: str
-    description: str | None
-    logo_path: str | None
-    display_order: int
-    is_built_in: bool
-    status: GatewayStatus
-    drain_started_at: datetime | None
-    drain_ends_at: datetime | None
-    credentials: bytes | None
     created_at: datetime
     updated_at: datetime
+    description: str | None = None
+    logo_path: str | None = None
+    display_order: int = 0
+    is_built_in: bool = False
+    status: GatewayStatus = GATEWAY.initial
+    drain_started_at: datetime | None = None
+    drain_ends_at: datetime | None = None
+    credentials: bytes | None = None
     replaced_secrets: bytes | None = None
     replaced_secrets_until: datetime | None = None  # when the last of them stops proving events
 
@@ -128,36 +129,6 @@ class Gateway:
                 raise invalid(field, "A gateway has it while it drains, and only then.")
         check_instant(self.created_at, "createdAt")
         check_instant(self.updated_at, "updatedAt")
-
-    @classmethod
-    def create(
-        cls, *, id: str, slug: str, name: str, now: datetime, description: str | None = None, display_order: int = 0
-    ) -> "Gateway":
-        """A DISABLED gateway of an administrator's. Raises as the class does."""
-        return cls.seed(
-            id=id, slug=parse_slug(slug), name=name, now=now, description=description, display_order=display_order
-        )
-
-    @classmethod
-    def seed(
-        cls, *, id: str, slug: str, name: str, now: datetime, description: str | None = None, display_order: int = 0
-    ) -> "Gateway":
-        """A DISABLED gateway of the deployment's own, whose slug may hold underscores too."""
-        return cls(
-            id=id,
-            slug=slug,
-            name=name,
-            description=description,
-            logo_path=None,
-            display_order=display_order,
-            is_built_in=False,
-            status=GATEWAY.initial,
-            drain_started_at=None,
-            drain_ends_at=None,
-            credentials=None,
-            created_at=now,
-            updated_at=now,
-        )
 
     def as_of(self, now: datetime) -> "Gateway":
         """The gateway as of `now`: a drain ends at its instant, whether or not a worker has run."""

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from payagg.domain.errors import invalid
 from payagg.domain.payment import Payment, Status
-from payagg.domain.values import Environment
+from payagg.domain.values import Environment, parse_instant
 
 PAGE_DEFAULT = 20
 PAGE_MAX = 100
@@ -21,10 +21,6 @@ EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _PLACE = re.compile(rb"([0-9a-f]{14})([A-Z]{3}-[0-9]{8}-[A-Z0-9]{6})")
-# RFC 3339, section 5.6: letters in either case, and a space for the T.
-_INSTANT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
-)
 
 
 @dataclass(frozen=True)
@@ -105,16 +101,6 @@ class PaymentTotal:
     fee: int | None = None
     net_amount: int | None = None
     with_fee: int = 0
-
-
-def parse_instant(text: str, field: str) -> datetime:
-    """An RFC 3339 date-time, in UTC; raises VALIDATION_ERROR naming `field`."""
-    try:
-        if _INSTANT.fullmatch(text):
-            return datetime.fromisoformat(text.upper()).astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise invalid(field, "Must be an RFC 3339 date-time such as 2025-01-31T12:00:00Z; write its + as %2B.")
 
 
 def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:

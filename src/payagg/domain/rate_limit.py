@@ -1,6 +1,6 @@
 """Two kinds of rate limit: a sliding window, exact over any minute; and a token bucket, which is cheap."""
 
-from collections import deque
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -50,28 +50,16 @@ class RateLimit:
 class HitWindow:
     """The hits of one bucket in memory."""
 
-    __slots__ = ("_marks", "_total")
-
     def __init__(self) -> None:
-        self._marks: deque[list[int]] = deque()  # mark and hits, oldest first
-        self._total = 0
+        self._hits: Counter[int] = Counter()  # by mark
 
     def hit(self, limit: RateLimit, now: datetime) -> datetime | None:
         """Counts one; where there is no room it counts nothing and says when there will be."""
-        marks, oldest = self._marks, limit.oldest(now)
-        while marks and marks[0][0] < oldest:
-            self._total -= marks.popleft()[1]
-        newest = limit.newest(now)
-        while marks and marks[-1][0] > newest:
-            self._total -= marks.pop()[1]
-        if self._total >= limit.most:
-            return limit.end_of(marks[0][0])
-        mark = limit.mark(now)
-        if marks and marks[-1][0] >= mark:  # also where the clock was set back
-            marks[-1][1] += 1
-        else:
-            marks.append([mark, 1])
-        self._total += 1
+        oldest, newest = limit.oldest(now), limit.newest(now)
+        self._hits = Counter({mark: hits for mark, hits in self._hits.items() if oldest <= mark <= newest})
+        if self._hits.total() >= limit.most:
+            return limit.end_of(min(self._hits))
+        self._hits[limit.mark(now)] += 1
         return None
 
 

@@ -34,8 +34,9 @@ _PAIRS = [first + second for first in REFERENCE_ALPHABET for second in REFERENCE
 REFERENCE_SHAPE = re.compile(REFERENCE_PATTERN.strip("^$"))
 _OPTION_SLUG = re.compile(OPTION_SLUG_PATTERN.strip("^$"))
 
+# RFC 3339, section 5.6: letters in either case, and a space for the T.
 _INSTANT = re.compile(
-    r"2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
 
 # fullmatch with [0-9] and ASCII classes: `$` would let a newline through and `\d` Arabic-Indic digits.
@@ -103,13 +104,13 @@ def is_option_slug(text: Any) -> bool:
 
 
 def parse_instant(text: str, field: str) -> datetime:
-    """An RFC 3339 instant of the years 2000 to 2999, in UTC; raises VALIDATION_ERROR naming `field`."""
+    """An RFC 3339 date-time, in UTC; raises VALIDATION_ERROR naming `field`."""
     try:
-        if not _INSTANT.fullmatch(text):
-            raise ValueError
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except ValueError:
-        raise invalid(field, "Must be an instant with its offset, for example 2025-01-31T12:00:00Z.") from None
+        if _INSTANT.fullmatch(text):
+            return datetime.fromisoformat(text.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise invalid(field, "Must be an RFC 3339 date-time such as 2025-01-31T12:00:00Z; write its + as %2B.")
 
 
 def parse_email(text: Any, field: str) -> str:

@@ -19,7 +19,7 @@ from payagg.domain.checks import (
 )
 from payagg.domain.errors import invalid
 from payagg.domain.payment import SEQUENCE_MAX, Payment, Status
-from payagg.domain.values import CLOCK_SLACK, Environment, parse_reference, parse_url
+from payagg.domain.values import Environment, parse_reference, parse_url
 
 ACTIVE_ENDPOINTS_MAX = 5  # per business, both environments together; interface, Limits
 STORED_ENDPOINTS_MAX = 20  # per business and environment, active and not; see `crowded_out`
@@ -151,19 +151,19 @@ class WebhookEndpoint:
     business_id: str
     environment: Environment
     url: str
-    description: str | None
-    events: tuple[str, ...]
-    is_active: bool
     secret: bytes
     secret_last4: str
-    previous_secret: bytes | None
-    previous_secret_expires_at: datetime | None
-    failing_since: datetime | None
-    last_test_at: datetime | None
-    successful: int
-    failed: int
     created_at: datetime
     updated_at: datetime
+    description: str | None = None
+    events: tuple[str, ...] = ()
+    is_active: bool = True
+    previous_secret: bytes | None = None
+    previous_secret_expires_at: datetime | None = None
+    failing_since: datetime | None = None
+    last_test_at: datetime | None = None
+    successful: int = 0
+    failed: int = 0
     concurrency: int = CONCURRENCY_START  # concurrent attempts
 
     def __post_init__(self) -> None:
@@ -187,41 +187,6 @@ class WebhookEndpoint:
         check_integer(self.concurrency, "concurrency", 1, CONCURRENCY_MAX)
         check_instant(self.created_at, "createdAt")
         check_instant(self.updated_at, "updatedAt")
-
-    @classmethod
-    def create(
-        cls,
-        *,
-        id: str,
-        business_id: str,
-        environment: Environment,
-        url: str,
-        description: str | None,
-        events: Sequence[str],
-        secret: bytes,
-        secret_last4: str,
-        now: datetime,
-    ) -> "WebhookEndpoint":
-        """An active endpoint; `secret` is sealed. Raises as the class does."""
-        return cls(
-            id=id,
-            business_id=business_id,
-            environment=environment,
-            url=url,
-            description=description,
-            events=parse_events(events),
-            is_active=True,
-            secret=secret,
-            secret_last4=secret_last4,
-            previous_secret=None,
-            previous_secret_expires_at=None,
-            failing_since=None,
-            last_test_at=None,
-            successful=0,
-            failed=0,
-            created_at=now,
-            updated_at=now,
-        )
 
     def receives(self, event_type: EventType, environment: Environment) -> bool:
         """Whether an event goes to this endpoint: same environment, active, and subscribed."""
@@ -407,15 +372,6 @@ def attempts_before_redelivery(delivery: Delivery, now: datetime) -> int:
     schedule, or a merchant who asks often would be given up the sooner; one that was lost keeps its number."""
     is_early = delivery.next_attempt_at is not None and delivery.next_attempt_at > now
     return max(0, delivery.attempts - (is_early and not delivery.lost_tries))
-
-
-def is_dated_ahead(delivery: Delivery, now: datetime) -> bool:
-    """Whether a delivery waits for an instant set by a clock ahead of time."""
-    last = now + CLOCK_SLACK
-    if delivery.next_attempt_at is None or delivery.next_attempt_at <= last:
-        return False
-    past = max(filter(None, (delivery.created_at, delivery.last_attempt_at)))
-    return past > last or delivery.next_attempt_at > last + LONGEST_DELAY
 
 
 def due_after_loss(delivery: Delivery, now: datetime) -> datetime | None:

@@ -25,7 +25,7 @@ async def add(store: PostgresStore, number: int, expires_at: datetime = END) -> 
 async def swept(store: PostgresStore, now: datetime, limit: int = 9) -> list[str]:
     """Expires what the sweep finds."""
     async with store.begin() as tx:
-        found = await tx.payment_upkeep.lock_expired(now, limit)
+        found = await tx.upkeep.lock_expired(now, limit)
         for payment in found:
             failed, transition = payment.expire()
             assert transition is not None

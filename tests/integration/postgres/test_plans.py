@@ -101,7 +101,7 @@ async def receive(tx: PostgresTransaction) -> None:
 
 async def clear_payers(tx: PostgresTransaction) -> None:
     references = [nth(4 * n + 2) for n in range(100)]
-    await tx.payment_upkeep.clear_payer(references)
+    await tx.upkeep.clear_payer(references)
     found = await tx.webhook_events.of_payments(references)
     assert len(found) == 100
     await tx.webhook_events.save_bodies(found[:3])
@@ -205,14 +205,14 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "payment locked": (lambda tx: tx.payments.lock(nth(1)), {"payments_pkey"}),
     "payment read": (lambda tx: tx.payments.get(nth(1)), {"payments_pkey"}),
     "payment moved": (save, {"payments_pkey"}),
-    "expired payments": (lambda tx: tx.payment_upkeep.lock_expired(NOW, 100), {"payments_by_expiry"}),
+    "expired payments": (lambda tx: tx.upkeep.lock_expired(NOW, 100), {"payments_by_expiry"}),
     "attempts of a payment": (lambda tx: tx.attempts.of_payment(nth(1)), {"attempts_pkey"}),
     "attempt recorded": (save_attempt, {"attempts_pkey"}),
     "asks that are due": (lambda tx: tx.attempts.due_checks(*AT_A, NOW, 100, MINUTE), DUE),
     "asks about what was in the air": (lambda tx: tx.attempts.due_checks(*AT_A, NOW, 100, MINUTE, NOW), DUE),
     "count of open attempts": (lambda tx: tx.attempts.count_open("gw_1", 1000), {"attempts_unsettled"}),
     "no open attempts of a gateway": (lambda tx: tx.attempts.count_open("gw_2", 1), {"attempts_unsettled"}),
-    "open payments since": (lambda tx: tx.payment_upkeep.list_initiated(NOW, nth(1), 100), {"payments_by_expiry"}),
+    "open payments since": (lambda tx: tx.upkeep.list_initiated(NOW, nth(1), 100), {"payments_by_expiry"}),
     "asks made due": (lambda tx: tx.attempts.hasten_checks(*AT_A, NOW), {"attempts_due", "attempts_pkey"}),
     "oldest ask": (lambda tx: tx.attempts.oldest_check(NOW), {"attempts_due"}),
     "payment with what decides on it": (lambda tx: tx.payments.lock_aggregate(nth(1)), DECIDES),
@@ -269,20 +269,20 @@ IN_A_TRANSACTION: dict[str, tuple[TX, set[str]]] = {
     "last anomaly": (lambda tx: tx.anomalies.last_id(), {"anomalies_pkey"}),
     "events from the start": (lambda tx: tx.webhook_events.page("biz_7", SANDBOX, None, 100), EVENTS),
     "events and deliveries of a payment": (lambda tx: tx.webhook_events.of_payment(nth(1)), STORY),
-    "old payers": (lambda tx: tx.payment_upkeep.settled_with_payer(NOW + MINUTE, 100), {"payments_by_payer_day"}),
+    "old payers": (lambda tx: tx.upkeep.settled_with_payer(NOW + MINUTE, 100), {"payments_by_payer_day"}),
     "payments of one payer": (
-        lambda tx: tx.payment_upkeep.of_payer("ada@example.com", nth(500), 1000),
+        lambda tx: tx.upkeep.of_payer("ada@example.com", nth(500), 1000),
         {"payments_pkey"},
     ),
     "payers cleared": (clear_payers, {"payments_pkey", "attempts_pkey", "events_pkey", "event_metadata_pkey"}),
     "old idempotency keys": (
-        lambda tx: tx.payment_upkeep.forget_keys(NOW + MINUTE, 100),
+        lambda tx: tx.upkeep.forget_keys(NOW + MINUTE, 100),
         {"idempotency_keys_by_day", "idempotency_keys_pkey", "payments_pkey"},
     ),
     "old inbox events": (lambda tx: tx.inbox.remove(NOW + MINUTE, "", 100), {"inbox_pkey"}),
     "old inbox bodies": (lambda tx: tx.inbox.empty(NOW + MINUTE, 100), {"inbox_to_empty", "inbox_pkey"}),
     "what a clock that was ahead left behind": (
-        lambda tx: tx.future_instants.pull_back(NOW, ""),
+        lambda tx: tx.upkeep.pull_back(NOW, ""),
         {"attempts_unsettled", "attempts_pkey", "deliveries_next", "deliveries_pkey", "inbox_due", "inbox_pkey"},
     ),
     "inbound event": (receive, {"inbox_pkey"}),

@@ -98,7 +98,7 @@ async def test_the_end_of_personal_data_passes_by_a_payment_that_somebody_holds(
             await tx.payments.save(*a_transition(payment))
     async with store.begin() as holder, store.begin() as sweeping:
         assert await holder.payments.lock(held.reference) is not None
-        swept = asyncio.create_task(sweeping.payment_upkeep.settled_with_payer(NOW + timedelta(days=2), 9))
+        swept = asyncio.create_task(sweeping.upkeep.settled_with_payer(NOW + timedelta(days=2), 9))
         await until(lambda: swept.done() or somebody_waits(database_url))
         assert swept.done()
         assert await swept == [free.reference]

@@ -43,7 +43,7 @@ async def filled(store: PostgresStore, endpoints: int) -> None:
 async def opened(store: PostgresStore, vault: AesVault) -> int:
     """How many things there are; each must open under `vault` as what it was."""
     async with store.begin() as tx:
-        found = [(kind, one) for kind in SealedKind for one in await tx.sealed.page(kind, "", 10_000)]
+        found = [(kind, one) for kind in SealedKind for one in await tx.upkeep.sealed_blobs(kind, "", 10_000)]
     for kind, one in found:
         assert vault.open(one.blob, kind.context(one.owner_id)) == one.owner_id.encode()
     return len(found)

@@ -163,6 +163,7 @@ def test_an_instant_is_read_in_utc() -> None:
         ("2025-01-31T12:00:00Z", datetime(2025, 1, 31, 12, tzinfo=UTC)),
         ("2025-01-31T12:00:00.5+01:30", datetime(2025, 1, 31, 10, 30, 0, 500_000, tzinfo=UTC)),
         ("2999-12-31T23:59:59.999999-23:59", datetime(3000, 1, 1, 23, 58, 59, 999_999, tzinfo=UTC)),
+        ("2025-01-31 12:00:00z", datetime(2025, 1, 31, 12, tzinfo=UTC)),
     ):
         read = parse_instant(text, "from")
         assert (read, read.tzinfo) == (instant, UTC)
@@ -170,10 +171,10 @@ def test_an_instant_is_read_in_utc() -> None:
 
 def test_anything_else_is_no_instant() -> None:
     for text in (
-        *("", "2025-01-31", "2025-01-31T12:00:00", "2025-01-31T12:00Z", "2025-01-31 12:00:00Z", "20250131T120000Z"),
+        *("", "2025-01-31", "2025-01-31T12:00:00", "2025-01-31T12:00Z", "20250131T120000Z"),
         *("2025-02-30T12:00:00Z", "2025-01-31T24:00:01Z", "2025-01-31T12:00:00Z\n", "2025-01-31T12:00:00+25:00"),
         *("2025-W05-5T12:00:00Z", "2025-01-31T12:00:60Z", "2025-01-31T12:00:00+1:00", "now\n"),
-        *("1999-12-31T23:59:59Z", "3000-01-01T00:00:00Z", "２025-01-31T12:00:00Z"),
+        *("0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "２025-01-31T12:00:00Z"),
     ):
         refusal = refusal_of(parse_instant, text, "from")
         assert (refusal.code, refusal.field) == (ErrorCode.VALIDATION_ERROR, "from"), text

@@ -88,9 +88,7 @@ class MemoryMembers(MemoryRepository):
     async def remove(self, business_id: str, subject: str) -> None:
         self.state.members.pop((business_id, subject), None)
 
-
-class MemoryRevocations(MemoryRepository):
-    async def add(self, revocation: Revocation) -> None:
+    async def revoke(self, revocation: Revocation) -> None:
         key = (revocation.claim, revocation.value)
         before = self.state.revocations.get(key, revocation)
         self.state.revocations[key] = max(before, revocation, key=lambda one: one.issued_before)

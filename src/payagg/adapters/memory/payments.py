@@ -89,6 +89,10 @@ class MemoryPayments(MemoryRepository):
         own = [transition for transition in self.state.transitions.values() if transition.reference == reference]
         return sorted(own, key=lambda transition: transition.sequence)
 
+    async def archived(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
+        found = self.state.archived.get(reference)
+        return (found, self.state.archive_parts[found.part]) if found is not None else None
+
 
 class MemoryProviderCalls(MemoryRepository):
     async def add(self, call: ProviderCall) -> None:
@@ -125,9 +129,3 @@ class MemoryResolutions(MemoryRepository):
 
     def _own(self, reference: str) -> list[Resolution]:
         return [one for one in self.state.resolutions.values() if one.reference == reference]
-
-
-class MemoryArchivedPayments(MemoryRepository):
-    async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
-        found = self.state.archived.get(reference)
-        return (found, self.state.archive_parts[found.part]) if found is not None else None

@@ -13,14 +13,12 @@ from payagg.adapters.memory.accounts import (
     MemoryAudit,
     MemoryBusinesses,
     MemoryMembers,
-    MemoryRevocations,
 )
 from payagg.adapters.memory.attempts import MemoryAttempts
 from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
 from payagg.adapters.memory.endpoints import MemoryEndpoints
 from payagg.adapters.memory.gateways import MemoryGatewayChoices, MemoryGateways
 from payagg.adapters.memory.payments import (
-    MemoryArchivedPayments,
     MemoryPayments,
     MemoryProviderCalls,
     MemoryResolutions,
@@ -33,7 +31,7 @@ from payagg.adapters.memory.reports import (
     MemoryReconciliations,
 )
 from payagg.adapters.memory.state import State
-from payagg.adapters.memory.upkeep import MemoryFutureInstants, MemoryPaymentUpkeep, MemorySealed
+from payagg.adapters.memory.upkeep import MemoryUpkeep
 from payagg.adapters.memory.webhook_events import MemoryWebhookEvents
 from payagg.application.ports.accounts import KeyHolder, Membership
 from payagg.application.ports.gateways import GatewayChoices
@@ -58,7 +56,7 @@ class MemoryTransaction(Transaction):
     payments: MemoryPayments
     attempts: MemoryAttempts
     provider_calls: MemoryProviderCalls
-    payment_upkeep: MemoryPaymentUpkeep
+    upkeep: MemoryUpkeep
     anomalies: MemoryAnomalies
     adjustments: MemoryAdjustments
     reconciliations: MemoryReconciliations
@@ -68,11 +66,7 @@ class MemoryTransaction(Transaction):
     webhook_events: MemoryWebhookEvents
     inbox: MemoryProviderEvents
     health: MemoryHealth
-    future_instants: MemoryFutureInstants
-    archived: MemoryArchivedPayments
     audit: MemoryAudit
-    revocations: MemoryRevocations
-    sealed: MemorySealed
     state: State
 
     def of(self, repository: Repository[Kept]) -> Kept:

@@ -2,19 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from payagg.adapters.memory.attempts import rows_of_payment, write_attempt
 from payagg.adapters.memory.state import MemoryRepository
+from payagg.application.ports.provider_events import LONGEST_RETRY
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
+from payagg.domain.attempt import LEASE, LONGEST_CHECK
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import CLOCK_SLACK
-from payagg.domain.webhook import is_dated_ahead
+from payagg.domain.webhook import LONGEST_DELAY
+
+FIELDS = {
+    SealedKind.GATEWAY_CREDENTIALS: "credentials",
+    SealedKind.REPLACED_SECRETS: "replaced_secrets",
+    SealedKind.ENDPOINT_CURRENT: "secret",
+    SealedKind.ENDPOINT_PREVIOUS: "previous_secret",
+}
+OF_GATEWAYS = (SealedKind.GATEWAY_CREDENTIALS, SealedKind.REPLACED_SECRETS)
 
 
-class MemoryPaymentUpkeep(MemoryRepository):
+class MemoryUpkeep(MemoryRepository):
     async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
         expired = [payment for payment in self.state.payments.values() if payment.is_expired(now)]
         return sorted(expired, key=lambda payment: (payment.expires_at, payment.reference))[:limit]
@@ -53,43 +63,37 @@ class MemoryPaymentUpkeep(MemoryRepository):
             del self.state.idempotency_keys[key]
         return len(old)
 
-
-class MemoryFutureInstants(MemoryRepository):
     async def pull_back(self, now: datetime, after: str) -> tuple[int, str | None]:
-        asks = [attempt for attempt in self.state.attempts.values() if attempt.is_dated_ahead(now)]
-        for attempt in asks:
-            self.state.attempts[attempt.reference, attempt.number] = attempt.pulled_back(now)
-            self.state.holds.pop((attempt.reference, attempt.number), None)
-        deliveries = [one for one in self.state.deliveries.values() if is_dated_ahead(one, now)]
-        for one in deliveries:
-            dates = {name: getattr(one, name) for name in ("created_at", "last_attempt_at", "lease_until")}
-            back = {name: min(at, now) for name, at in dates.items() if at is not None}
-            self.state.deliveries[one.id] = replace(one, next_attempt_at=now, **back)
-        events = [event for event in self.state.inbox.values() if event.is_dated_ahead(now)]
-        for event in events:
-            received_at = min(event.received_at, now)
-            self.state.inbox[event.id] = replace(event, received_at=received_at, next_attempt_at=now)
-        runs = [run for run in self.state.reconciliations.values() if run.claim and run.started_at > now + CLOCK_SLACK]
-        for run in runs:
-            self.state.reconciliations[run.id] = replace(run, claim=None)
-        return len(asks) + len(deliveries) + len(events) + len(runs), None
+        pulled = 0
+        for key, attempt in self.state.attempts.items():
+            if attempt.confirmed_at or attempt.gateway_id is None:
+                continue
+            dates = ("created_at", "handed_off_at", "last_ask_at")
+            if back := _pulled_back(attempt, "next_ask_at", dates, LONGEST_CHECK, now):
+                # The lease begins again: its claimant may live.
+                self.state.attempts[key] = with_changes(back, lease_until=min(back.lease_until, now + LEASE))
+                self.state.holds.pop(key, None)
+                pulled += 1
+        for id, one in self.state.deliveries.items():
+            if back := _pulled_back(one, "next_attempt_at", ("created_at", "last_attempt_at"), LONGEST_DELAY, now):
+                lease = back.lease_until and min(back.lease_until, now)
+                self.state.deliveries[id] = with_changes(back, lease_until=lease)
+                pulled += 1
+        for id, event in self.state.inbox.items():
+            if back := _pulled_back(event, "next_attempt_at", ("received_at",), LONGEST_RETRY, now):
+                self.state.inbox[id] = back
+                pulled += 1
+        for id, run in self.state.reconciliations.items():
+            if run.claim and run.started_at > now + CLOCK_SLACK:
+                self.state.reconciliations[id] = replace(run, claim=None)
+                pulled += 1
+        return pulled, None
 
-
-FIELDS = {
-    SealedKind.GATEWAY_CREDENTIALS: "credentials",
-    SealedKind.REPLACED_SECRETS: "replaced_secrets",
-    SealedKind.ENDPOINT_CURRENT: "secret",
-    SealedKind.ENDPOINT_PREVIOUS: "previous_secret",
-}
-OF_GATEWAYS = (SealedKind.GATEWAY_CREDENTIALS, SealedKind.REPLACED_SECRETS)
-
-
-class MemorySealed(MemoryRepository):
-    async def page(self, kind: SealedKind, after: str, limit: int) -> list[SealedBlob]:
+    async def sealed_blobs(self, kind: SealedKind, after: str, limit: int) -> list[SealedBlob]:
         found = [(id, getattr(owner, FIELDS[kind])) for id, owner in sorted(self._owners(kind).items()) if id > after]
         return [SealedBlob(id, blob) for id, blob in found if blob is not None][:limit]
 
-    async def replace(self, kind: SealedKind, owner_id: str, before: bytes, after: bytes) -> bool:
+    async def reseal(self, kind: SealedKind, owner_id: str, before: bytes, after: bytes) -> bool:
         owners = self._owners(kind)
         if getattr(owners.get(owner_id), FIELDS[kind], None) != before:
             return False
@@ -98,3 +102,15 @@ class MemorySealed(MemoryRepository):
 
     def _owners(self, kind: SealedKind) -> dict[str, Any]:
         return self.state.gateways if kind in OF_GATEWAYS else self.state.endpoints
+
+
+def _pulled_back(row: Any, due: str, dates: Sequence[str], longest: timedelta, now: datetime) -> Any | None:
+    """The row with no date ahead and due now, where only a clock that was ahead can have made it wait: one of its
+    `dates` lies ahead, or the field `due` further than a rule puts it."""
+    last, until = now + CLOCK_SLACK, getattr(row, due)
+    if until is None or until <= last:
+        return None
+    given = {name: at for name in dates if (at := getattr(row, name)) is not None}
+    if max(given.values()) <= last and until <= last + longest:
+        return None
+    return with_changes(row, **{name: min(at, now) for name, at in given.items()}, **{due: now})

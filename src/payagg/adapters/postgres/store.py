@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar, cast
 from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
-from payagg.adapters.postgres.fast_path.batched_reads import BatchedChoices
-from payagg.adapters.postgres.fast_path.batching import BatchedWrites
+from payagg.adapters.postgres.fast_path.batched_reads import batched_choices, batched_settling
+from payagg.adapters.postgres.fast_path.batching import batched_notes
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
 from payagg.adapters.postgres.pipeline import StatementConnection
@@ -23,7 +23,6 @@ from payagg.adapters.postgres.repositories.accounts import (
     PostgresAudit,
     PostgresBusinesses,
     PostgresMembers,
-    PostgresRevocations,
     membership,
 )
 from payagg.adapters.postgres.repositories.anomalies import PostgresAdjustments, PostgresAnomalies
@@ -33,7 +32,6 @@ from payagg.adapters.postgres.repositories.endpoints import PostgresEndpoints
 from payagg.adapters.postgres.repositories.gateways import PostgresGatewayChoices, PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
 from payagg.adapters.postgres.repositories.payments import (
-    PostgresArchivedPayments,
     PostgresPayments,
     PostgresProviderCalls,
     PostgresResolutions,
@@ -42,7 +40,7 @@ from payagg.adapters.postgres.repositories.provider_events import ADD as ADD_PRO
 from payagg.adapters.postgres.repositories.provider_events import EVENT as PROVIDER_EVENT
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents, keep_refused
 from payagg.adapters.postgres.repositories.reconciliations import PostgresReconciliations
-from payagg.adapters.postgres.repositories.upkeep import PostgresFutureInstants, PostgresPaymentUpkeep, PostgresSealed
+from payagg.adapters.postgres.repositories.upkeep import PostgresUpkeep
 from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import Membership
@@ -91,7 +89,7 @@ class PostgresTransaction(Transaction):
     payments = MadeOnce(PostgresPayments, "webhook_events")
     attempts = MadeOnce(PostgresAttempts)
     provider_calls = MadeOnce(PostgresProviderCalls)
-    payment_upkeep = MadeOnce(PostgresPaymentUpkeep)
+    upkeep = MadeOnce(PostgresUpkeep)
     anomalies = MadeOnce(PostgresAnomalies)
     adjustments = MadeOnce(PostgresAdjustments)
     reconciliations = MadeOnce(PostgresReconciliations)
@@ -101,11 +99,7 @@ class PostgresTransaction(Transaction):
     webhook_events = MadeOnce(PostgresWebhookEvents)
     inbox = MadeOnce(PostgresProviderEvents)
     health = MadeOnce(PostgresHealth)
-    future_instants = MadeOnce(PostgresFutureInstants)
-    archived = MadeOnce(PostgresArchivedPayments)
     audit = MadeOnce(PostgresAudit)
-    revocations = MadeOnce(PostgresRevocations)
-    sealed = MadeOnce(PostgresSealed)
 
     def of(self, repository: Repository[Kept]) -> Kept:
         return cast(Kept, resolve_name(repository.postgres)(self._connection))
@@ -128,23 +122,22 @@ class PostgresStore:
         self._database_url = database_url
         self.pool = StatementPool(connector(database_url, pgbouncer=pgbouncer), pool_size)
         self._fast_path = FastPath(self.pool, dates_payments=dates_payments)
-        self._choices = BatchedChoices(self.pool)
-        self._notes = BatchedWrites(self.pool)
+        self._choices, self._settling = batched_choices(self.pool), batched_settling(self.pool)
+        self._notes = batched_notes(self.pool)
         self.queue = PostgresDeliveryQueue(self.pool)
         self._swept = EPOCH
         self.find_key, self.touch_key = self._fast_path.find_key, self._fast_path.touch_key
         self.find_payment, self.find_checkout = self._fast_path.find_payment, self._fast_path.find_checkout
         self.add_payment, self.find_original = self._fast_path.add_payment, self._fast_path.find_original
-        self.find_choices, self.find_retiring_gateways = self._choices.of, self._choices.settling
+        self.find_choices, self.find_retiring_gateways = self._choices.ask, self._settling.ask
 
     def begin(self) -> AbstractAsyncContextManager[PostgresTransaction]:
         return PostgresTransaction(self.pool.transaction())
 
     async def close(self) -> None:
         """Waits for the statements in flight, then closes every connection."""
-        await self._fast_path.close()
-        await self._choices.close()
-        await self._notes.close()
+        for batch in (self._fast_path, self._choices, self._settling, self._notes):
+            await batch.close()
         await self.pool.close()
 
     async def now(self) -> datetime:

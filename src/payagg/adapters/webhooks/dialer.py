@@ -4,9 +4,10 @@ lead elsewhere. The URL stays as it is, and TLS is verified against its host nam
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from payagg.adapters.webhooks.addresses import is_allowed
+from payagg.adapters.webhooks.http1 import NoAnswer
 from payagg.adapters.webhooks.resolver import Address, Resolve
 
 CONNECT_SECONDS = 5.0
@@ -15,18 +16,6 @@ ADDRESS_SECONDS = 1.5  # for one of many addresses at least: a lost packet is se
 # take all. A slow name server holds two descriptors for each. Tests have their own slots.
 LOOKUPS_MAX, LOOKUPS_EACH = 220, 8
 TEST_LOOKUPS_MAX, TEST_LOOKUPS_EACH = 16, 2
-
-
-class NotConnected(Exception):
-    """No address answered."""
-
-
-class NameUnresolved(NotConnected):
-    """No address was found, so nothing is dialled."""
-
-
-class AddressRefused(NotConnected):
-    """One of the host's addresses is not public."""
 
 
 class Budget:
@@ -60,7 +49,7 @@ class CheckedNetwork:
         self._test_lookups = Budget(TEST_LOOKUPS_MAX, TEST_LOOKUPS_EACH)
 
     async def dial(self, host: str, port: int, owner: str, *, is_test: bool) -> socket.socket:
-        """Raises NotConnected or TimeoutError. `owner` is the business whose look-ups this one is counted among."""
+        """Raises NoAnswer or TimeoutError. `owner` is the business whose look-ups this one is counted among."""
         lookups = self._test_lookups if is_test else self._lookups
         async with asyncio.timeout(CONNECT_SECONDS):
             async with lookups.place(owner):
@@ -68,14 +57,13 @@ class CheckedNetwork:
             return await self._dial(addresses, port)
 
     async def _addresses(self, host: str) -> Sequence[Address]:
-        try:
+        found: Sequence[Address] = ()
+        with suppress(OSError, UnicodeError):
             found = await self._resolve(host)
-        except (OSError, UnicodeError):
-            raise NameUnresolved from None
         if not found:
-            raise NameUnresolved
+            raise NoAnswer("the host name could not be resolved")
         if not all(is_allowed(address, allow_loopback=self._allow_loopback) for _, address in found):
-            raise AddressRefused
+            raise NoAnswer("the host has an address that is not public")
         return found
 
     async def _dial(self, addresses: Sequence[Address], port: int) -> socket.socket:
@@ -95,4 +83,4 @@ class CheckedNetwork:
                 raise
             else:
                 return dialled
-        raise NotConnected
+        raise NoAnswer("the connection was refused")

@@ -11,8 +11,8 @@ ANSWER_MAX = 96 * 1024  # bytes of one answer, head included
 BODY_MAX = 16 * 1024  # bytes of its body that are read, only to reuse the connection
 
 
-class AnswerTooLarge(Exception):
-    """The answer is larger than ANSWER_MAX."""
+class NoAnswer(Exception):
+    """Why there is none, in the delivery log's words: another exception's message may repeat the receiver's bytes."""
 
 
 class HttpAnswer(NamedTuple):
@@ -44,7 +44,7 @@ class HttpConnection(asyncio.Protocol):
         """Adds the answer to `answered` as soon as its head is there, and ends with its body or at BODY_MAX; whether
         the connection is worth keeping.
 
-        Raises OSError, httptools.HttpParserError or AnswerTooLarge.
+        Raises OSError, httptools.HttpParserError or NoAnswer.
         """
         if self._transport.is_closing():
             raise ConnectionResetError
@@ -79,7 +79,7 @@ class HttpConnection(asyncio.Protocol):
         self._left -= len(data)
         if self._left < 0:
             self._is_reusable = False
-            self._end(AnswerTooLarge())
+            self._end(NoAnswer("the answer was too large"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(exc or ConnectionResetError())

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import httptools
 
 from payagg.adapters.system import SystemClock
-from payagg.adapters.webhooks.dialer import AddressRefused, CheckedNetwork, NameUnresolved, NotConnected
-from payagg.adapters.webhooks.http1 import AnswerTooLarge, HttpAnswer, HttpConnection
+from payagg.adapters.webhooks.dialer import CheckedNetwork
+from payagg.adapters.webhooks.http1 import HttpAnswer, HttpConnection, NoAnswer
 from payagg.adapters.webhooks.resolver import Resolve, Resolver
 from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.domain.values import ascii_url
@@ -30,10 +30,6 @@ PORTS = {"http": 80, "https": 443}
 HEADERS = f"content-type: application/json\r\nuser-agent: {USER_AGENT}\r\naccept: */*\r\naccept-encoding: identity\r\n"
 _VISIBLE = re.compile(r"[!-~]+")
 _ONE_LINE = re.compile(r"[ -~]*")
-
-
-class UnsupportedScheme(Exception):
-    """Neither http nor https."""
 
 
 class Place(NamedTuple):
@@ -163,9 +159,9 @@ class HttpSender:
 
 @lru_cache(maxsize=1024)
 def _parse_url(url: str) -> tuple[Place, str]:
-    """Where to connect, and what every request to it begins with; raises UnsupportedScheme or ValueError."""
+    """Where to connect, and what every request to it begins with; raises NoAnswer or ValueError."""
     if urlsplit(url).scheme not in PORTS:
-        raise UnsupportedScheme
+        raise NoAnswer("the address is not http or https")
     parts = urlsplit(ascii_url(url))
     place = Place(parts.scheme, parts.hostname or "", parts.port or PORTS[parts.scheme])
     host = f"[{place.host}]" if ":" in place.host else place.host
@@ -200,21 +196,13 @@ def _delay(retry_after: bytes | None) -> timedelta | None:
 
 
 def _words(failure: Exception) -> str:
-    """The delivery log's text. Fixed words: an exception's message may repeat the receiver's bytes."""
-    if isinstance(failure, AddressRefused):
-        return "the host has an address that is not public"
-    if isinstance(failure, NameUnresolved):
-        return "the host name could not be resolved"
-    if isinstance(failure, AnswerTooLarge):
-        return "the answer was too large"
+    """The delivery log's text."""
+    if isinstance(failure, NoAnswer):
+        return str(failure)
     if isinstance(failure, ssl.SSLCertVerificationError):
         return "the TLS certificate was refused"
     if isinstance(failure, ssl.SSLError):
         return "the TLS handshake failed"
-    if isinstance(failure, NotConnected):
-        return "the connection was refused"
-    if isinstance(failure, UnsupportedScheme):
-        return "the address is not http or https"
     if isinstance(failure, httptools.HttpParserError):
         return "the answer was not understood"
     return "the connection broke"

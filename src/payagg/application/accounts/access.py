@@ -207,6 +207,6 @@ class TokenRevocations:
         revocation = Revocation(claim, value, issued_before or now)
         changes = {"issuedBefore": {"before": None, "after": f"{revocation.issued_before:%Y-%m-%dT%H:%M:%SZ}"}}
         async with self.store.begin() as tx:
-            await tx.revocations.add(revocation)
+            await tx.members.revoke(revocation)
             await record(tx, self.entropy, now, by, Action.TOKEN_REVOKE, value, changes)
         return revocation

@@ -8,7 +8,6 @@ from msgspec import Meta, Struct
 
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
-from payagg.application.must_exist import must_exist
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
@@ -29,7 +28,7 @@ from payagg.domain.api_key import (
 )
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.business import KycStatus
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, Refusal, must_exist
 from payagg.domain.values import Environment
 
 PublicKey = Annotated[str, Meta(max_length=41, pattern=PUBLIC_PATTERN)]

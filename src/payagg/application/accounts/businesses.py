@@ -9,7 +9,6 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from payagg.application.accounts.audit import record
-from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
@@ -28,7 +27,7 @@ from payagg.domain.business import (
     move_kyc,
 )
 from payagg.domain.checks import with_changes
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist
 
 SEARCH_MAX = 100
 

@@ -7,13 +7,12 @@ from msgspec import UNSET
 
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
-from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.domain.audit import Action, Actor, changes_of
-from payagg.domain.errors import invalid
+from payagg.domain.errors import invalid, must_exist
 from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order, parse_order
 
 

@@ -15,7 +15,6 @@ from msgspec import UNSET
 from payagg.application.accounts.audit import record
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
-from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy, Images, LogoStore, Unavailable, Vault
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
@@ -36,9 +35,10 @@ from payagg.application.schemas.payments import Message
 from payagg.application.schemas.views import view_of
 from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, secrets_changed
 from payagg.domain.checks import with_changes
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist
 from payagg.domain.gateway import Gateway, parse_credentials
 from payagg.domain.health import Health
+from payagg.domain.values import parse_slug
 
 LOGO_READS = 3  # reads of row and file when a replacement comes between them
 # What an audit entry shows of a gateway.
@@ -88,15 +88,15 @@ class Gateways:
         A provider's slug is in use from the start; once its gateway is deleted it may be created again.
         """
         now = self.clock.now()
-        # The deployment may have given a provider a slug with underscores, which no other gateway of ours has.
-        make = Gateway.seed if command.slug in self.providers else Gateway.create
-        gateway = make(
+        gateway = Gateway(
             id=self.entropy.id("gw", now),
-            slug=command.slug,
+            # The deployment may have given a provider a slug with underscores, which no other gateway of ours has.
+            slug=command.slug if command.slug in self.providers else parse_slug(command.slug),
             name=command.name,
+            created_at=now,
+            updated_at=now,
             description=command.description,
             display_order=command.display_order or 0,
-            now=now,
         )
         async with self.store.begin() as tx:
             if command.slug in self.reserved_slugs or not await tx.gateways.add(gateway):

@@ -1,19 +1,30 @@
-"""What a gateway lacks before a payment can go through it, for administrators."""
+"""What a gateway lacks before a payment can go through it, for administrators, and whether its provider accepts the
+credentials on file."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from payagg.application.accounts.audit import record
+from payagg.application.counters import count
 from payagg.application.gateways.credentials import GatewayCredentials
-from payagg.application.must_exist import must_exist
-from payagg.application.ports.outside import Clock, Vault
+from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
+from payagg.application.schemas.gateways import CredentialsTest
+from payagg.domain.attempt import Charge
+from payagg.domain.audit import Action, Actor
+from payagg.domain.errors import ErrorCode, Refusal, must_exist
 from payagg.domain.gateway import UnavailableReason
-from payagg.domain.values import Environment
+from payagg.domain.rate_limit import RateLimit
+from payagg.domain.report import ProviderFault
+from payagg.domain.values import CURRENCY, MIN_AMOUNT, Environment
 
 OPEN_ATTEMPTS_MAX = 1000
+TESTS = RateLimit(10)  # of one gateway in one environment
 
 
 class EnvironmentReadiness(Struct, rename="camel", frozen=True):
@@ -74,3 +85,30 @@ async def gateway_readiness(
             for one, reason in reasons.items()
         ],
     )
+
+
+async def try_credentials(
+    options: PaymentOptions, entropy: Entropy, gateway_id: str, environment: Environment, *, by: Actor
+) -> CredentialsTest:
+    """Looks up a reference that does not exist. Charges nobody and says nothing about the provider's health. Raises
+    NOT_FOUND, RATE_LIMITED or GATEWAY_ENVIRONMENT_NOT_CONFIGURED."""
+    store, now = options.store, options.clock.now()
+    async with store.begin() as tx:
+        gateway = must_exist(await tx.gateways.get(gateway_id))
+    provider, credentials = options.providers.get(gateway.slug), options.credentials(gateway)
+    if provider is None or not provider.is_configured(credentials, environment):
+        raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED)
+    until = await store.count_hit(f"credentials-test:{gateway_id}:{environment.value}", now, TESTS)
+    if until is not None:
+        raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-(until - now) // timedelta(seconds=1))))
+    async with store.begin() as tx:
+        changes = {"environment": {"before": None, "after": environment.value}}
+        await record(tx, entropy, now, by, Action.GATEWAY_TEST_CREDENTIALS, gateway_id, changes)
+    unpaid = Charge(entropy.reference(now), MIN_AMOUNT, CURRENCY, environment, credentials, checkout_url="", now=now)
+    fault = None
+    try:
+        await provider.fetch_charge(unpaid)
+    except ProviderFault as raised:
+        fault = raised.kind
+    count("provider_calls", gateway.slug, "test_credentials", fault.value if fault else "ACCEPTED")
+    return CredentialsTest(environment=environment, is_accepted=fault is None, fault=fault)

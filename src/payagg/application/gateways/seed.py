@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from types import MappingProxyType
 
 from payagg.application.gateways.gateways import Gateways
@@ -10,7 +9,6 @@ from payagg.application.ports.outside import LogoStore, Unavailable
 from payagg.application.ports.providers import Branding
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import Action, clock
-from payagg.domain.checks import with_changes
 from payagg.domain.gateway import Gateway, GatewayStatus
 
 
@@ -27,18 +25,24 @@ async def seed_gateways(
     async with gateways.store.begin() as tx:
         has_built_in = any(gateway.is_built_in for gateway in await tx.gateways.all())
     if not has_built_in:
-        built_in = Gateway.seed(id=f"gw_{builtin_slug}", slug=builtin_slug, name="Built-in gateway", now=now)
-        await _add(gateways, replace(built_in, is_built_in=True, status=GatewayStatus.ACTIVE))
+        built_in = Gateway(
+            f"gw_{builtin_slug}",
+            builtin_slug,
+            "Built-in gateway",
+            now,
+            now,
+            is_built_in=True,
+            status=GatewayStatus.ACTIVE,
+        )
+        await _add(gateways, built_in)
     for order, slug in enumerate(provider_slugs, start=1):
         id = f"gw_{slug}"
         branding = brandings.get(slug) or Branding(slug.replace("_", " ").replace("-", " ").title())
         async with gateways.store.begin() as tx:
             if await tx.gateways.get_any(id) is not None:
                 continue
-        own = Gateway.seed(
-            id=id, slug=slug, name=branding.name, description=branding.description, display_order=order, now=now
-        )
-        await _add(gateways, with_changes(own, logo_path=await _logo(gateways.logos, id, branding)))
+        logo = await _logo(gateways.logos, id, branding)
+        await _add(gateways, Gateway(id, slug, branding.name, now, now, branding.description, logo, order))
 
 
 async def _add(gateways: Gateways, gateway: Gateway) -> None:

@@ -36,7 +36,7 @@ from payagg.domain.attempt import (
     next_step,
 )
 from payagg.domain.business import Business
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, Refusal, must_exist
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment, Status
 from payagg.domain.report import PAID_LATE, FaultKind, ProviderFault
@@ -283,10 +283,8 @@ class Checkout:
         return money_back(known, payment.amount).kobo < came
 
     async def _find(self, reference: str) -> tuple[Payment, Business]:
-        found = await self.store.find_checkout(reference)
-        if found is None:
-            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-        return await self.expiry.ensure_stored(found[0]), found[1]
+        payment, business = must_exist(await self.store.find_checkout(reference), code=ErrorCode.PAYMENT_NOT_FOUND)
+        return await self.expiry.ensure_stored(payment), business
 
 
 def _scenario(slug: str, command: ProcessPayment) -> str | None:

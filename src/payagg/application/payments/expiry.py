@@ -40,7 +40,7 @@ class Expiry:
         """Stores the expiry of INITIATED payments past their window, which every reader sees already. A batch at a
         time."""
         async with self.settlement.store.begin() as tx:
-            expired = await tx.payment_upkeep.lock_expired(self.settlement.clock.now(), BATCH)
+            expired = await tx.upkeep.lock_expired(self.settlement.clock.now(), BATCH)
             owners = {(payment.business_id, payment.environment) for payment in expired}
             subscribers = await tx.endpoints.subscribers_of(owners)
             for payment in expired:

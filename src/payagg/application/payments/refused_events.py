@@ -14,7 +14,7 @@ from payagg.application.counters import count
 from payagg.application.ports.outside import Clock, Unavailable
 from payagg.application.ports.provider_events import RefusedEvent, SignatureFault
 from payagg.application.ports.store import Store
-from payagg.application.retry import retry_on_conflict
+from payagg.application.retry import in_transaction
 from payagg.domain.values import Environment
 
 KEPT_FOR = timedelta(days=1)
@@ -58,15 +58,12 @@ class RefusedEvents:
 
     async def recent(self) -> list[RefusedEvent]:
         """Those of the last day, newest first."""
-        async with self.store.begin() as tx:
-            kept = await tx.inbox.list_refused()
+        kept = await in_transaction(self.store, lambda tx: tx.inbox.list_refused())
         return [event for event in kept if event.received_at > self._horizon()]
 
-    @retry_on_conflict
     async def purge(self) -> int:
         """Deletes what is older than a day; how many there were. For the worker."""
-        async with self.store.begin() as tx:
-            return await tx.inbox.purge_refused(self._horizon())
+        return await in_transaction(self.store, lambda tx: tx.inbox.purge_refused(self._horizon()))
 
     def _horizon(self) -> datetime:
         return self.clock.now() - KEPT_FOR

@@ -10,7 +10,7 @@ from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.resolutions import ResolvePayment
 from payagg.domain.audit import Action, Actor, changes_of
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, must_exist
 from payagg.domain.payment import Trigger
 from payagg.domain.resolution import RESOLVED, Resolution, ask, check_outcome, confirm
 
@@ -65,7 +65,4 @@ class Resolutions:
             return confirmed
 
     async def _lock(self, tx: Transaction, reference: str) -> LockedPayment:
-        found = await tx.payments.lock_for_status(reference)
-        if found is None:
-            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-        return found
+        return must_exist(await tx.payments.lock_for_status(reference), code=ErrorCode.PAYMENT_NOT_FOUND)

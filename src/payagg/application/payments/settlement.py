@@ -154,7 +154,7 @@ class Settlement:
             attempts, paid = found.attempts if found is not None else [], await self._paid_transactions(tx, payment)
             known = found.anomalies if found is not None else []
             if payment is not None and payment.is_final and not attempts:
-                archived = await tx.archived.find(reference)
+                archived = await tx.payments.archived(reference)
                 if archived is not None:
                     attempts, paid = archived[0].charges(), [archived[0].paid] if archived[0].paid else []
             verdict = judge(

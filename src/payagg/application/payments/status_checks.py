@@ -11,7 +11,7 @@ from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
-from payagg.application.retry import retry_on_conflict
+from payagg.application.retry import in_transaction, retry_on_conflict
 from payagg.domain.attempt import Attempt, after_check, postpone_check
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH
@@ -50,7 +50,10 @@ class Reconciler:
         Also checks attempts in flight at `since`, the start of this worker: the process that waited for them may have
         died.
         """
-        due = await self._due(slug, environment, since)
+        due = await in_transaction(
+            self.store,
+            lambda tx: tx.attempts.due_checks(slug, environment, self.clock.now(), RATE, HOLD, since),
+        )
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def check_bounded(attempt: Attempt) -> None:
@@ -69,11 +72,6 @@ class Reconciler:
         one. For the metric."""
         async with self.store.begin() as tx:
             return await tx.attempts.oldest_check(self.clock.now())
-
-    @retry_on_conflict
-    async def _due(self, slug: str, environment: Environment, since: datetime) -> list[Attempt]:
-        async with self.store.begin() as tx:
-            return await tx.attempts.due_checks(slug, environment, self.clock.now(), RATE, HOLD, since)
 
     async def _ask(self, attempt: Attempt) -> None:
         opened = await self._open(attempt)

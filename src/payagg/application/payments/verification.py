@@ -14,7 +14,7 @@ from payagg.application.ports.store import Store
 from payagg.application.schemas.checkout import PayerReason, VerifiedPayment
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import AttemptState
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, Refusal, must_exist
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import DECLINED, PAYMENT, Payment, Status
 from payagg.domain.report import Outcome, ProviderFault, ReportEffect
@@ -58,9 +58,7 @@ class Verification:
     async def _verify(self, reference: str) -> VerifiedPayment:
         now, choice = self.clock.now(), None
         async with self.store.begin() as tx:
-            found = await tx.payments.aggregate(reference)
-            if found is None:
-                raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
+            found = must_exist(await tx.payments.aggregate(reference), code=ErrorCode.PAYMENT_NOT_FOUND)
             payment, seen = found.payment, found.payment.as_of(now)
             attempt = next((a for a in found.attempts if a.state is AttemptState.HANDED_OFF), None)
             if attempt is not None:
@@ -98,9 +96,9 @@ class Verification:
             raise Refusal(ErrorCode.PAYMENT_AMOUNT_MISMATCH)
         decline = (report.reason or DECLINED) if settled.effect is ReportEffect.DECLINED else None
         # The answer changed nothing, but another call may have meanwhile.
-        current = settled.payment or await self.store.find_payment(reference)
-        if current is None:
-            raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)  # it moved to another cell meanwhile
+        current = settled.payment or must_exist(  # unless it moved to another cell meanwhile
+            await self.store.find_payment(reference), code=ErrorCode.PAYMENT_NOT_FOUND
+        )
         return _verified_view(current.as_of(self.clock.now()), decline)
 
     async def _is_mismatch(self, reference: str) -> bool:

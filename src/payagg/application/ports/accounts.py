@@ -34,7 +34,7 @@ class BusinessRepository(Protocol):
 
 
 class MemberRepository(Protocol):
-    """Who manages which business."""
+    """Who manages which business, and whose tokens are revoked."""
 
     async def lock_business(self, business_id: str, subject: str) -> tuple[Business | None, Role | None]:
         """As `BusinessRepository.lock`, with the subject's role as it is under the lock."""
@@ -48,6 +48,9 @@ class MemberRepository(Protocol):
     async def add(self, business_id: str, subject: str, role: Role) -> None: ...
 
     async def remove(self, business_id: str, subject: str) -> None: ...
+
+    async def revoke(self, revocation: Revocation) -> None:
+        """A second one for the same claim and value keeps the later instant."""
 
 
 class Membership(NamedTuple):
@@ -80,11 +83,6 @@ class AuditRepository(Protocol):
 
     async def list_entries(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
         """By id, newest first, strictly older than the id `after`."""
-
-
-class RevocationRepository(Protocol):
-    async def add(self, revocation: Revocation) -> None:
-        """A second one for the same claim and value keeps the later instant."""
 
 
 @dataclass(frozen=True)

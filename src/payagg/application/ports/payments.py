@@ -1,6 +1,6 @@
 """Ports of payments, their attempts, provider calls, resolutions and archived histories."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -62,6 +62,9 @@ class PaymentRepository(Protocol):
 
     async def transitions(self, reference: str) -> list[Transition]: ...
 
+    async def archived(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
+        """What is left of a payment whose history is in the archive alone, and which part has it."""
+
 
 class AttemptRepository(Protocol):
     """Attempts of payments, by `reference` and number."""
@@ -115,31 +118,6 @@ class ProviderCallRepository(Protocol):
         """The last look-up of the payment that got an answer, with the provider's status."""
 
 
-class PaymentUpkeepRepository(Protocol):
-    """What sweeps need of payments: those to expire, and those whose payer is to be erased."""
-
-    async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
-        """INITIATED payments past their window, oldest first, locked, skipping locked ones."""
-
-    async def list_initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
-        """INITIATED payments by `expires_at`, then reference, after the given two."""
-
-    async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
-        """References of final payments that ended before then and still have a payer field, oldest days first, locked,
-        skipping locked ones."""
-
-    async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
-        """Of the next `limit` references in order: those whose payer has this address, in any letter case, and the last
-        one looked at, None past the end."""
-
-    async def clear_payer(self, references: Sequence[str]) -> None:
-        """Clears the payer's fields, the request's digest, and the hand-offs that hold them."""
-
-    async def forget_keys(self, before: datetime, limit: int) -> int:
-        """Frees the idempotency keys of final payments that ended before then, oldest days first; how many. Each
-        payment stays, and keeps its key as a field."""
-
-
 @dataclass(frozen=True)
 class ProviderCall:
     """One call to a provider, for `explain`: `result` is an Outcome, a HandOffKind or a FaultKind."""
@@ -179,7 +157,3 @@ class ArchivedHistories(Protocol):
         self, part: ArchivePart, reference: str
     ) -> tuple[list[Transition], list[Attempt], list[ProviderCall]]:
         """Of one payment. Raises ArchiveDamaged, Unavailable."""
-
-
-class ArchivedPaymentRepository(Protocol):
-    async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None: ...

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Protocol
 
-from payagg.domain.values import CLOCK_SLACK, Environment
+from payagg.domain.values import Environment
 
 LONGEST_RETRY = timedelta(hours=1)  # of handling a provider's event
 
@@ -26,12 +26,6 @@ class ProviderEvent:
     next_attempt_at: datetime | None = None
     handled_at: datetime | None = None
     result: str | None = None
-
-    def is_dated_ahead(self, now: datetime) -> bool:
-        """Whether it waits for an instant that only a clock ahead of time can have set."""
-        last = now + CLOCK_SLACK
-        due = self.next_attempt_at
-        return due is not None and due > last and (self.received_at > last or due > last + LONGEST_RETRY)
 
 
 class SignatureFault(Enum):

@@ -13,7 +13,6 @@ from payagg.application.ports.accounts import (
     KeyHolder,
     MemberRepository,
     Membership,
-    RevocationRepository,
 )
 from payagg.application.ports.gateways import (
     GatewayChoiceRepository,
@@ -22,10 +21,8 @@ from payagg.application.ports.gateways import (
     HealthRepository,
 )
 from payagg.application.ports.payments import (
-    ArchivedPaymentRepository,
     AttemptRepository,
     PaymentRepository,
-    PaymentUpkeepRepository,
     ProviderCallRepository,
     ResolutionRepository,
 )
@@ -36,7 +33,7 @@ from payagg.application.ports.reports import (
     PaymentSearchRepository,
     ReconciliationRepository,
 )
-from payagg.application.ports.upkeep import FutureInstantRepository, SealedRepository
+from payagg.application.ports.upkeep import UpkeepRepository
 from payagg.application.ports.webhooks import DeliveryQueue, EndpointRepository, WebhookEventRepository
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
@@ -67,7 +64,7 @@ class Transaction(Protocol):
     payments: PaymentRepository
     attempts: AttemptRepository
     provider_calls: ProviderCallRepository
-    payment_upkeep: PaymentUpkeepRepository
+    upkeep: UpkeepRepository
     anomalies: AnomalyRepository
     adjustments: AdjustmentRepository
     reconciliations: ReconciliationRepository
@@ -77,11 +74,7 @@ class Transaction(Protocol):
     webhook_events: WebhookEventRepository
     inbox: ProviderEventRepository
     health: HealthRepository
-    future_instants: FutureInstantRepository
-    archived: ArchivedPaymentRepository
     audit: AuditRepository
-    revocations: RevocationRepository
-    sealed: SealedRepository
 
     def of(self, repository: Repository[Kept]) -> Kept:
         """An extension's repository, in this transaction."""

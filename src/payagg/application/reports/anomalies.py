@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.application.accounts.audit import record
-from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, Changes, changes_of
+from payagg.domain.errors import must_exist
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typing import Any
 import structlog
 
 from payagg.application.gateways.payment_options import PaymentOptions
-from payagg.application.must_exist import must_exist
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Clock, Entropy, Unavailable
@@ -26,11 +25,11 @@ from payagg.application.reports.provider_lines import (
     read_lists,
     silent,
 )
-from payagg.application.retry import retry_on_conflict
+from payagg.application.retry import in_transaction, retry_on_conflict
 from payagg.application.schemas.reconciliations import COLUMNS, cells_of
 from payagg.domain.anomaly import RECONCILIATION
 from payagg.domain.audit import Actor, clock
-from payagg.domain.errors import Refusal, invalid
+from payagg.domain.errors import Refusal, invalid, must_exist
 from payagg.domain.reconciliation import (
     NO_FINDING,
     BucketTotal,
@@ -96,7 +95,7 @@ class ReconciliationRuns:
         credentials = await self._credentials(gateway, environment) if given is None else {}
         if credentials is None:
             raise invalid("gateway", f"Has no credentials for {environment.value}, or none that open here.")
-        await self._add(run)
+        await in_transaction(self.store, lambda tx: tx.reconciliations.add(run))
         return await self._work(run, given or await read_lists(run, lists, credentials, progress))
 
     async def run_due(self) -> int:
@@ -149,11 +148,6 @@ class ReconciliationRuns:
         async with self.store.begin() as tx:
             choice = await self.payment_options.of_slug(tx, gateway, environment)
         return choice.credentials if choice is not None else None
-
-    @retry_on_conflict
-    async def _add(self, run: ReconciliationRun) -> None:
-        async with self.store.begin() as tx:
-            await tx.reconciliations.add(run)
 
     @retry_on_conflict
     async def _claim(self, gateway: str, now: datetime) -> ReconciliationRun | None:

@@ -127,7 +127,7 @@ class PaymentHistory:
 async def history_of(tx: Transaction, reference: str) -> PaymentHistory:
     transitions, attempts = await tx.payments.transitions(reference), await tx.attempts.of_payment(reference)
     return PaymentHistory(
-        transitions, attempts, await tx.archived.find(reference), *await tx.webhook_events.of_payment(reference)
+        transitions, attempts, await tx.payments.archived(reference), *await tx.webhook_events.of_payment(reference)
     )
 
 

@@ -72,7 +72,7 @@ class Disclosures:
             names = await tx.businesses.names([payment.business_id])
             attempts = await tx.attempts.of_payment(reference)
             _, deliveries = await tx.webhook_events.of_payment(reference)
-            archived = await tx.archived.find(reference)
+            archived = await tx.payments.archived(reference)
             told = [Recipient(gateway, None) for gateway, *_ in (archived[0].attempts if archived is not None else ())]
             told += [Recipient(attempt.gateway, attempt.created_at) for attempt in attempts]
             told += [

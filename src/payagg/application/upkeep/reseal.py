@@ -1,13 +1,15 @@
 """Re-encrypts sealed data under the first encryption key, while servers run."""
 
 from collections import Counter
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy, KeyedVault
-from payagg.application.ports.store import Store
+from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
-from payagg.application.retry import retry_on_conflict
+from payagg.application.retry import in_steps
 from payagg.domain.audit import Action, Actor, Changes
 
 BATCH = 100  # rows looked at, and at most changed, in one transaction
@@ -31,40 +33,29 @@ class Reseal:
     async def count_by_key(self) -> dict[SealedKind, Counter[str]]:
         """The number of blobs of each kind, by key id."""
         found: dict[SealedKind, Counter[str]] = {kind: Counter() for kind in SealedKind}
-        for kind in SealedKind:
-            after: str | None = ""
-            while after is not None:
-                page, after = await self._page(kind, after)
-                found[kind].update(self.vault.key_id(one.blob) for one in page)
+        async for kind, one in self._blobs():
+            found[kind][self.vault.key_id(one.blob)] += 1
         return found
 
     async def closed(self) -> list[tuple[SealedKind, str]]:
         """Kind and owner of each blob that no key opens, though one may have the name of its own."""
-        found: list[tuple[SealedKind, str]] = []
-        for kind in SealedKind:
-            after: str | None = ""
-            while after is not None:
-                page, after = await self._page(kind, after)
-                found += [(kind, one.owner_id) for one in page if self._open(kind, one) is None]
-        return found
+        return [(kind, one.owner_id) async for kind, one in self._blobs() if self._open(kind, one) is None]
 
     async def run(self, *, by: Actor) -> Resealed:
         """Safe to repeat and to kill: each batch is one transaction with its own audit entry. A blob changed meanwhile
         is left alone: it is replaced only while it equals the one that was opened."""
         done = Resealed()
         for kind in SealedKind:
-            after: str | None = ""
-            while after is not None:
-                moved, closed, after = await self._reseal(kind, after, by)
+            async for moved, closed in in_steps(self.store, partial(self._reseal, kind, by)):
                 done.moved[kind] += moved
                 done.closed[kind] += closed
         return done
 
-    @retry_on_conflict
-    async def _page(self, kind: SealedKind, after: str) -> tuple[list[SealedBlob], str | None]:
-        async with self.store.begin() as tx:
-            page = await tx.sealed.page(kind, after, BATCH)
-        return page, page[-1].owner_id if page else None
+    async def _blobs(self) -> AsyncIterator[tuple[SealedKind, SealedBlob]]:
+        for kind in SealedKind:
+            async for page in in_steps(self.store, partial(_page, kind)):
+                for one in page:
+                    yield kind, one
 
     def _open(self, kind: SealedKind, one: SealedBlob) -> bytes | None:
         try:
@@ -72,26 +63,31 @@ class Reseal:
         except ValueError:
             return None
 
-    @retry_on_conflict
-    async def _reseal(self, kind: SealedKind, after: str, by: Actor) -> tuple[int, int, str | None]:
-        """How many of a batch were moved, how many do not open, and where the next begins: None after the last."""
+    async def _reseal(
+        self, kind: SealedKind, by: Actor, tx: Transaction, after: str
+    ) -> tuple[tuple[int, int], str | None]:
+        """How many of a batch were moved, how many do not open, and where the next begins."""
         first = self.vault.sealing_key
         moved = closed = 0
-        async with self.store.begin() as tx:
-            page = await tx.sealed.page(kind, after, BATCH)
-            for one in page:
-                if self.vault.key_id(one.blob) == first:
-                    continue
-                plain = self._open(kind, one)
-                if plain is None:
-                    closed += 1
-                    continue
-                anew = self.vault.seal(plain, kind.context(one.owner_id))
-                moved += await tx.sealed.replace(kind, one.owner_id, one.blob, anew)
+        page, last = await _page(kind, tx, after)
+        for one in page:
+            if self.vault.key_id(one.blob) == first:
+                continue
+            plain = self._open(kind, one)
+            if plain is None:
+                closed += 1
+                continue
+            anew = self.vault.seal(plain, kind.context(one.owner_id))
+            moved += await tx.upkeep.reseal(kind, one.owner_id, one.blob, anew)
+        if moved:
             changes: Changes = {
                 "kind": {"before": None, "after": kind.value},
                 "resealed": {"before": None, "after": moved},
             }
-            if moved:
-                await record(tx, self.entropy, self.clock.now(), by, Action.SECRETS_RESEAL, first, changes)
-        return moved, closed, page[-1].owner_id if page else None
+            await record(tx, self.entropy, self.clock.now(), by, Action.SECRETS_RESEAL, first, changes)
+        return (moved, closed), last
+
+
+async def _page(kind: SealedKind, tx: Transaction, after: str) -> tuple[list[SealedBlob], str | None]:
+    page = await tx.upkeep.sealed_blobs(kind, after, BATCH)
+    return page, page[-1].owner_id if page else None

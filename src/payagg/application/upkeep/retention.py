@@ -14,7 +14,7 @@ from payagg.application.accounts.audit import record
 from payagg.application.counters import count
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retry_on_conflict
+from payagg.application.retry import in_steps, in_transaction, retry_on_conflict
 from payagg.domain.audit import Action, Actor
 from payagg.domain.checks import with_changes
 from payagg.domain.values import parse_email
@@ -50,36 +50,30 @@ class Retention:
     entropy: Entropy
     keys_kept: timedelta = KEYS_KEPT
 
-    @retry_on_conflict
     async def empty_inbox(self) -> int:
         """Empties a batch of inbox bodies past their retention; 0 when none is left. For the worker."""
-        async with self.store.begin() as tx:
-            return await tx.inbox.empty(self.clock.now() - RETENTION, BATCH)
+        return await in_transaction(self.store, lambda tx: tx.inbox.empty(self.clock.now() - RETENTION, BATCH))
 
     async def forget_events(self) -> int:
         """Removes handled provider events older than INBOX_KEPT; how many. For the worker."""
-        forgotten = 0
-        after: str | None = ""
-        while after is not None:
-            removed, after = await self._forget_step(after)
+        forgotten, before = 0, self.clock.now() - INBOX_KEPT
+        async for removed in in_steps(self.store, lambda tx, after: tx.inbox.remove(before, after, BATCH)):
             count("rows_ended", "inbox", by=removed)
             forgotten += removed
         return forgotten
 
-    @retry_on_conflict
     async def forget_keys(self) -> int:
         """Frees a batch of idempotency keys whose payments ended `keys_kept` ago; 0 when none is left. Never the key of
         a payment that may still be paid. For the worker."""
-        async with self.store.begin() as tx:
-            forgotten = await tx.payment_upkeep.forget_keys(self.clock.now() - self.keys_kept, BATCH)
+        before = self.clock.now() - self.keys_kept
+        forgotten = await in_transaction(self.store, lambda tx: tx.upkeep.forget_keys(before, BATCH))
         count("rows_ended", "idempotency_keys", by=forgotten)
         return forgotten
 
-    @retry_on_conflict
     async def forget_anomalies(self) -> int:
         """Removes a batch of SANDBOX's anomalies closed ANOMALIES_KEPT ago; 0 when none is left. For the worker."""
-        async with self.store.begin() as tx:
-            forgotten = await tx.anomalies.forget(self.clock.now() - ANOMALIES_KEPT, BATCH)
+        before = self.clock.now() - ANOMALIES_KEPT
+        forgotten = await in_transaction(self.store, lambda tx: tx.anomalies.forget(before, BATCH))
         count("rows_ended", "anomalies", by=forgotten)
         return forgotten
 
@@ -104,18 +98,13 @@ class Retention:
     @retry_on_conflict
     async def _clear_batch(self, before: datetime, by: Actor) -> int:
         async with self.store.begin() as tx:
-            references = await tx.payment_upkeep.settled_with_payer(before, BATCH)
+            references = await tx.upkeep.settled_with_payer(before, BATCH)
             await _clear(tx, references)
             if references:
                 now, action = self.clock.now(), Action.RETENTION_CLEAR
                 changes = {"payments": {"before": len(references), "after": 0}}
                 await record(tx, self.entropy, now, by, action, f"{references[0]} ... {references[-1]}", changes)
             return len(references)
-
-    @retry_on_conflict
-    async def _forget_step(self, after: str) -> tuple[int, str | None]:
-        async with self.store.begin() as tx:
-            return await tx.inbox.remove(self.clock.now() - INBOX_KEPT, after, BATCH)
 
     @retry_on_conflict
     async def _erase_one(self, reference: str, by: Actor) -> bool:
@@ -134,22 +123,14 @@ class Retention:
 async def payments_of_payer(store: Store, email: str) -> AsyncIterator[str]:
     """References of all payments with that address, whatever its letter case; raises VALIDATION_ERROR on `email`."""
     parse_email(email, "email")
-    after: str | None = ""
-    while after is not None:
-        references, after = await _step(store, email, after)
+    async for references in in_steps(store, lambda tx, after: tx.upkeep.of_payer(email, after, WALK)):
         for reference in references:
             yield reference
 
 
-@retry_on_conflict
-async def _step(store: Store, email: str, after: str) -> tuple[list[str], str | None]:
-    async with store.begin() as tx:
-        return await tx.payment_upkeep.of_payer(email, after, WALK)
-
-
 async def _clear(tx: Transaction, references: Sequence[str]) -> None:
     if references:
-        await tx.payment_upkeep.clear_payer(references)
+        await tx.upkeep.clear_payer(references)
         await tx.webhook_events.save_bodies(
             [_without_payer(event) for event in await tx.webhook_events.of_payments(references)]
         )

@@ -7,7 +7,7 @@ import structlog
 
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
-from payagg.application.retry import retry_on_conflict
+from payagg.application.retry import in_steps
 from payagg.domain.webhook import RETENTION
 
 
@@ -43,18 +43,9 @@ class FutureInstants:
 
     async def pull_back(self) -> int:
         """Makes checks, deliveries and provider events due now whose instant no rule can have set; how many."""
-        pulled, after = 0, ""
-        while True:
-            more, last = await self._step(after)
+        pulled = 0
+        async for more in in_steps(self.store, lambda tx, after: tx.upkeep.pull_back(self.clock.now(), after)):
             pulled += more
-            if last is None:
-                break
-            after = last
         if pulled:
             _log.warning("the database's clock was ahead: what waited for a wrong date is due now", rows=pulled)
         return pulled
-
-    @retry_on_conflict
-    async def _step(self, after: str) -> tuple[int, str | None]:
-        async with self.store.begin() as tx:
-            return await tx.future_instants.pull_back(self.clock.now(), after)

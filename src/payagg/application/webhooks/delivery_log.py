@@ -10,14 +10,13 @@ from typing import cast
 import msgspec
 
 from payagg.application.accounts.audit import record
-from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.webhooks import DeliveryView, EventBody, EventPage
 from payagg.domain.audit import Action, Actor, changes_of
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery

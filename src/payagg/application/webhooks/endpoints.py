@@ -11,7 +11,6 @@ import msgspec
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.counters import count
-from payagg.application.must_exist import must_exist
 from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import Sender
@@ -29,7 +28,7 @@ from payagg.application.schemas.webhooks import (
 from payagg.application.webhooks.signing import keys_that_sign
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import with_changes
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, Refusal, must_exist
 from payagg.domain.rate_limit import RateLimit
 from payagg.domain.signing import secret_text, signed_headers
 from payagg.domain.values import Environment
@@ -74,16 +73,17 @@ class Webhooks:
         endpoint_id = self.entropy.id("whe", now)
         key = self.entropy.bytes(SECRET_BYTES)
         shown = secret_text(key)
-        endpoint = WebhookEndpoint.create(
+        endpoint = WebhookEndpoint(
             id=endpoint_id,
             business_id=business_id,
             environment=command.environment,
             url=command.url,
-            description=command.description,
-            events=command.events or [],
             secret=self.vault.seal(key, secret_context(endpoint_id)),
             secret_last4=shown[-4:],
-            now=now,
+            created_at=now,
+            updated_at=now,
+            description=command.description,
+            events=parse_events(command.events or []),
         )
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()

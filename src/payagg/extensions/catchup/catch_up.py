@@ -111,7 +111,7 @@ class CatchUp:
     @retry_on_conflict
     async def _page(self, until: datetime, reference: str) -> list[Payment]:
         async with self.store.begin() as tx:
-            return await tx.payment_upkeep.list_initiated(until, reference, BATCH)
+            return await tx.upkeep.list_initiated(until, reference, BATCH)
 
     @retry_on_conflict
     async def _closed(self) -> set[str]:

@@ -13,7 +13,7 @@ from payagg.domain.gateway import (
     ReplacedSecret,
     after_rotation,
 )
-from payagg.domain.values import Environment
+from payagg.domain.values import Environment, parse_slug
 from payagg_testing.state_machine.domain.world import DomainWorld
 
 ACCOUNT = "account"  # what lies with a gateway, which also signs: sealing is no rule of the domain
@@ -25,7 +25,7 @@ class DomainGateways(DomainWorld):
 
     def create_gateway(self, slug: str, name: str, **fields: Any) -> Gateway:
         now = self.now()
-        gateway = self.rules.gateway.create(id=self.entropy.id("gw", now), slug=slug, name=name, now=now, **fields)
+        gateway = self.rules.gateway(self.entropy.id("gw", now), parse_slug(slug), name, now, now, **fields)
         if gateway.slug in {SANDBOX_SLUG, *(one.slug for one in self.living())}:
             raise Refusal(ErrorCode.GATEWAY_SLUG_EXISTS)
         return self.keep_gateway(gateway)

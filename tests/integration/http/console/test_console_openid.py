@@ -261,7 +261,7 @@ async def test_who_is_revoked_by_subject_is_signed_out_at_the_next_request(
     assert client.get("/console/admin/sessions").status_code == 200
     async with shop.store.begin() as tx:
         now = SystemClock().now()  # ahead of the session's whole second
-        await tx.revocations.add(Revocation(RevokedClaim.SUBJECT, "ada", now + timedelta(seconds=1)))
+        await tx.members.revoke(Revocation(RevokedClaim.SUBJECT, "ada", now + timedelta(seconds=1)))
     for page in ("businesses", "sessions"):
         answer = client.get(f"/console/admin/{page}")
         assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin/sign-in?ended=1"), page

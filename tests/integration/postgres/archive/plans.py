@@ -22,7 +22,7 @@ async def archive(tx: PostgresTransaction) -> None:
     await tx.of(ARCHIVE).find_archived(references)
     calls = [(row[0], row[1]) for row in own["provider_calls"]]
     await tx.of(ARCHIVE).move([ArchivedPayment(one, 1, (), None) for one in references], calls)
-    await tx.archived.find(references[0])
+    await tx.payments.archived(references[0])
     assert len(calls) == 100
 
 

@@ -19,7 +19,7 @@ class TestArchiveOnPostgres(ArchiveContract):
                 "INSERT INTO archived_payments VALUES (%s, %s, %s)", [named("000001"), part.number, tried]
             )
         expected = (("provider_a", AttemptState.REFUSED, None), ("provider_b", AttemptState.HANDED_OFF, None))
-        assert await db.archived.find(named("000001")) == (
+        assert await db.payments.archived(named("000001")) == (
             ArchivedPayment(named("000001"), part.number, expected, None),
             part,
         )

@@ -4,11 +4,10 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, SECOND, a_business, a_choice
 from payagg_testing.clocks import START
 
-from payagg.application.must_exist import must_exist
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import HandOffKind
 from payagg.domain.business import BusinessStatus
-from payagg.domain.errors import ErrorCode
+from payagg.domain.errors import ErrorCode, must_exist
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.health import Health
 from payagg.domain.payment import Status

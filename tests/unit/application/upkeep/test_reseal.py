@@ -46,7 +46,7 @@ async def opened(store: MemoryStore, vault: AesVault) -> int:
     """How many things open under `vault`, each being what it was."""
     number = 0
     for kind in SealedKind:
-        for one in await store.transaction.sealed.page(kind, "", 1000):
+        for one in await store.transaction.upkeep.sealed_blobs(kind, "", 1000):
             assert vault.open(one.blob, kind.context(one.owner_id)) == f"{kind.value} of {one.owner_id}".encode()
             number += 1
     return number

@@ -14,7 +14,6 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.domain.gateway import BusinessGateway, Gateway
 
-BATCH_MAX, CONCURRENCY = 64, 2
 OF_BUSINESSES = Statement(
     select(*SETTINGS.columns).where(
         business_gateways.c.business_id == any_(bindparam("business_ids", type_=ARRAY(Text)))
@@ -22,26 +21,11 @@ OF_BUSINESSES = Statement(
 )
 
 
-class BatchedChoices:
-    def __init__(self, pool: StatementPool) -> None:
-        self._pool = pool
-        self._asked: Batch[str, GatewayChoices] = Batch(self._read, size=BATCH_MAX, concurrency=CONCURRENCY)
-        self._settling: Batch[str, list[Gateway]] = Batch(self._read_settling, size=BATCH_MAX, concurrency=CONCURRENCY)
+def batched_choices(pool: StatementPool) -> Batch[str, GatewayChoices]:
+    """By the business's id; as committed at the time of the call or later."""
 
-    async def of(self, business_id: str) -> GatewayChoices:
-        """As committed at the time of the call or later."""
-        return await self._asked.ask(business_id)
-
-    async def settling(self, slug: str) -> list[Gateway]:
-        """As `of`."""
-        return await self._settling.ask(slug)
-
-    async def close(self) -> None:
-        await self._asked.close()
-        await self._settling.close()
-
-    async def _read(self, business_ids: list[str]) -> list[GatewayChoices]:
-        gateways, settings, health = await self._pool.all(
+    async def read(business_ids: list[str]) -> list[GatewayChoices]:
+        gateways, settings, health = await pool.all(
             (ALL, {}), (OF_BUSINESSES, {"business_ids": list(set(business_ids))}), (ALL_HEALTH, {})
         )
         every, standing = GATEWAY.all(gateways), HEALTH.all(health)
@@ -50,8 +34,16 @@ class BatchedChoices:
             own.setdefault(one.business_id, {})[one.gateway_id] = one
         return [GatewayChoices(every, own.get(business_id, {}), standing) for business_id in business_ids]
 
-    async def _read_settling(self, slugs: list[str]) -> list[list[Gateway]]:
+    return Batch(read)
+
+
+def batched_settling(pool: StatementPool) -> Batch[str, list[Gateway]]:
+    """By slug; as `batched_choices`."""
+
+    async def read(slugs: list[str]) -> list[list[Gateway]]:
         asked = list(set(slugs))
-        found = await self._pool.all(*((SETTLING, {"slug": slug}) for slug in asked))
+        found = await pool.all(*((SETTLING, {"slug": slug}) for slug in asked))
         gateways = {slug: GATEWAY.all(rows) for slug, rows in zip(asked, found, strict=True)}
         return [gateways[slug] for slug in slugs]
+
+    return Batch(read)

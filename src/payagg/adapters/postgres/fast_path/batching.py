@@ -30,8 +30,8 @@ class Batch(Generic[Q, A]):
         self,
         work: Callable[[list[Q]], Awaitable[Sequence[A | Exception]]],
         *,
-        size: int,
-        concurrency: int,
+        size: int = 64,
+        concurrency: int = 2,  # one run's answer is read while the next one commits
         queue_seconds: float = QUEUE_SECONDS,
     ) -> None:
         self._work = work
@@ -112,32 +112,22 @@ def _give_up(answer: "asyncio.Future[A]") -> None:
         answer.set_exception(Unavailable("the database did not answer in time"))
 
 
-BATCH_MAX = 64
-
-
 class Note(NamedTuple):
+    """A record of a refused request: a flood of them must cost little."""
+
     row: str  # identifies the locked row
     statement: Statement  # must be repeatable
     values: dict[str, Any]
 
 
-class BatchedWrites:
-    """Records of refused requests: a flood of them must cost little."""
+def batched_notes(pool: StatementPool) -> Batch[Note, list[Any]]:
+    """The rows of each note's statement, once durable."""
 
-    def __init__(self, pool: StatementPool) -> None:
-        self._pool = pool
-        self._asked: Batch[Note, list[Any]] = Batch(self._keep, size=BATCH_MAX, concurrency=1)
-
-    async def keep(self, row: str, statement: Statement, **values: Any) -> list[Any]:
-        """The statement's rows, once durable."""
-        return await self._asked.ask(Note(row, statement, values))
-
-    async def close(self) -> None:
-        await self._asked.close()
-
-    async def _keep(self, notes: list[Note]) -> list[list[Any]]:
+    async def keep(notes: list[Note]) -> list[list[Any]]:
         # In one order, so two processes that lock the same rows wait and do not deadlock.
         order = sorted(range(len(notes)), key=lambda place: notes[place].row)
-        kept = await self._pool.all(*((notes[place].statement, notes[place].values) for place in order))
+        kept = await pool.all(*((notes[place].statement, notes[place].values) for place in order))
         answers = dict(zip(order, kept, strict=True))
         return [answers[place] for place in range(len(notes))]
+
+    return Batch(keep, concurrency=1)

@@ -26,9 +26,6 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment
 from payagg.domain.values import REFERENCE_SHAPE, Environment
 
-BATCH_MAX = 64
-CONCURRENCY = 2  # one run's answer is read while the next one commits
-
 _PAYMENT = ", ".join(f"p.{name}" for name in PAYMENT.names)
 # One row for each question, by position: the cached key's present state, and the payment if any. LIMIT keeps a
 # look-up by index, however few rows there are or were when the session planned it.
@@ -108,18 +105,12 @@ class FastPath:
     def __init__(self, pool: StatementPool, *, dates_payments: bool = False) -> None:
         self._pool = pool
         self._dates_payments = dates_payments
-        self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._add_batch, size=BATCH_MAX, concurrency=CONCURRENCY)
-        self._payments: Batch[tuple[str, KeyHolder | None], Payment | None] = Batch(
-            self._payments_of, size=BATCH_MAX, concurrency=CONCURRENCY
-        )
-        self._checkouts: Batch[str, tuple[Payment, Business] | None] = Batch(
-            self._checkouts_of, size=BATCH_MAX, concurrency=CONCURRENCY
-        )
-        self._originals: Batch[_Question, Payment | None] = Batch(
-            self._originals_of, size=BATCH_MAX, concurrency=CONCURRENCY
-        )
-        self._keys: Batch[bytes, KeyHolder | None] = Batch(self._keys_of, size=BATCH_MAX, concurrency=CONCURRENCY)
-        self._touched: Batch[tuple[str, datetime], None] = Batch(self._touch, size=BATCH_MAX, concurrency=CONCURRENCY)
+        self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._add_batch)
+        self._payments: Batch[tuple[str, KeyHolder | None], Payment | None] = Batch(self._payments_of)
+        self._checkouts: Batch[str, tuple[Payment, Business] | None] = Batch(self._checkouts_of)
+        self._originals: Batch[_Question, Payment | None] = Batch(self._originals_of)
+        self._keys: Batch[bytes, KeyHolder | None] = Batch(self._keys_of)
+        self._touched: Batch[tuple[str, datetime], None] = Batch(self._touch)
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._keys.ask(secret_hash)

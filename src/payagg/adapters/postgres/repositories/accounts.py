@@ -31,6 +31,7 @@ from payagg.application.ports.accounts import Membership
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
 from payagg.domain.audit import ActorRealm, AuditEntry, AuditFilter
 from payagg.domain.business import MANAGERS, Business, BusinessStatus, KycStatus, Role
+from payagg.domain.payment_search import LATEST
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 
@@ -52,11 +53,6 @@ REVOKED = or_(
     ),
 )
 IS_REVOKED = Statement(select(REVOKED))
-
-
-class PostgresRevocations(PostgresRepository):
-    async def add(self, revocation: Revocation) -> None:
-        self._connection.send(REVOKE, **REVOCATION.values(revocation))
 
 
 BUSINESS = RowMap(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
@@ -227,6 +223,9 @@ class PostgresMembers(PostgresRepository):
     async def remove(self, business_id: str, subject: str) -> None:
         self._connection.send(REMOVE_MEMBER, business_id=business_id, subject=subject)
 
+    async def revoke(self, revocation: Revocation) -> None:
+        self._connection.send(REVOKE, **REVOCATION.values(revocation))
+
 
 ENTRY = RowMap(AuditEntry, audit, realm=ActorRealm)
 TICK = timedelta(milliseconds=1)  # what an id tells of its instant
@@ -265,7 +264,7 @@ class PostgresAudit(PostgresRepository):
     async def list_entries(self, wanted: AuditFilter, after: str | None, limit: int) -> list[AuditEntry]:
         # An id begins with its instant, so that one index serves order, cursor and times; `at` is exact.
         low = id_at("aud", wanted.since) if wanted.since else FIRST
-        high = min(after or LAST, id_at("aud", wanted.until + TICK) if wanted.until else LAST)
+        high = min(after or LAST, id_at("aud", min(wanted.until, LATEST - TICK) + TICK) if wanted.until else LAST)
         given = {name: getattr(wanted, name) for name in _BY_SELECTIVITY if getattr(wanted, name) is not None}
         listed = _list_entries(tuple(given), wanted.since is not None, wanted.until is not None)
         rows = await self._connection.rows(

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 from sqlalchemy import ARRAY, BigInteger, Text, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.fast_path.batching import BatchedWrites
+from payagg.adapters.postgres.fast_path.batching import Batch, Note
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.rows import in_text
 from payagg.adapters.postgres.schema.processes import rate_hits, tallies
@@ -82,12 +83,12 @@ async def all_counts(pool: StatementPool) -> dict[tuple[str, ...], int]:
     return {tuple(msgspec.json.decode(key, type=list[str])): value for key, value in rows}
 
 
-async def count_hit(notes: BatchedWrites, bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
+async def count_hit(notes: Batch[Note, list[Any]], bucket: str, now: datetime, limit: RateLimit) -> datetime | None:
     """A hit counted twice, after a lost answer, errs on the side of the limit."""
     mark = limit.mark(now)
-    counted = {"mark": str(mark), "oldest": limit.oldest(now), "newest": limit.newest(now)}
+    counted = {"bucket": bucket, "mark": str(mark), "oldest": limit.oldest(now), "newest": limit.newest(now)}
     values = {**counted, "most": limit.most, "ends_at": limit.end_of(mark)}
-    [(is_counted, oldest_hit)] = await notes.keep(f"hit {bucket}", HIT, bucket=bucket, **values)
+    [(is_counted, oldest_hit)] = await notes.ask(Note(f"hit {bucket}", HIT, values))
     return None if is_counted else limit.end_of(oldest_hit or mark)
 
 

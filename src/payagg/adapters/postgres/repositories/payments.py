@@ -139,6 +139,14 @@ TRANSITIONS = Statement(
 )
 
 
+PART = RowMap(ArchivePart, archive_parts)
+FIND_ARCHIVED = Statement(
+    select(archived_payments.c.attempts, archived_payments.c.paid, *PART.columns)
+    .join(archive_parts, archive_parts.c.number == archived_payments.c.part)
+    .where(archived_payments.c.reference == bindparam("reference"))
+)
+
+
 class PostgresPayments:
     def __init__(self, connection: StatementConnection, events: PostgresWebhookEvents) -> None:
         self._connection = connection
@@ -197,6 +205,17 @@ class PostgresPayments:
     async def transitions(self, reference: str) -> list[Transition]:
         return TRANSITION.all(await self._connection.rows(TRANSITIONS, reference=reference))
 
+    async def archived(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
+        row = await self._connection.row(FIND_ARCHIVED, reference=reference)
+        if row is None:
+            return None
+        attempts, paid, *own = row
+        # One that was written before ids were kept has two words; an id may have spaces, and never a comma.
+        words = (f"{one} ".split(" ", 2) for one in attempts.split(",") if one)
+        part = PART.load(own)
+        tried = tuple((gateway, AttemptState(state), paid_by.strip() or None) for gateway, state, paid_by in words)
+        return ArchivedPayment(reference, part.number, tried, paid), part
+
 
 CALL = RowMap(ProviderCall, provider_calls)
 CALLS_MAX = 1_000
@@ -247,24 +266,3 @@ class PostgresResolutions(PostgresRepository):
     async def confirm(self, resolution: Resolution) -> None:
         changes = {name: getattr(resolution, name) for name in CONFIRMING}
         self._connection.send(CONFIRM, reference=resolution.reference, id=resolution.id, **changes)
-
-
-PART = RowMap(ArchivePart, archive_parts)
-FIND_ARCHIVED = Statement(
-    select(archived_payments.c.attempts, archived_payments.c.paid, *PART.columns)
-    .join(archive_parts, archive_parts.c.number == archived_payments.c.part)
-    .where(archived_payments.c.reference == bindparam("reference"))
-)
-
-
-class PostgresArchivedPayments(PostgresRepository):
-    async def find(self, reference: str) -> tuple[ArchivedPayment, ArchivePart] | None:
-        row = await self._connection.row(FIND_ARCHIVED, reference=reference)
-        if row is None:
-            return None
-        attempts, paid, *own = row
-        # One that was written before ids were kept has two words; an id may have spaces, and never a comma.
-        words = (f"{one} ".split(" ", 2) for one in attempts.split(",") if one)
-        part = PART.load(own)
-        tried = tuple((gateway, AttemptState(state), paid_by.strip() or None) for gateway, state, paid_by in words)
-        return ArchivedPayment(reference, part.number, tried, paid), part

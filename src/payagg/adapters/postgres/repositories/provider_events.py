@@ -2,11 +2,12 @@
 
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.fast_path.batching import BatchedWrites
+from payagg.adapters.postgres.fast_path.batching import Batch, Note
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.adapters.postgres.schema.webhooks import HAS_BODY, inbox, provider_health, refused_events
@@ -98,9 +99,9 @@ SAVE_HEALTH = Statement(
 )
 
 
-async def keep_refused(notes: BatchedWrites, event: RefusedEvent) -> None:
+async def keep_refused(notes: Batch[Note, list[Any]], event: RefusedEvent) -> None:
     row = f"refused {event.provider} {event.environment.value} {event.fault.value} {event.slot}"
-    await notes.keep(row, KEEP_REFUSED, **REFUSED.values(event) | {"headers": dict(event.headers)})
+    await notes.ask(Note(row, KEEP_REFUSED, REFUSED.values(event) | {"headers": dict(event.headers)}))
 
 
 class PostgresProviderEvents(PostgresRepository):

@@ -121,32 +121,6 @@ WHERE k.business_id = old.business_id AND k.environment = old.environment AND k.
 """)
 
 
-class PostgresPaymentUpkeep(PostgresRepository):
-    async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
-        self._connection.send(ADVANCE, now=now, passed=now - LATE_MAX)
-        # A value, as the planner knows nothing of what a subquery finds. Without the row: from the beginning.
-        until = await self._connection.value(PROGRESS) or EARLIEST
-        return PAYMENT.all(await self._connection.rows(EXPIRED, until=until, now=now, limit=limit))
-
-    async def list_initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
-        return PAYMENT.all(await self._connection.rows(INITIATED, until=until, reference=reference, limit=limit))
-
-    async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
-        rows = await self._connection.rows(_settled_with_payer(limit), before=before, day=f"{before:%Y%m%d}")
-        return [row[0] for row in rows]
-
-    async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
-        [(found, last)] = await self._connection.rows(OF_PAYER, email=email, after=after, limit=limit)
-        return sorted(found or ()), last
-
-    async def clear_payer(self, references: Sequence[str]) -> None:
-        self._connection.send(CLEAR_PAYER, references=list(references))
-        self._connection.send(CLEAR_HAND_OFF, references=list(references))
-
-    async def forget_keys(self, before: datetime, limit: int) -> int:
-        return len(await self._connection.rows(_forget_keys(limit), before=before, day=f"{before:%Y%m%d}"))
-
-
 AT_ONCE = 500  # a number and no parameter: not knowing how few, the server would join all of the table
 # The doctor looks for the same. Of what waits: its past lies ahead, or its end further ahead than a rule puts it.
 # `last` is the greatest instant that may be past.
@@ -216,19 +190,6 @@ SELECT count(*) FROM pulled
 """)
 
 
-class PostgresFutureInstants(PostgresRepository):
-    async def pull_back(self, now: datetime, after: str) -> tuple[int, str | None]:
-        values = {"now": now, "lease_end": now + LEASE, **bounds(now)}
-        pulled, walked, last = 0, 0, None
-        gateway_id, _, reference = after.partition(" ")
-        for row in await self._connection.rows(ASKS_BACK, **values, gateway_id=gateway_id, reference=reference):
-            pulled, walked, last = row
-        if not after:
-            for statement in (DELIVERIES_BACK, EVENTS_BACK, CLAIMS_BACK):
-                pulled += await self._connection.value(statement, **values) or 0
-        return pulled, last if walked == AT_ONCE else None
-
-
 COLUMNS = {
     SealedKind.GATEWAY_CREDENTIALS: gateways.c.credentials,
     SealedKind.REPLACED_SECRETS: gateways.c.replaced_secrets,
@@ -256,11 +217,46 @@ REPLACE = {
 }
 
 
-class PostgresSealed(PostgresRepository):
-    async def page(self, kind: SealedKind, after: str, limit: int) -> list[SealedBlob]:
+class PostgresUpkeep(PostgresRepository):
+    async def lock_expired(self, now: datetime, limit: int) -> list[Payment]:
+        self._connection.send(ADVANCE, now=now, passed=now - LATE_MAX)
+        # A value, as the planner knows nothing of what a subquery finds. Without the row: from the beginning.
+        until = await self._connection.value(PROGRESS) or EARLIEST
+        return PAYMENT.all(await self._connection.rows(EXPIRED, until=until, now=now, limit=limit))
+
+    async def list_initiated(self, until: datetime, reference: str, limit: int) -> list[Payment]:
+        return PAYMENT.all(await self._connection.rows(INITIATED, until=until, reference=reference, limit=limit))
+
+    async def settled_with_payer(self, before: datetime, limit: int) -> list[str]:
+        rows = await self._connection.rows(_settled_with_payer(limit), before=before, day=f"{before:%Y%m%d}")
+        return [row[0] for row in rows]
+
+    async def of_payer(self, email: str, after: str, limit: int) -> tuple[list[str], str | None]:
+        [(found, last)] = await self._connection.rows(OF_PAYER, email=email, after=after, limit=limit)
+        return sorted(found or ()), last
+
+    async def clear_payer(self, references: Sequence[str]) -> None:
+        self._connection.send(CLEAR_PAYER, references=list(references))
+        self._connection.send(CLEAR_HAND_OFF, references=list(references))
+
+    async def forget_keys(self, before: datetime, limit: int) -> int:
+        return len(await self._connection.rows(_forget_keys(limit), before=before, day=f"{before:%Y%m%d}"))
+
+    async def pull_back(self, now: datetime, after: str) -> tuple[int, str | None]:
+        values = {"now": now, "lease_end": now + LEASE, **bounds(now)}
+        pulled, walked, last = 0, 0, None
+        gateway_id, _, reference = after.partition(" ")
+        for row in await self._connection.rows(ASKS_BACK, **values, gateway_id=gateway_id, reference=reference):
+            pulled, walked, last = row
+        if not after:
+            for statement in (DELIVERIES_BACK, EVENTS_BACK, CLAIMS_BACK):
+                pulled += await self._connection.value(statement, **values) or 0
+        return pulled, last if walked == AT_ONCE else None
+
+    async def sealed_blobs(self, kind: SealedKind, after: str, limit: int) -> list[SealedBlob]:
         rows = await self._connection.rows(PAGE[kind], after=after, limit=limit)
         return [SealedBlob(id, blob) for id, blob in rows]
 
-    async def replace(self, kind: SealedKind, owner_id: str, before: bytes, after: bytes) -> bool:
+    async def reseal(self, kind: SealedKind, owner_id: str, before: bytes, after: bytes) -> bool:
         values = {"owner_id": owner_id, "before": before, "resealed": after}
         return await self._connection.row(REPLACE[kind], **values) is not None

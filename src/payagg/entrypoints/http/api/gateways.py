@@ -5,8 +5,7 @@ import re
 from litestar import Response
 
 from payagg.application.accounts.access import Administrator
-from payagg.application.gateways.credential_tests import run_test
-from payagg.application.gateways.readiness import GatewayReadiness, gateway_readiness
+from payagg.application.gateways.readiness import GatewayReadiness, gateway_readiness, try_credentials
 from payagg.application.schemas.gateways import (
     SEARCH_MAX,
     AdminGatewayDetail,
@@ -186,7 +185,7 @@ async def update_gateway_credentials(call: Call[Administrator, UpdateCredentials
 async def test_gateway_credentials(call: Call[Administrator, TestCredentials]) -> CredentialsTest:
     own = call.services
     gateway_id, environment = call.path["gateway_id"], call.body.environment
-    return await run_test(own.payment_options, own.gateways.entropy, gateway_id, environment, by=by(call))
+    return await try_credentials(own.payment_options, own.gateways.entropy, gateway_id, environment, by=by(call))
 
 
 @route(
