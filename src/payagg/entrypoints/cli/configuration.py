@@ -1,13 +1,10 @@
-"""`payagg keygen`, `config` and `completion`: new secrets, the settings in force, and the shell's words."""
+"""`payagg keygen` and `config`: new secrets, and the settings in force."""
 
 import argparse
 import base64
 import os
-from collections.abc import Iterator
 
-from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.cli.operators import say
-from payagg.entrypoints.process.interpreter import interpreter
 from payagg.entrypoints.settings import Settings, fields_of, find_setting, variable
 
 
@@ -37,11 +34,10 @@ def keygen(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def config(_: argparse.Namespace, settings: Settings) -> int:
-    """Each setting in force and its source, secrets masked. The first line is the Python that runs. Raises
-    SettingsError at the end where a server that has its secrets would not start."""
+    """Each setting in force and its source, secrets masked. Raises SettingsError at the end where a server that has its
+    secrets would not start."""
     from payagg.entrypoints.bootstrap import check_for_serving
 
-    say(f"{'Python':32} {interpreter()}")
     for one in fields_of(settings.extensions):
         text, source = find_setting(os.environ, one)
         shown = _mask(one.name, settings) if one.metadata["secret"] and text is not None else text
@@ -64,35 +60,3 @@ def _mask(name: str, settings: Settings) -> str:
     if name == "encryption_keys":
         return f"set: {', '.join(kid for kid, _ in settings.encryption_keys)}"
     return "set"
-
-
-SCRIPT = """_payagg() {{
-    local word path='' words={first!r}
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        case "$path/$word" in
-{cases}
-            *) continue ;;
-        esac
-        path="$path/$word"
-    done
-    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-}}
-complete -o default -F _payagg payagg"""
-
-
-def completion(_: argparse.Namespace, settings: Settings) -> int:
-    (_path, first), *others = _words(parser(settings.extensions))
-    cases = "\n".join(f"            {path}) words={words!r} ;;" for path, words in others)
-    say(SCRIPT.format(first=first, cases=cases))
-    return 0
-
-
-def _words(command: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, str]]:
-    """Each command's path with its options, commands and choices; the whole command comes first."""
-    actions = command._actions
-    named = [name for action in actions for name in action.option_strings or action.choices or ()]
-    yield path, " ".join(named)
-    for action in actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, child in action.choices.items():
-                yield from _words(child, f"{path}/{name}")
