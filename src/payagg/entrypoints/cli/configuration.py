@@ -11,16 +11,10 @@ from payagg.entrypoints.settings import Settings, fields_of, find_setting, varia
 def keygen(_: argparse.Namespace, settings: Settings) -> int:
     """Lines of an environment file. A PEM stands on one line with `\\n` for its line breaks, in single quotes, which
     shells, systemd and Compose all read alike."""
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     from payagg.adapters.system import SystemClock, SystemEntropy
 
     entropy = SystemEntropy(settings.reference_prefix)
-    private = Ed25519PrivateKey.generate()
-    text = serialization.Encoding.PEM
-    secret = private.private_bytes(text, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    public = private.public_key().public_bytes(text, serialization.PublicFormat.SubjectPublicKeyInfo)
+    secret, public = new_jwt_keys()
     say("# Signs tokens and verifies them.")
     say("PAYAGG_JWT_ALGORITHM=EdDSA")
     say(f"PAYAGG_JWT_KEY={_one_line(secret)}")
@@ -48,8 +42,20 @@ def config(_: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _one_line(pem: bytes) -> str:
-    return "'" + pem.decode().strip().replace("\n", "\\n") + "'"
+def new_jwt_keys() -> tuple[str, str]:
+    """A new EdDSA key that signs, and the one that verifies, as PEM."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    private, text = Ed25519PrivateKey.generate(), serialization.Encoding.PEM
+    secret = private.private_bytes(text, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return secret.decode(), private.public_key().public_bytes(
+        text, serialization.PublicFormat.SubjectPublicKeyInfo
+    ).decode()
+
+
+def _one_line(pem: str) -> str:
+    return "'" + pem.strip().replace("\n", "\\n") + "'"
 
 
 def _mask(name: str, settings: Settings) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.cells import Cells
 from payagg.entrypoints.cli.database import database
-from payagg.entrypoints.cli.operators import operator, say
+from payagg.entrypoints.cli.operators import operator, say, store_at
 from payagg.entrypoints.settings import Settings, SettingsError
 from payagg.extensions.cells.cell_maps import write_maps
 from payagg.extensions.cells.move import MovedBusiness
@@ -112,14 +112,12 @@ def _move(options: argparse.Namespace, settings: Settings) -> int:
 async def _move_between(
     business_id: str, to: str, settings: Settings, source_url: str, target_url: str
 ) -> MovedBusiness:
-    from payagg.adapters.postgres.store import PostgresStore
     from payagg.adapters.providers.registry import providers_of
     from payagg.adapters.security import AesVault
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.extensions.cells.move import CellMove
 
-    source, target = (PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer) for url in (source_url, target_url))
-    try:
+    async with store_at(source_url, settings) as source, store_at(target_url, settings) as target:
         await _ensure_is(to, settings, target)
         clock = DatabaseClock(source.now)
         await clock.synchronise()
@@ -127,9 +125,6 @@ async def _move_between(
         providers = providers_of(settings.providers, allow_loopback=settings.dev)
         moving = CellMove(source, target, clock, entropy, vault, settings.reference_prefix, to, providers, say)
         return await moving.run(business_id, by=operator())
-    finally:
-        await source.close()
-        await target.close()
 
 
 async def _ensure_is(cell: str, settings: Settings, database: Any) -> None:
