@@ -24,10 +24,10 @@ check: install-dev ## Check format, lint, types, import directions, locks and ge
 	$(PYTHON) -m mypy --python-version 3.14 src
 	.venv/bin/lint-imports
 	$(PYTHON) tools/lock.py --check
-	$(PYTHON) -m payagg.entrypoints.cli.docs --check
+	$(PYTHON) -m tools.documents --check
 
 docs: install-dev ## Write the documents that are generated from code
-	$(PYTHON) -m payagg.entrypoints.cli.docs
+	$(PYTHON) -m tools.documents
 
 pictures: install-dev browser ## Take the pictures of checkout and console again, docs/pictures/*.png
 	$(PYTHON) tools/pictures.py

@@ -8,11 +8,11 @@ import pytest
 
 from payagg.adapters.postgres.pipeline import BEGIN, COMMIT, ROLLBACK, StatementConnection
 from payagg.adapters.postgres.statement import Statement
-from payagg.entrypoints.cli.sql import STATEMENTS
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.support.http_world import an_api
 from tests.support.provider_rigs import SECRET_KEYS
 from tests.support.provider_world import world_on
+from tools.sql_page import STATEMENTS
 
 
 @pytest.fixture

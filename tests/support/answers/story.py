@@ -1,7 +1,7 @@
 """The examples of the description: one story in which everybody calls the product, and what each was answered.
 
 It runs on the in-memory store with a clock and a chance of its own, so it comes to the same bytes each time, and asks
-through the whole application. `python -m payagg.entrypoints.cli.docs` writes what it gives to
+through the whole application. `python -m tools.documents` writes what it gives to
 `payagg/entrypoints/http/api/openapi/examples.json`.
 """
 

@@ -23,7 +23,6 @@ GROUPS = {
         "config": "show each setting in force, and where it comes from",
         "token": "print a bearer token",
         "business": "create and change businesses and their members",
-        "completion": "print the shell's completion of commands and options",
     },
     "Inspect": {
         "doctor": "check the money rules on the live database",
@@ -167,7 +166,6 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     for step in (acknowledge, assign, note, close):
         step.add_argument("id")
         step.add_argument("--by", required=True, metavar="SUB")
-    _command(commands, "completion").add_argument("shell", choices=("bash",))
     _command(commands, "keygen")
     _command(commands, "config")
     described = _command(commands, "openapi")

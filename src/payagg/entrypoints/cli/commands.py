@@ -116,7 +116,6 @@ COMMANDS: dict[str, Command] = {
     "reconcile": reconciliations.reconcile,
     "doctor": doctor.doctor,
     "anomalies": operators.anomalies,
-    "completion": configuration.completion,
     "keygen": configuration.keygen,
     "config": configuration.config,
     "openapi": operators.openapi,

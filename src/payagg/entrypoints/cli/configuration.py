@@ -1,29 +1,20 @@
-"""`payagg keygen`, `config` and `completion`: new secrets, the settings in force, and the shell's words."""
+"""`payagg keygen` and `config`: new secrets, and the settings in force."""
 
 import argparse
 import base64
 import os
-from collections.abc import Iterator
 
-from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.cli.operators import say
-from payagg.entrypoints.process.interpreter import interpreter
 from payagg.entrypoints.settings import Settings, fields_of, find_setting, variable
 
 
 def keygen(_: argparse.Namespace, settings: Settings) -> int:
     """Lines of an environment file. A PEM stands on one line with `\\n` for its line breaks, in single quotes, which
     shells, systemd and Compose all read alike."""
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
     from payagg.adapters.system import SystemClock, SystemEntropy
 
     entropy = SystemEntropy(settings.reference_prefix)
-    private = Ed25519PrivateKey.generate()
-    text = serialization.Encoding.PEM
-    secret = private.private_bytes(text, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    public = private.public_key().public_bytes(text, serialization.PublicFormat.SubjectPublicKeyInfo)
+    secret, public = new_jwt_keys()
     say("# Signs tokens and verifies them.")
     say("PAYAGG_JWT_ALGORITHM=EdDSA")
     say(f"PAYAGG_JWT_KEY={_one_line(secret)}")
@@ -37,11 +28,10 @@ def keygen(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def config(_: argparse.Namespace, settings: Settings) -> int:
-    """Each setting in force and its source, secrets masked. The first line is the Python that runs. Raises
-    SettingsError at the end where a server that has its secrets would not start."""
+    """Each setting in force and its source, secrets masked. Raises SettingsError at the end where a server that has its
+    secrets would not start."""
     from payagg.entrypoints.bootstrap import check_for_serving
 
-    say(f"{'Python':32} {interpreter()}")
     for one in fields_of(settings.extensions):
         text, source = find_setting(os.environ, one)
         shown = _mask(one.name, settings) if one.metadata["secret"] and text is not None else text
@@ -52,8 +42,20 @@ def config(_: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _one_line(pem: bytes) -> str:
-    return "'" + pem.decode().strip().replace("\n", "\\n") + "'"
+def new_jwt_keys() -> tuple[str, str]:
+    """A new EdDSA key that signs, and the one that verifies, as PEM."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    private, text = Ed25519PrivateKey.generate(), serialization.Encoding.PEM
+    secret = private.private_bytes(text, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return secret.decode(), private.public_key().public_bytes(
+        text, serialization.PublicFormat.SubjectPublicKeyInfo
+    ).decode()
+
+
+def _one_line(pem: str) -> str:
+    return "'" + pem.strip().replace("\n", "\\n") + "'"
 
 
 def _mask(name: str, settings: Settings) -> str:
@@ -64,35 +66,3 @@ def _mask(name: str, settings: Settings) -> str:
     if name == "encryption_keys":
         return f"set: {', '.join(kid for kid, _ in settings.encryption_keys)}"
     return "set"
-
-
-SCRIPT = """_payagg() {{
-    local word path='' words={first!r}
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        case "$path/$word" in
-{cases}
-            *) continue ;;
-        esac
-        path="$path/$word"
-    done
-    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-}}
-complete -o default -F _payagg payagg"""
-
-
-def completion(_: argparse.Namespace, settings: Settings) -> int:
-    (_path, first), *others = _words(parser(settings.extensions))
-    cases = "\n".join(f"            {path}) words={words!r} ;;" for path, words in others)
-    say(SCRIPT.format(first=first, cases=cases))
-    return 0
-
-
-def _words(command: argparse.ArgumentParser, path: str = "") -> Iterator[tuple[str, str]]:
-    """Each command's path with its options, commands and choices; the whole command comes first."""
-    actions = command._actions
-    named = [name for action in actions for name in action.option_strings or action.choices or ()]
-    yield path, " ".join(named)
-    for action in actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, child in action.choices.items():
-                yield from _words(child, f"{path}/{name}")

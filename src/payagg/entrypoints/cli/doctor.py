@@ -2,9 +2,10 @@
 
 import argparse
 import asyncio
+from typing import Any
 
 from payagg.entrypoints.cli.database import database
-from payagg.entrypoints.cli.operators import say
+from payagg.entrypoints.cli.operators import say, store_at
 from payagg.entrypoints.settings import Settings
 
 BRING_BACK = (
@@ -20,10 +21,9 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
     with database(settings, tell=say) as url:
         lists, providers = (of(settings.providers, allow_loopback=settings.dev) for of in (lists_of, providers_of))
         findings = examine(url, tuple(lists), tuple(providers))
-        warning = None if settings.provider_networks else asyncio.run(_unnamed_providers(settings, url))
+        closed, warning = asyncio.run(_look(settings, url))
         rules = findings.rules
-        if settings.encryption_keys:
-            closed = asyncio.run(_closed(settings, url))
+        if closed is not None:
             rules = [*rules, Finding("what is sealed opens under PAYAGG_ENCRYPTION_KEYS", closed[:SHOWN], BRING_BACK)]
     for finding in rules:
         say(f"{'ok    ' if finding.is_kept else 'BROKEN'}  {finding.rule}")
@@ -55,38 +55,33 @@ def doctor(_: argparse.Namespace, settings: Settings) -> int:
     return 0 if all(finding.is_kept for finding in rules) else 1
 
 
-async def _closed(settings: Settings, url: str) -> list[str]:
-    from payagg.adapters.postgres.store import PostgresStore
+async def _look(settings: Settings, url: str) -> tuple[list[str] | None, str | None]:
+    """What is sealed and does not open, None without keys; and the warning for LIVE credentials without
+    PAYAGG_PROVIDER_NETWORKS."""
     from payagg.adapters.security import AesVault
     from payagg.adapters.system import SystemClock, SystemEntropy
     from payagg.application.upkeep.reseal import Reseal
 
-    store = PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer)
-    try:
+    async with store_at(url, settings) as store:
+        warning = None if settings.provider_networks else await _unnamed_providers(settings, store)
+        if not settings.encryption_keys:
+            return None, warning
         vault = AesVault(settings.encryption_keys)
         use = Reseal(store, SystemClock(), SystemEntropy(settings.reference_prefix), vault)
-        return [f"{kind.value} of {owner}" for kind, owner in await use.closed()]
-    finally:
-        await store.close()
+        return [f"{kind.value} of {owner}" for kind, owner in await use.closed()], warning
 
 
-async def _unnamed_providers(settings: Settings, url: str) -> str | None:
-    """The warning for LIVE credentials without PAYAGG_PROVIDER_NETWORKS."""
-    from payagg.adapters.postgres.store import PostgresStore
+async def _unnamed_providers(settings: Settings, store: Any) -> str | None:
     from payagg.application.gateways.readiness import live_slugs
     from payagg.entrypoints.bootstrap import gateway_credentials
 
-    store = PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer)
-    try:
-        async with store.begin() as tx:
-            has_credentials = any(one.has_credentials for one in await tx.gateways.everything())
-        if not has_credentials:
-            return None
-        if not settings.encryption_keys:
-            return "PAYAGG_PROVIDER_NETWORKS is not set; whether it must be needs PAYAGG_ENCRYPTION_KEYS to tell."
-        live = await live_slugs(store, gateway_credentials(settings))
-    finally:
-        await store.close()
+    async with store.begin() as tx:
+        has_credentials = any(one.has_credentials for one in await tx.gateways.everything())
+    if not has_credentials:
+        return None
+    if not settings.encryption_keys:
+        return "PAYAGG_PROVIDER_NETWORKS is not set; whether it must be needs PAYAGG_ENCRYPTION_KEYS to tell."
+    live = await live_slugs(store, gateway_credentials(settings))
     return (
         f"PAYAGG_PROVIDER_NETWORKS is not set, and there are LIVE credentials of {', '.join(live)}: events past"
         f" {settings.webhook_rate_limit} a minute of one address are answered 429."

@@ -7,7 +7,8 @@ import json
 import os
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -258,17 +259,24 @@ def openapi(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def with_store(settings: Settings, work: Callable[[Any], Awaitable[T]]) -> T:
-    from payagg.adapters.postgres.store import PostgresStore
-
     async def run(url: str) -> T:
-        store = PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer)
-        try:
+        async with store_at(url, settings) as store:
             return await work(store)
-        finally:
-            await store.close()
 
     with database(settings) as url:
         return asyncio.run(run(url))
+
+
+@asynccontextmanager
+async def store_at(url: str, settings: Settings) -> AsyncIterator[Any]:
+    """A store of one connection."""
+    from payagg.adapters.postgres.store import PostgresStore
+
+    store = PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 def with_use_case(settings: Settings, make: Callable[[Any, Any, Any], U], work: Callable[[U], Awaitable[T]]) -> T:

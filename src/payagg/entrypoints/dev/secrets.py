@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from payagg.application.ports.outside import Entropy
+from payagg.entrypoints.cli.configuration import new_jwt_keys
 from payagg.entrypoints.cli.tokens import DEV_JWT_KEY
 from payagg.entrypoints.settings import Settings, SettingsError
 
@@ -24,7 +25,7 @@ def with_dev_secrets(settings: Settings, entropy: Entropy) -> Settings:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     jwt_key, encryption_key = settings.state_dir / DEV_JWT_KEY, folder / "encryption.key"
     if not jwt_key.exists():
-        write_private(jwt_key, _new_jwt_key())
+        write_private(jwt_key, new_jwt_keys()[0])
     if not encryption_key.exists():
         write_private(encryption_key, base64.b64encode(entropy.bytes(32)).decode())
     # After the given keys, as it sealed data in the folder's database.
@@ -46,13 +47,3 @@ def write_private(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
-
-
-def _new_jwt_key() -> str:
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    pem = Ed25519PrivateKey.generate().private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return pem.decode()

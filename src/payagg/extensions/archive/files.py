@@ -4,7 +4,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.entrypoints.settings import Settings
-from payagg.extensions.archive.parquet import Parquet
 from payagg.extensions.archive.ports import ArchiveUnavailable
 from payagg.extensions.archive.reader import ArchiveReader
 from payagg.extensions.archive.settings import ArchiveSettings
@@ -20,7 +19,7 @@ class ArchiveObjects(ObjectLogos):
 
 def archive_reader(settings: Settings) -> ArchiveReader:
     """Contacts nothing, and imports pyarrow only when something is read."""
-    return ArchiveReader(ArchiveObjects(archive_place(settings)), Parquet())
+    return ArchiveReader(ArchiveObjects(archive_place(settings)))
 
 
 def archive_place(settings: Settings) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from payagg.extensions.archive.tables import Row
 from payagg.extras import needing
 
+SUFFIX = ".parquet"
 GROUP = 10_000  # rows
 
 
@@ -48,28 +49,21 @@ class ParquetFile:
         self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
 
 
-class Parquet:
-    """The archive's file format."""
-
-    suffix = ".parquet"
-
-    def file(self, columns: Mapping[str, type]) -> ParquetFile:
-        return ParquetFile(columns)
-
-    def rows(self, content: bytes, columns: Mapping[str, type], reference: str | None = None) -> Iterator[Row]:
-        """A row group at a time; for one payment only the groups that may hold its reference."""
-        arrow, parquet = _arrow()
-        with parquet.ParquetFile(arrow.BufferReader(content), page_checksum_verification=True) as file:
-            if not file.schema_arrow.equals(arrow.schema(_fields(columns))):
-                raise ValueError("it has other columns")
-            for number in range(file.num_row_groups):
-                bounds = file.metadata.row_group(number).column(0).statistics
-                if reference is not None and not bounds.min <= reference <= bounds.max:
-                    continue
-                table = file.read_row_group(number)
-                for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                    if reference is None or row[0] == reference:
-                        yield row
+def read_rows(content: bytes, columns: Mapping[str, type], reference: str | None = None) -> Iterator[Row]:
+    """All rows in order, a row group at a time; of one payment only from the groups that may hold its reference. Raises
+    ValueError or OSError for a damaged file or other columns."""
+    arrow, parquet = _arrow()
+    with parquet.ParquetFile(arrow.BufferReader(content), page_checksum_verification=True) as file:
+        if not file.schema_arrow.equals(arrow.schema(_fields(columns))):
+            raise ValueError("it has other columns")
+        for number in range(file.num_row_groups):
+            bounds = file.metadata.row_group(number).column(0).statistics
+            if reference is not None and not bounds.min <= reference <= bounds.max:
+                continue
+            table = file.read_row_group(number)
+            for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                if reference is None or row[0] == reference:
+                    yield row
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Ports of the archive: its rows and a file format."""
+"""Ports of the archive: its rows and its parts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -11,31 +11,6 @@ from payagg.domain.archived import ArchivedPayment, ArchivePart
 
 class ArchiveUnavailable(Unavailable):
     """The archive's object store cannot be reached."""
-
-
-class ArchiveFile(Protocol):
-    """One table's rows, being written to a file."""
-
-    @property
-    def rows(self) -> int: ...
-
-    def add(self, rows: Sequence[tuple[Any, ...]]) -> None: ...
-
-    def finish(self) -> bytes: ...
-
-
-class ArchiveFormat(Protocol):
-    @property
-    def suffix(self) -> str:
-        """Of the files' names."""
-
-    def file(self, columns: Mapping[str, type]) -> ArchiveFile: ...
-
-    def rows(
-        self, content: bytes, columns: Mapping[str, type], reference: str | None = None
-    ) -> Iterator[tuple[Any, ...]]:
-        """All rows in order, or those of one payment. Raises ValueError or OSError for a damaged file or other
-        columns."""
 
 
 class ArchiveRepository(Protocol):

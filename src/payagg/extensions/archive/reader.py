@@ -10,14 +10,13 @@ from payagg.application.ports.payments import ArchiveDamaged, ProviderCall
 from payagg.domain.archived import ArchivePart
 from payagg.domain.attempt import Attempt
 from payagg.domain.payment import Transition
-from payagg.extensions.archive.ports import ArchiveFormat
+from payagg.extensions.archive.parquet import read_rows
 from payagg.extensions.archive.tables import MANIFEST, TABLES, History, Manifest, attempts_of, calls_of, transitions_of
 
 
 @dataclass(frozen=True)
 class ArchiveReader:
     objects: ObjectStore
-    format: ArchiveFormat
 
     async def read(
         self, part: ArchivePart, reference: str
@@ -32,7 +31,7 @@ class ArchiveReader:
         for table in TABLES:
             content = await self._content(part, manifest, table)
             try:
-                own[table] = list(self.format.rows(content, TABLES[table], reference))
+                own[table] = list(read_rows(content, TABLES[table], reference))
             except (ValueError, OSError) as error:
                 raise ArchiveDamaged(f"{part.folder}: {table} cannot be read: {error}") from error
         return own
@@ -46,7 +45,7 @@ class ArchiveReader:
         for table, own in manifest.objects.items():
             contents[table] = await self._content(part, manifest, table)
             try:
-                rows = sum(1 for _ in self.format.rows(contents[table], TABLES[table]))
+                rows = sum(1 for _ in read_rows(contents[table], TABLES[table]))
             except (ValueError, OSError) as error:
                 raise ArchiveDamaged(f"{part.folder}: {table} cannot be read: {error}") from error
             if rows != own.rows:

@@ -24,6 +24,7 @@ from payagg.application.retry import retry_on_conflict
 from payagg.domain.archived import ArchivePart
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import invalid
+from payagg.extensions.archive.parquet import SUFFIX, ParquetFile, read_rows
 from payagg.extensions.archive.ports import ARCHIVE, PARTS
 from payagg.extensions.archive.reader import ArchiveReader
 from payagg.extensions.archive.tables import (
@@ -112,7 +113,7 @@ class Archive:
         archive."""
         part: ArchivePart | None = None
         first, reached, payments = "", after, 0
-        files = {table: self.reader.format.file(columns) for table, columns in TABLES.items()}
+        files = {table: ParquetFile(columns) for table, columns in TABLES.items()}
         while payments < self.part_max:
             ready, last, history = await self._read(day, reached, min(STEP, self.part_max - payments), before)
             if last is None:
@@ -129,7 +130,7 @@ class Archive:
         described, size = {}, 0
         for table, file in files.items():
             content = file.finish()
-            name, digest = f"{table}{self.reader.format.suffix}", hashlib.sha256(content).hexdigest()
+            name, digest = f"{table}{SUFFIX}", hashlib.sha256(content).hexdigest()
             described[table] = ArchivedObject(name, file.rows, len(content), digest)
             size += len(content)
             await self.reader.objects.put(f"{part.folder}/{name}", content)
@@ -153,9 +154,7 @@ class Archive:
         """Removes the part's rows where the database still holds equal ones."""
         contents = await self.reader.contents(part)
         await self._begin_removal(part, by)
-        tables = {
-            table: InOrder(self.reader.format.rows(content, TABLES[table])) for table, content in contents.items()
-        }
+        tables = {table: InOrder(read_rows(content, TABLES[table])) for table, content in contents.items()}
         del contents
         removed = left = 0
         while batch := tables["payments"].take(BATCH):
@@ -215,7 +214,7 @@ class Archive:
             await tx.of(PARTS).give_up(part.number)
 
     async def _delete_files(self, part: ArchivePart) -> None:
-        for name in (MANIFEST, *(f"{table}{self.reader.format.suffix}" for table in TABLES)):
+        for name in (MANIFEST, *(f"{table}{SUFFIX}" for table in TABLES)):
             await self.reader.objects.delete(f"{part.folder}/{name}")
 
     @retry_on_conflict

@@ -10,8 +10,6 @@ def _arguments(command: ArgumentParser) -> None:
     cells = command.add_subparsers(dest="action", required=True)
     listed = cells.add_parser("list", help="compare each cell with the home cell")
     listed.add_argument("--json", action="store_true", help="one array instead of a table")
-    added = cells.add_parser("add", help="check a running cell and print the PAYAGG_CELLS that adds it")
-    added.add_argument("cell", metavar="CELL", help="its prefix and origin, for example PBX=http://10.0.0.2:8000")
     maps = cells.add_parser("map", help="write HAProxy's maps of every cell's keys, businesses and references")
     maps.add_argument(
         "--out", type=Path, required=True, metavar="FOLDER", help="the folder of the maps that haproxy.cfg names"
@@ -37,7 +35,7 @@ EXTENSION = Extension(
         Command(
             "Set up",
             "cell",
-            "list cells, check a new one, write HAProxy's maps, move a business",
+            "compare cells, write HAProxy's maps, move a business",
             _arguments,
             "command:cell",
         ),

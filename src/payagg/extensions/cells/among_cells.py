@@ -42,10 +42,10 @@ class CellEvents:
                 cell = refusal.cell
                 if refusal.code is not ErrorCode.MISDIRECTED_REQUEST or cell not in self.cells.others or cell is None:
                     raise
-        answer = await self.others.hand_on(cell, route.path, body, headers)
+        refused = await self.others.hand_on(cell, route.path, body, headers)
         count("events_handed_on", cell)
-        if answer.code is not None:
-            raise Refusal(ErrorCode[answer.code], answer.message)
+        if refused is not None:
+            raise refused
 
     def _maker(self, slug: str, body: bytes) -> str | None:
         """The other cell whose reference the event is about. What cannot be read is refused, or kept, here."""
@@ -97,7 +97,7 @@ class AmongCells:
         return CellEvents(here, providers, self.cells, self.others)
 
     async def close(self) -> None:
-        await self.others.close()
+        await self.others.aclose()
 
 
 def among_cells_of(settings: Settings) -> Callable[[Store], AmongCells] | None:

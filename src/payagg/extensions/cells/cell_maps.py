@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,9 +35,8 @@ async def _run(options: argparse.Namespace, cells: Cells, secret: str) -> int:
     from payagg.entrypoints.process.server import stop_on_signals
     from payagg.extensions.cells.client import HttpCells
 
-    asking = HttpCells(cells, secret)
     maps = CellMaps(cells, options.out.absolute(), options.haproxy)
-    try:
+    async with aclosing(HttpCells(cells, secret)) as asking:
         if not options.follow:
             return 1 if _tell(await maps.update(asking), []) else 0
         stop, faults = stop_on_signals(), list[str]()
@@ -46,8 +45,6 @@ async def _run(options: argparse.Namespace, cells: Cells, secret: str) -> int:
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), FOLLOW_SECONDS)
         return 0
-    finally:
-        await asking.close()
 
 
 def _tell(faults: list[str], before: list[str]) -> list[str]:

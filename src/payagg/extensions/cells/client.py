@@ -12,7 +12,7 @@ from payagg.application.ports.outside import Unavailable
 from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.domain.gateway import Gateway
-from payagg.extensions.cells.ports import CellAnswer, CellNames, CellState, EventAnswer
+from payagg.extensions.cells.ports import CellAnswer, CellNames, CellState
 
 CONNECT_SECONDS = 2.0
 POOL_SECONDS = 1.0
@@ -75,15 +75,15 @@ class HttpCells:
             raise Unavailable(f"the cell {cell} answered {answer.status_code}")
         return _decode(answer, CellNames), answer.headers.get("etag", "")
 
-    async def hand_on(self, cell: str, path: str, body: bytes, headers: Mapping[str, str]) -> EventAnswer:
+    async def hand_on(self, cell: str, path: str, body: bytes, headers: Mapping[str, str]) -> Refusal | None:
         """Gives a provider's event to the cell that it is for, or to where that says that it is now; `path` follows
-        /webhooks, `headers` are the provider's."""
+        /webhooks, `headers` are the provider's. Returns the refusal of that cell, None where it has the event."""
         # The provider's own headers alone: the signature is one of them.
         own = {name: value for name, value in headers.items() if name.startswith("x-") or name == "content-type"}
         for _ in range(HOPS):
             answer = await self._send("POST", cell, f"{INTERNAL}/events{path}", body, own)
             if answer.status_code == httpx.codes.OK:
-                return EventAnswer(None)
+                return None
             moved = answer.headers.get("x-payagg-cell", "")
             if answer.status_code != httpx.codes.MISDIRECTED_REQUEST or moved not in self._cells.others:
                 break
@@ -93,7 +93,7 @@ class HttpCells:
             raise Unavailable(f"the cell {cell} answered {answer.status_code}")
         if error.code in (ErrorCode.SERVICE_UNAVAILABLE.name, ErrorCode.UNAUTHORIZED.name):
             raise Unavailable(f"the cell {cell} did not take the event: {error.message}")
-        return EventAnswer(error.code, error.message)
+        return Refusal(ErrorCode[error.code], error.message)
 
     async def find(self, place: str) -> str | None:
         """The cell that has the key or the business (`keys/` or `businesses/` and its name), None where none has."""
@@ -152,7 +152,7 @@ class HttpCells:
             cell = moved
         raise Unavailable(f"the cell {cell} does not have it, and names no other that can be asked")
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         for client in self._clients.values():
             await client.aclose()
 

@@ -1,32 +1,33 @@
-"""`payagg cell`: the cells, as an operator sees them and adds one, and the move that reaches two cells' databases."""
+"""`payagg cell`: the cells, as an operator sees them, and the move that reaches two cells' databases."""
 
 import argparse
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.cells import Cells
 from payagg.entrypoints.cli.database import database
-from payagg.entrypoints.cli.operators import operator, say
+from payagg.entrypoints.cli.operators import operator, say, store_at
 from payagg.entrypoints.settings import Settings, SettingsError
 from payagg.extensions.cells.cell_maps import write_maps
 from payagg.extensions.cells.move import MovedBusiness
 from payagg.extensions.cells.ports import CELL, CellState
-from payagg.extensions.cells.settings import CELLS, CellSettings, known_cells, listed_cells
+from payagg.extensions.cells.settings import CellSettings, known_cells, listed_cells
 
 COLUMNS = ("CELL", "ORIGIN", "RELEASE", "SCHEMA", "BUSINESSES", "ACTIVE", "GATEWAYS", "STATE")
 
 
 def cell(options: argparse.Namespace, settings: Settings) -> int:
-    return {"list": _list, "add": _add, "map": write_maps, "move": _move}[options.action](options, settings)
+    return {"list": _list, "map": write_maps, "move": _move}[options.action](options, settings)
 
 
 def _list(options: argparse.Namespace, settings: Settings) -> int:
     """Exit status 1 when a cell cannot be reached or differs from the home cell."""
     cells = listed_cells(settings)
-    states = asyncio.run(_states(cells, settings, list(cells.origins)))
+    states = asyncio.run(_states(cells, settings))
     home = states[0]
     rows, is_well = [], True
     for (name, origin), state in zip(cells.origins.items(), states, strict=True):
@@ -54,36 +55,6 @@ def _list(options: argparse.Namespace, settings: Settings) -> int:
     return 0 if is_well else 1
 
 
-def _add(options: argparse.Namespace, settings: Settings) -> int:
-    """Checks a running cell and prints the setting that adds it. Stores nothing: the list of cells is configuration."""
-    try:
-        [(name, origin)] = CELLS.read(options.cell)
-    except ValueError:
-        raise SettingsError(f"{options.cell!r} is not PFX=origin, for example PBX=http://10.0.0.2:8000.") from None
-    present = listed_cells(settings)
-    known = present.origins
-    if name in known:
-        raise SettingsError(f"The prefix {name} is taken by {known[name]}.")
-    if origin in known.values():
-        raise SettingsError(f"{origin} is a cell already.")
-    cells = Cells(present.home, {**known, name: origin})
-    home, new = asyncio.run(_states(cells, settings, [cells.home, name]))
-    if isinstance(home, Unavailable):
-        raise SettingsError(f"The home cell cannot be asked: {home}.")
-    if isinstance(new, Unavailable):
-        raise SettingsError(
-            f"{new}. A new cell runs before it is added, with the same PAYAGG_CELL_SECRET and with itself and the home "
-            "cell in its PAYAGG_CELLS."
-        )
-    # Replication copies its gateways.
-    faults = [fault for fault in _faults(name, new, home, cells) if not fault.startswith("gateways")]
-    if faults:
-        raise SettingsError("\n".join(f"{name}: {fault}." for fault in faults))
-    say("# Set this in every cell, the new one too, and for `payagg cell map`; restart them one by one.")
-    say("PAYAGG_CELLS=" + ",".join(f"{one}={at}" for one, at in cells.origins.items()))
-    return 0
-
-
 def _faults(name: str, state: CellState, home: CellState | Unavailable, cells: Cells) -> Iterator[str]:
     """How a cell differs from the required state, in words."""
     if state.name != name:
@@ -101,14 +72,11 @@ def _faults(name: str, state: CellState, home: CellState | Unavailable, cells: C
         yield f"gateways differ from {home.gateways}"
 
 
-async def _states(cells: Cells, settings: Settings, names: Sequence[str]) -> list[CellState | Unavailable]:
+async def _states(cells: Cells, settings: Settings) -> list[CellState | Unavailable]:
     from payagg.extensions.cells.client import HttpCells
 
-    asking = HttpCells(cells, settings.of(CellSettings).cell_secret or "")
-    try:
-        answers = await asyncio.gather(*(asking.state(name) for name in names), return_exceptions=True)
-    finally:
-        await asking.close()
+    async with aclosing(HttpCells(cells, settings.of(CellSettings).cell_secret or "")) as asking:
+        answers = await asyncio.gather(*map(asking.state, cells.origins), return_exceptions=True)
     states: list[CellState | Unavailable] = []
     for answer in answers:
         if isinstance(answer, BaseException) and not isinstance(answer, Unavailable):
@@ -144,14 +112,12 @@ def _move(options: argparse.Namespace, settings: Settings) -> int:
 async def _move_between(
     business_id: str, to: str, settings: Settings, source_url: str, target_url: str
 ) -> MovedBusiness:
-    from payagg.adapters.postgres.store import PostgresStore
     from payagg.adapters.providers.registry import providers_of
     from payagg.adapters.security import AesVault
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.extensions.cells.move import CellMove
 
-    source, target = (PostgresStore(url, pool_size=1, pgbouncer=settings.pgbouncer) for url in (source_url, target_url))
-    try:
+    async with store_at(source_url, settings) as source, store_at(target_url, settings) as target:
         await _ensure_is(to, settings, target)
         clock = DatabaseClock(source.now)
         await clock.synchronise()
@@ -159,9 +125,6 @@ async def _move_between(
         providers = providers_of(settings.providers, allow_loopback=settings.dev)
         moving = CellMove(source, target, clock, entropy, vault, settings.reference_prefix, to, providers, say)
         return await moving.run(business_id, by=operator())
-    finally:
-        await source.close()
-        await target.close()
 
 
 async def _ensure_is(cell: str, settings: Settings, database: Any) -> None:
@@ -171,11 +134,8 @@ async def _ensure_is(cell: str, settings: Settings, database: Any) -> None:
 
     cells = known_cells(settings)
     assert cells is not None
-    asking = HttpCells(cells, settings.of(CellSettings).cell_secret or "")
-    try:
+    async with aclosing(HttpCells(cells, settings.of(CellSettings).cell_secret or "")) as asking:
         state = await asking.state(cell)
-    finally:
-        await asking.close()
     async with database.begin() as tx:
         own = await tx.of(CELL).database()
     if own != state.database:

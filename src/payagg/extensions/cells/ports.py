@@ -47,14 +47,6 @@ class CellNames:
 
 
 @dataclass(frozen=True)
-class EventAnswer:
-    """What the cell that an event was handed on to answered the provider; `code` None = it has the event."""
-
-    code: str | None
-    message: str = ""
-
-
-@dataclass(frozen=True)
 class CellAnswer:
     """A whole answer of a cell; the names of its headers are in small letters."""
 

@@ -7,8 +7,9 @@ from litestar import Response
 
 from payagg.domain.business import KYC, BusinessStatus, KycStatus, Role
 from payagg.extensions.console.api import part
-from payagg.extensions.console.page_request import PageRequest, action, form, page
+from payagg.extensions.console.page_request import PageRequest, Pages
 
+routes = Pages("admin")
 BASE = "/console/admin/businesses"
 ONE = BASE + "/{business_id:str}"
 API = "/admin/businesses"
@@ -16,6 +17,7 @@ PAGE, API_ONE = BASE + "/{business_id}", API + "/{business_id}"
 SECTION = "/businesses"
 
 
+@routes.page(BASE)
 async def _list_page(request: PageRequest) -> Response[bytes]:
     search = request.query("search")
     found = await request.api.get(API, search=search, after=request.query("after"))
@@ -24,6 +26,7 @@ async def _list_page(request: PageRequest) -> Response[bytes]:
     return request.page("businesses", {"section": SECTION, **facts})
 
 
+@routes.page(ONE)
 async def _detail_page(request: PageRequest) -> Response[bytes]:
     business = await request.api.get(f"{API}/{part(request.path['business_id'])}")
     kyc = KycStatus(business["kycStatus"])
@@ -36,11 +39,7 @@ async def _detail_page(request: PageRequest) -> Response[bytes]:
     return request.page("business", {"section": SECTION, **facts})
 
 
-listed = page(BASE, "admin")(_list_page)
-shown = page(ONE, "admin")(_detail_page)
-
-
-@form(BASE, "admin", back=_list_page)
+@routes.form(BASE, back=_list_page)
 async def create(request: PageRequest) -> Response[bytes]:
     made = await request.api.post(API, {name: request.form.get(name, "").strip() for name in ("name", "owner")})
     return request.see_other(f"{BASE}/{part(made['id'])}", "business-created")
@@ -58,12 +57,7 @@ def _removed(request: PageRequest) -> Any:
     return {"subject": request.form.get("subject", "")}
 
 
-change = action(ONE, f"PATCH {API_ONE}", PAGE, "business-changed", back=_detail_page, body=_changed)
+routes.action(ONE, f"PATCH {API_ONE}", PAGE, "business-changed", back=_detail_page, body=_changed)
 members = f"POST {API_ONE}/members"
-set_member = action(ONE + "/members", members, PAGE, "member-set", back=_detail_page, body=_member)
-remove_member = action(
-    ONE + "/members/remove", f"{members}/remove", PAGE, "member-removed", back=_detail_page, body=_removed
-)
-
-
-routes = [listed, shown, create, change, set_member, remove_member]
+routes.action(ONE + "/members", members, PAGE, "member-set", back=_detail_page, body=_member)
+routes.action(ONE + "/members/remove", f"{members}/remove", PAGE, "member-removed", back=_detail_page, body=_removed)

@@ -7,8 +7,9 @@ from litestar import Response
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
 from payagg.entrypoints.http.api.gateways import LOGO_BODY_MAX
 from payagg.extensions.console.api import part
-from payagg.extensions.console.page_request import PageRequest, action, form, page
+from payagg.extensions.console.page_request import PageRequest, Pages
 
+routes = Pages("admin")
 BASE = "/console/admin/gateways"
 ONE = BASE + "/{gateway_id:str}"
 API = "/admin/gateways"
@@ -18,12 +19,14 @@ OTHERS = 2  # rows of a gateway without a processor, which has no names of its o
 PER_PAGE = 20
 
 
+@routes.page(BASE)
 async def _list_page(request: PageRequest) -> Response[bytes]:
     gateways = await request.api.get(API)
     readiness = {one["id"]: await request.api.get(f"{API}/{part(one['id'])}/readiness") for one in gateways}
     return request.page("gateways", {"section": SECTION, "gateways": gateways, "readiness": readiness})
 
 
+@routes.page(ONE)
 async def _detail_page(request: PageRequest, tested: dict[str, Any] | None = None) -> Response[bytes]:
     """`tested`: the result of a test of the credentials."""
     path, search = _path(request), request.query("search")
@@ -46,18 +49,14 @@ async def _detail_page(request: PageRequest, tested: dict[str, Any] | None = Non
     return request.page("gateway", {"section": SECTION, **facts})
 
 
-listed = page(BASE, "admin")(_list_page)
-shown = page(ONE, "admin")(_detail_page)
-
-
-@form(BASE, "admin", back=_list_page)
+@routes.form(BASE, back=_list_page)
 async def create(request: PageRequest) -> Response[bytes]:
     body = {name: request.form_value(name) for name in ("slug", "name", "description")}
     made = await request.api.post(API, {name: value for name, value in body.items() if value is not None})
     return request.see_other(f"{BASE}/{part(made['id'])}", "gateway-created")
 
 
-@form(ONE, "admin", back=_detail_page)
+@routes.form(ONE, back=_detail_page)
 async def change(request: PageRequest) -> Response[bytes]:
     order = request.form.get("display_order", "").strip()
     # A value that is no number is passed on, and the API refuses it by name.
@@ -73,15 +72,13 @@ async def change(request: PageRequest) -> Response[bytes]:
     return _led_back(request, "gateway-changed")
 
 
-enable = action(ONE + "/enable", f"POST {API_ONE}/enable", PAGE, "gateway-enabled", back=_detail_page)
-disable = action(ONE + "/disable", f"POST {API_ONE}/disable", PAGE, "gateway-draining", back=_detail_page)
-delete = action(ONE + "/delete", f"DELETE {API_ONE}", BASE, "gateway-deleted", back=_detail_page)
-end_overlap = action(
-    ONE + "/end-overlap", f"POST {API_ONE}/credentials/end-overlap", PAGE, "overlap-ended", back=_detail_page
-)
+routes.action(ONE + "/enable", f"POST {API_ONE}/enable", PAGE, "gateway-enabled", back=_detail_page)
+routes.action(ONE + "/disable", f"POST {API_ONE}/disable", PAGE, "gateway-draining", back=_detail_page)
+routes.action(ONE + "/delete", f"DELETE {API_ONE}", BASE, "gateway-deleted", back=_detail_page)
+routes.action(ONE + "/end-overlap", f"POST {API_ONE}/credentials/end-overlap", PAGE, "overlap-ended", back=_detail_page)
 
 
-@form(ONE + "/credentials", "admin", back=_detail_page)
+@routes.form(ONE + "/credentials", back=_detail_page)
 async def credentials(request: PageRequest) -> Response[bytes]:
     """An empty field keeps what is on file. The API's refusal never repeats the value."""
     sent = {request.form.get(f"name-{row}", "").strip(): request.form.get(f"value-{row}", "") for row in range(OTHERS)}
@@ -98,13 +95,13 @@ async def credentials(request: PageRequest) -> Response[bytes]:
     return _led_back(request, "credentials-saved")
 
 
-@form(ONE + "/credentials/test", "admin", back=_detail_page)
+@routes.form(ONE + "/credentials/test", back=_detail_page)
 async def test(request: PageRequest) -> Response[bytes]:
     body = {"environment": request.form.get("environment", "")}
     return await _detail_page(request.at(), await request.api.post(f"{_path(request)}/credentials/test", body))
 
 
-@form(ONE + "/logo", "admin", back=_detail_page, body_max=LOGO_BODY_MAX)
+@routes.form(ONE + "/logo", back=_detail_page, body_max=LOGO_BODY_MAX)
 async def logo(request: PageRequest) -> Response[bytes]:
     """The raw form: the API reads the file from it."""
     media_type = request.request.headers["content-type"]
@@ -118,6 +115,3 @@ def _path(request: PageRequest) -> str:
 
 def _led_back(request: PageRequest, done: str) -> Response[bytes]:
     return request.see_other(f"{BASE}/{part(request.path['gateway_id'])}", done)
-
-
-routes = [listed, shown, create, change, enable, disable, delete, credentials, test, end_overlap, logo]

@@ -5,14 +5,13 @@ from datetime import datetime
 from typing import Any
 
 from litestar import Response
-from litestar.handlers import HTTPRouteHandler
 
 from payagg.domain.anomaly import ASSIGNEE_MAX, CLOSE_REASON_MAX, NOTE_MAX, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.reconciliation import NO_FINDING
 from payagg.domain.resolution import EVIDENCE_MAX, OUTCOME, RESOLUTION_REASON_MAX
 from payagg.extensions.console.api import part
 from payagg.extensions.console.names import names_of
-from payagg.extensions.console.page_request import PageRequest, action, page
+from payagg.extensions.console.page_request import PageRequest, Pages
 from payagg.extensions.console.pages import see_other
 from payagg.extensions.console.payment_list import (
     EXPORTED,
@@ -24,6 +23,7 @@ from payagg.extensions.console.payment_list import (
     timeline_facts,
 )
 
+routes = Pages("admin")
 HOME = "/console/admin"
 OWNER = ("environment", "businessId")
 ANOMALY_FILTERS = ("severity", "status", "kind", "assignee", "reference")
@@ -42,22 +42,23 @@ BUCKETS = {
 }
 
 
-@page(HOME, "admin")
+@routes.page(HOME)
 async def home(request: PageRequest) -> Response[bytes]:
     return see_other(request.services, f"{HOME}/gateways")
 
 
-@page(HOME + "/payments", "admin")
+@routes.page(HOME + "/payments")
 async def payments(request: PageRequest) -> Response[bytes]:
     facts = {"section": "/payments", "is_admin": True}
     return await list_page(request, "/admin/payments", {}, (*OWNER, *FILTERS), facts)
 
 
-@page(HOME + "/payments/export", "admin")
+@routes.page(HOME + "/payments/export")
 async def export(request: PageRequest) -> Response[bytes]:
     return request.api.stream("/admin/payments/export", **instants(query_values(request, (*OWNER, *EXPORTED))))
 
 
+@routes.page(HOME + "/payments/{reference:str}")
 async def _payment(request: PageRequest) -> Response[bytes]:
     reference = request.path["reference"]
     story = await request.api.get(f"/admin/payments/{part(reference)}/story")
@@ -77,19 +78,17 @@ async def _payment(request: PageRequest) -> Response[bytes]:
     return request.page("payment", facts)
 
 
-payment = page(HOME + "/payments/{reference:str}", "admin")(_payment)
-
-
 def _resolution(request: PageRequest) -> Any:
     return {"outcome": OUTCOME.value, **{name: _text(request, name) for name in ("reason", "evidence")}}
 
 
 ONE, CALL = HOME + "/payments/{reference:str}/resolve", "POST /admin/payments/{reference}/resolve"
 SHOWN = HOME + "/payments/{reference}"
-resolve = action(ONE, CALL, SHOWN, "resolution-asked", back=_payment, body=_resolution)
-confirm_resolution = action(ONE + "/confirm", CALL + "/confirm", SHOWN, "resolution-confirmed", back=_payment)
+routes.action(ONE, CALL, SHOWN, "resolution-asked", back=_payment, body=_resolution)
+routes.action(ONE + "/confirm", CALL + "/confirm", SHOWN, "resolution-confirmed", back=_payment)
 
 
+@routes.page(HOME + "/anomalies")
 async def _anomalies(request: PageRequest) -> Response[bytes]:
     wanted = query_values(request, ANOMALY_FILTERS)
     request, found = await found_of(request, "/admin/anomalies", wanted, "anomalies")
@@ -105,22 +104,19 @@ async def _anomalies(request: PageRequest) -> Response[bytes]:
     return request.page("anomalies", {"section": "/anomalies", **facts})
 
 
-anomalies = page(HOME + "/anomalies", "admin")(_anomalies)
-
-
-def _on_anomaly(step: str, call: str, body: Callable[[PageRequest], Any] = lambda _: None) -> HTTPRouteHandler:
+def _on_anomaly(step: str, call: str, body: Callable[[PageRequest], Any] = lambda _: None) -> None:
     path = HOME + "/anomalies/{anomaly_id:str}/" + step
-    return action(path, call, HOME + "/anomalies", "anomaly-changed", back=_anomalies, body=body)
+    routes.action(path, call, HOME + "/anomalies", "anomaly-changed", back=_anomalies, body=body)
 
 
 ANOMALY = "/admin/anomalies/{anomaly_id}"
-acknowledge = _on_anomaly("acknowledge", f"POST {ANOMALY}/acknowledge")
-close = _on_anomaly("close", f"POST {ANOMALY}/close", lambda sent: {"reason": sent.form.get("reason", "").strip()})
-assign = _on_anomaly("assign", f"PATCH {ANOMALY}", lambda sent: {"assignee": sent.form_value("assignee")})
-add_note = _on_anomaly("notes", f"POST {ANOMALY}/notes", lambda sent: {"text": _text(sent, "text")})
+_on_anomaly("acknowledge", f"POST {ANOMALY}/acknowledge")
+_on_anomaly("close", f"POST {ANOMALY}/close", lambda sent: {"reason": sent.form.get("reason", "").strip()})
+_on_anomaly("assign", f"PATCH {ANOMALY}", lambda sent: {"assignee": sent.form_value("assignee")})
+_on_anomaly("notes", f"POST {ANOMALY}/notes", lambda sent: {"text": _text(sent, "text")})
 
 
-@page(HOME + "/reconciliation", "admin")
+@routes.page(HOME + "/reconciliation")
 async def reconciliation(request: PageRequest) -> Response[bytes]:
     request, found = await found_of(request, "/admin/reconciliations", {}, "reconciliations")
     quiet = [bucket.value for bucket in NO_FINDING]
@@ -134,12 +130,12 @@ async def reconciliation(request: PageRequest) -> Response[bytes]:
     return request.page("reconciliation", {**facts, **found})
 
 
-@page(HOME + "/reconciliation/{reconciliation_id:str}/findings.csv", "admin")
+@routes.page(HOME + "/reconciliation/{reconciliation_id:str}/findings.csv")
 async def findings(request: PageRequest) -> Response[bytes]:
     return request.api.stream(f"/admin/reconciliations/{part(request.path['reconciliation_id'])}/findings.csv")
 
 
-@page(HOME + "/health", "admin")
+@routes.page(HOME + "/health")
 async def health(request: PageRequest) -> Response[bytes]:
     facts = {"names": await names_of(request, None), "health": await request.api.get("/admin/health")}
     return request.page("health", {"section": "/health", **facts})
@@ -148,10 +144,3 @@ async def health(request: PageRequest) -> Response[bytes]:
 def _text(request: PageRequest, name: str) -> str:
     """A text area's value. A browser sends each line end as two characters and counts it as one."""
     return request.form.get(name, "").replace("\r\n", "\n").strip()
-
-
-routes = [
-    *(home, payments, export, payment, resolve, confirm_resolution),
-    *(anomalies, acknowledge, assign, add_note, close),
-    *(reconciliation, findings, health),
-]

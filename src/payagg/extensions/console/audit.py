@@ -5,25 +5,26 @@ from litestar import Response
 from payagg.domain.audit import Action
 from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
 from payagg.extensions.console.names import action, change, names_of, who
-from payagg.extensions.console.page_request import PageRequest, page
+from payagg.extensions.console.page_request import PageRequest, Pages
 from payagg.extensions.console.payment_list import found_of, query_values
 
+of_merchants, of_administrators = Pages("merchant"), Pages("admin")
 FILTERS = ("subject", "objectId", "action")
 
 
-@page(BASE + "/team", "merchant")
+@of_merchants.page(BASE + "/team")
 async def team_page(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     members = await request.api.get(f"{context.api}/members")
     return request.page("team", {"context": context, "section": "/team", "members": members})
 
 
-@page("/console/admin/audit", "admin")
+@of_administrators.page("/console/admin/audit")
 async def of_all(request: PageRequest) -> Response[bytes]:
     return await _audit_page(request, None, "/admin/audit", ("businessId", *FILTERS))
 
 
-@page(BASE + "/audit", "merchant")
+@of_merchants.page(BASE + "/audit")
 async def of_business(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     return await _audit_page(request, context, f"{context.api}/audit", FILTERS)
@@ -38,4 +39,4 @@ async def _audit_page(
     return request.page("audit", shown)
 
 
-routes = [team_page, of_all, of_business]
+routes = [*of_merchants, *of_administrators]

@@ -12,10 +12,13 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.http.checkout_page.states import option
 from payagg.extensions.console.api import part
 from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
-from payagg.extensions.console.page_request import PageRequest, form, page
+from payagg.extensions.console.page_request import PageRequest, Pages
 from payagg.extensions.console.pages import root_of
 
+routes = Pages("merchant")
 
+
+@routes.page(BASE + "/checkout")
 async def _checkout_page(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     path = f"{context.api}/payments"
@@ -49,10 +52,7 @@ def _options(gateways: list[dict[str, Any]], environment: Environment, root: str
     return [option(one, one is chosen, root) for one in options]
 
 
-shown = page(BASE + "/checkout", "merchant")(_checkout_page)
-
-
-@form(BASE + "/checkout/{gateway_id:str}", "merchant", back=_checkout_page)
+@routes.form(BASE + "/checkout/{gateway_id:str}", back=_checkout_page)
 async def change(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     gateways = await request.api.get(f"{context.api}/gateways")
@@ -85,6 +85,3 @@ async def _move(request: PageRequest, context: BusinessContext, gateways: list[d
         ids[here], ids[there] = ids[there], ids[here]
         order = [{"gatewayId": one, "displayOrder": number} for number, one in enumerate(ids)]
         await request.api.post(f"{context.api}/gateways/reorder", {"order": order})
-
-
-routes = [shown, change]

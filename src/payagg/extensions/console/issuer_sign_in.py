@@ -16,9 +16,9 @@ from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.extensions.console import cookies
 from payagg.extensions.console import session as sessions
 from payagg.extensions.console.api import ApiRefused
+from payagg.extensions.console.openid import IssuerAway, OpenIdIssuer, SignInFlow, SignInRefused
 from payagg.extensions.console.page_request import PAGES
 from payagg.extensions.console.pages import render_page
-from payagg.extensions.console.ports import IssuerAway, SignInFlow, SignInIssuer, SignInRefused
 from payagg.extensions.console.services import Console
 from payagg.extensions.console.session import HOME, NAMES, Realm
 from payagg.extensions.console.settings import ConsoleSettings
@@ -94,7 +94,7 @@ async def _away(request: AnyRequest, realm: Realm, fault: IssuerAway) -> Respons
     return await sign_in_form(request, realm, AWAY, 503)
 
 
-def _issuer(use_cases: Services) -> SignInIssuer:
+def _issuer(use_cases: Services) -> OpenIdIssuer:
     """Raises NOT_FOUND where none signs people in."""
     issuer = use_cases.of(Console).issuer
     if issuer is None:

@@ -5,11 +5,14 @@ from typing import Any
 
 from litestar import Response
 
-from payagg.extensions.console.api import ApiRefused, part
+from payagg.extensions.console.api import ApiRefused
 from payagg.extensions.console.business_context import BASE, business_context
-from payagg.extensions.console.page_request import PageRequest, form, page
+from payagg.extensions.console.page_request import PageRequest, Pages
+
+routes = Pages("merchant")
 
 
+@routes.page(BASE + "/keys")
 async def _keys_page(request: PageRequest, made: dict[str, Any] | None = None) -> Response[bytes]:
     context = await business_context(request)
     keys = None
@@ -22,12 +25,7 @@ async def _keys_page(request: PageRequest, made: dict[str, Any] | None = None) -
     return request.page("keys", {"context": context, "section": "/keys", "keys": keys, "made": made})
 
 
-@page(BASE + "/keys", "merchant")
-async def keys(request: PageRequest) -> Response[bytes]:
-    return await _keys_page(request)
-
-
-@form(BASE + "/keys", "merchant", back=_keys_page)
+@routes.form(BASE + "/keys", back=_keys_page)
 async def create(request: PageRequest) -> Response[bytes]:
     """The answer itself shows the secret: it is not stored, so no later page could show it."""
     context = await business_context(request)
@@ -35,11 +33,10 @@ async def create(request: PageRequest) -> Response[bytes]:
     return await _keys_page(request, await request.api.post(f"{context.api}/api-keys", body))
 
 
-@form(BASE + "/keys/{key_id:str}/revoke", "merchant", back=_keys_page)
-async def revoke(request: PageRequest) -> Response[bytes]:
-    context = await business_context(request)
-    await request.api.delete(f"{context.api}/api-keys/{part(request.path['key_id'])}")
-    return request.see_other(f"{context.url}/keys", "key-revoked")
-
-
-routes = [keys, create, revoke]
+routes.action(
+    BASE + "/keys/{key_id:str}/revoke",
+    "DELETE /merchant/businesses/{business_id}/api-keys/{key_id}",
+    "/console/business/{business_id}/{environment}/keys",
+    "key-revoked",
+    back=_keys_page,
+)

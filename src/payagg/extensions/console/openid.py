@@ -22,11 +22,28 @@ from payagg.application.ports.outside import Clock
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
 from payagg.domain.values import parse_url
-from payagg.extensions.console.ports import IssuerAway, SignInFlow, SignInRefused
 
 BASIC = "client_secret_basic"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 T = TypeVar("T")
+
+
+class IssuerAway(Exception):
+    """The issuer cannot be reached, or breaks the protocol; the message holds none of its content."""
+
+
+class SignInRefused(Exception):
+    """The issuer refuses the sign-in, or its ID token is invalid."""
+
+
+@dataclass(frozen=True)
+class SignInFlow:
+    """Binds the issuer's answer to the browser that began the sign-in: drawn for one sign-in, `verifier` of 43 or more
+    characters (RFC 7636, 4.1)."""
+
+    state: str
+    nonce: str = field(repr=False)
+    verifier: str = field(repr=False)
 
 
 class Discovery(msgspec.Struct, frozen=True):
@@ -60,9 +77,11 @@ class OpenIdIssuer:
 
     @property
     def host(self) -> str:
+        """The issuer's name for people."""
         return urlsplit(self.issuer).netloc
 
     async def page(self, flow: SignInFlow, redirect_uri: str) -> str:
+        """Where the browser goes to sign in; raises IssuerAway."""
         found = await self._discover()
         challenge = urlsafe_b64encode(sha256(flow.verifier.encode()).digest()).rstrip(b"=")
         scopes = ["openid", "email", *(one for one in found.scopes_supported if one == self.role_claim)]
@@ -80,8 +99,8 @@ class OpenIdIssuer:
         return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
 
     async def claims(self, code: str, flow: SignInFlow, redirect_uri: str) -> Mapping[str, Any]:
-        """The claims of the ID token, completed from the userinfo endpoint: a strict issuer gives e-mail and roles only
-        there (5.4)."""
+        """The claims of the ID token, with a text `sub`, completed from the userinfo endpoint: a strict issuer gives
+        e-mail and roles only there (5.4). Raises IssuerAway or SignInRefused."""
         found = await self._discover()
         issued = await self._exchange(found, code, flow, redirect_uri)
         claims = await self._verify(found, issued.id_token, flow.nonce)

@@ -16,9 +16,10 @@ from payagg.domain.payment_search import PAGE_MAX
 from payagg.domain.values import Environment
 from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
 from payagg.extensions.console.names import names_of
-from payagg.extensions.console.page_request import PageRequest, page
+from payagg.extensions.console.page_request import PageRequest, Pages
 from payagg.extensions.console.plot import plot
 
+routes = Pages("merchant")
 DAYS = (7, 14, 30)
 # Successes at the bottom of each bar.
 STATUSES = ["SUCCESS", "PENDING", "INITIATED", "FAILED", "REVERSED"]
@@ -74,7 +75,7 @@ class Period:
             yield list(days)
 
 
-@page(BASE, "merchant")
+@routes.page(BASE)
 async def overview(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     asked = request.query("days")
@@ -152,6 +153,3 @@ async def _has_gateway(request: PageRequest, context: BusinessContext) -> bool:
             raise
         return False
     return True
-
-
-routes = [overview]

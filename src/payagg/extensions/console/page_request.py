@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import structlog
@@ -112,71 +112,77 @@ class PageRequest:
 
 
 Show = Callable[[PageRequest], Awaitable[Response[bytes]]]
+S = TypeVar("S", bound=Show)
 
 
-class Declare(Protocol):
-    def __call__(self, show: Show, /) -> HTTPRouteHandler: ...
+class Pages(list[HTTPRouteHandler]):
+    """The pages and forms of one part of the console, for the signed-in users of a realm."""
 
+    def __init__(self, realm: Realm) -> None:
+        super().__init__()
+        self._realm: Realm = realm
 
-def page(path: str, realm: Realm) -> Declare:
-    """Declares a page for signed-in users; others are redirected to the sign-in."""
-    return _declare("GET", path, realm, None)
+    def page(self, path: str) -> Callable[[S], S]:
+        """Declares a page; whoever is not signed in is redirected to the sign-in."""
+        return self._declare("GET", path, None, {})
 
+    def form(self, path: str, back: Show | None = None, **opt: Any) -> Callable[[S], S]:
+        """Declares a form's action. When the API refuses it as bad input or by state, `back` shows the form's page
+        again, with the refusal and what was sent."""
+        return self._declare("POST", path, back, opt)
 
-def form(path: str, realm: Realm, back: Show | None = None, **opt: Any) -> Declare:
-    """Declares a form's action. When the API refuses it as bad input or by state, `back` shows the form's page again,
-    with the refusal and what was sent."""
-    return _declare("POST", path, realm, back, **opt)
+    def action(
+        self,
+        path: str,
+        call: str,
+        to: str,
+        done: str,
+        *,
+        back: Show,
+        body: Callable[[PageRequest], Any] = lambda _: None,
+    ) -> None:
+        """Declares a form that is one `call` of the API, as "POST /admin/gateways/{gateway_id}/enable", and leads back
+        `to` a page: both with the parts of the form's own `path`."""
+        method, _, target = call.partition(" ")
 
+        @self.form(path, back)
+        async def act(request: PageRequest) -> Response[bytes]:
+            names = {name: part(value) for name, value in request.path.items()}
+            await request.api.call(method, target.format(**names), body(request))
+            return request.see_other(to.format(**names), done)
 
-def action(
-    path: str, call: str, to: str, done: str, *, back: Show, body: Callable[[PageRequest], Any] = lambda _: None
-) -> HTTPRouteHandler:
-    """Declares an administrator's form that is one `call` of the API, as "POST /admin/gateways/{gateway_id}/enable",
-    and leads back `to` a page: both with the parts of the form's own `path`."""
-    method, _, target = call.partition(" ")
+    def _declare(self, method: Any, path: str, back: Show | None, opt: dict[str, Any]) -> Callable[[S], S]:
+        realm = self._realm
 
-    async def act(request: PageRequest) -> Response[bytes]:
-        names = {name: part(value) for name, value in request.path.items()}
-        await request.api.call(method, target.format(**names), body(request))
-        return request.see_other(to.format(**names), done)
+        def declare(show: S) -> S:
+            async def endpoint(request: AnyRequest) -> Response[bytes]:
+                use_cases = services(request)
+                session = await sessions.find_session(request, realm)
+                if session is None:
+                    return see_other(use_cases, f"{HOME[realm]}/sign-in{'?ended=1' if method == 'POST' else ''}")
+                body, sent = b"", dict[str, str]()
+                if method == "POST":
+                    body = await whole_body(request)
+                    sent = fields_of(request, body)
+                    sessions.ensure_from_our_page(request, session, sent.get("form_token", ""))
+                api = OwnApi(request, session.credential)
+                page_request = PageRequest(request, use_cases, session, api, request.path_params, sent, body=body)
+                try:
+                    return await show(page_request)
+                except ApiRefused as refused:
+                    if refused.status == 401:
+                        return see_other(use_cases, f"{HOME[realm]}/sign-in?ended=1")
+                    if back is None or refused.status not in (400, 403, 409, 413, 429):
+                        raise
+                    return await back(replace(page_request, problem=refused))
 
-    return form(path, "admin", back=back)(act)
-
-
-def _declare(method: Any, path: str, realm: Realm, back: Show | None, **opt: Any) -> Declare:
-    def declare(show: Show) -> HTTPRouteHandler:
-        async def endpoint(request: AnyRequest) -> Response[bytes]:
-            use_cases = services(request)
-            session = await sessions.find_session(request, realm)
-            if session is None:
-                return see_other(use_cases, f"{HOME[realm]}/sign-in{'?ended=1' if method == 'POST' else ''}")
-            body = await whole_body(request) if method == "POST" else b""
-            sent = fields_of(request, body) if method == "POST" else {}
-            if method == "POST":
-                sessions.ensure_from_our_page(request, session, sent.get("form_token", ""))
-            page_request = PageRequest(
-                request, use_cases, session, OwnApi(request, session.credential), request.path_params, sent, body=body
+            route = HTTPRouteHandler(
+                path, http_method=method, exception_handlers=PAGES, include_in_schema=False, status_code=200, opt=opt
             )
-            try:
-                return await show(page_request)
-            except ApiRefused as refused:
-                if refused.status == 401:
-                    return see_other(use_cases, f"{HOME[realm]}/sign-in?ended=1")
-                if back is None or refused.status not in (400, 403, 409, 413, 429):
-                    raise
-                return await back(replace(page_request, problem=refused))
+            self.append(route(endpoint))
+            return show
 
-        return HTTPRouteHandler(
-            path,
-            http_method=method,
-            exception_handlers=PAGES,
-            include_in_schema=False,
-            status_code=200,
-            opt=opt,
-        )(endpoint)
-
-    return declare
+        return declare
 
 
 def fields_of(request: AnyRequest, body: bytes) -> dict[str, str]:

@@ -4,7 +4,7 @@ from litestar import Response
 
 from payagg.extensions.console.api import ApiRefused, part
 from payagg.extensions.console.business_context import BASE, business_context
-from payagg.extensions.console.page_request import PageRequest, form, page
+from payagg.extensions.console.page_request import PageRequest, Pages
 from payagg.extensions.console.payment_list import (
     EXPORTED,
     FILTERS,
@@ -17,23 +17,25 @@ from payagg.extensions.console.payment_list import (
     timeline_facts,
 )
 
+routes = Pages("merchant")
 KEY_BYTES = 16
 
 
-@page(BASE + "/payments", "merchant")
+@routes.page(BASE + "/payments")
 async def payments_page(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     facts = {"context": context, "section": "/payments", "is_admin": False}
     return await list_page(request, f"{context.api}/payments", {"environment": context.environment}, FILTERS, facts)
 
 
-@page(BASE + "/payments/export", "merchant")
+@routes.page(BASE + "/payments/export")
 async def export(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     query = instants(query_values(request, EXPORTED))
     return request.api.stream(f"{context.api}/payments/export", environment=context.environment, **query)
 
 
+@routes.page(BASE + "/payments/{reference:str}")
 async def _story(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     path = f"{context.api}/payments/{part(request.path['reference'])}/story"
@@ -43,19 +45,17 @@ async def _story(request: PageRequest) -> Response[bytes]:
     )
 
 
-story = page(BASE + "/payments/{reference:str}", "merchant")(_story)
+routes.action(
+    BASE + "/payments/{reference:str}/simulate",
+    "POST /merchant/businesses/{business_id}/test-payment/{reference}/simulate",
+    "/console/business/{business_id}/{environment}/payments/{reference}",
+    "simulated",
+    back=_story,
+    body=lambda sent: {"outcome": sent.form.get("outcome", "")},
+)
 
 
-@form(BASE + "/payments/{reference:str}/simulate", "merchant", back=_story)
-async def simulate(request: PageRequest) -> Response[bytes]:
-    context = await business_context(request)
-    reference = part(request.path["reference"])
-    body = {"outcome": request.form.get("outcome", "")}
-    await request.api.post(f"{context.api}/test-payment/{reference}/simulate", body)
-    return request.see_other(f"{context.url}/payments/{reference}", "simulated")
-
-
-@page(BASE + "/adjustments", "merchant")
+@routes.page(BASE + "/adjustments")
 async def adjustments_page(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     wanted, path = query_values(request, ("needsAttention",)), f"{context.api}/adjustments"
@@ -65,6 +65,7 @@ async def adjustments_page(request: PageRequest) -> Response[bytes]:
     return request.page("adjustments", {**facts, **found})
 
 
+@routes.page(BASE + "/test-payment")
 async def _test_payment(request: PageRequest) -> Response[bytes]:
     # A form sent twice makes one payment.
     key = request.form.get("idempotency_key") or request.services.payments.entropy.hex(KEY_BYTES)
@@ -72,10 +73,7 @@ async def _test_payment(request: PageRequest) -> Response[bytes]:
     return request.page("test_payment", facts)
 
 
-test_payment = page(BASE + "/test-payment", "merchant")(_test_payment)
-
-
-@form(BASE + "/test-payment", "merchant", back=_test_payment)
+@routes.form(BASE + "/test-payment", back=_test_payment)
 async def make_test_payment(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     amount = kobo(request.form.get("amount", ""))
@@ -87,6 +85,3 @@ async def make_test_payment(request: PageRequest) -> Response[bytes]:
         f"{context.api}/test-payment", {**body, "idempotencyKey": request.form_value("idempotency_key")}
     )
     return request.see_other(f"{context.home}/sandbox/payments/{made['reference']}")
-
-
-routes = [payments_page, export, story, simulate, adjustments_page, test_payment, make_test_payment]

@@ -6,14 +6,13 @@ from payagg.application.ports.outside import Clock
 from payagg.entrypoints.bootstrap import Services
 from payagg.extensions.console.console_sessions import ConsoleSessions
 from payagg.extensions.console.openid import OpenIdIssuer
-from payagg.extensions.console.ports import SignInIssuer
 from payagg.extensions.console.settings import ConsoleSettings
 
 
 @dataclass(frozen=True)
 class Console:
     sessions: ConsoleSessions
-    issuer: SignInIssuer | None  # None: it takes bearer tokens
+    issuer: OpenIdIssuer | None  # None: it takes bearer tokens
 
 
 def console_over(core: Services) -> Console:

@@ -15,7 +15,7 @@ from payagg.entrypoints.http.server.wire import envelope, whole_body
 from payagg.extensions.console import session as sessions
 from payagg.extensions.console.api import ApiRefused, OwnApi, part
 from payagg.extensions.console.console_sessions import digest
-from payagg.extensions.console.page_request import PAGES, PageRequest, fields_of, form, notice, page
+from payagg.extensions.console.page_request import PAGES, PageRequest, Pages, fields_of, notice
 from payagg.extensions.console.pages import ASSETS, render_page, see_other
 from payagg.extensions.console.services import Console
 from payagg.extensions.console.session import HOME, Realm, Session
@@ -133,7 +133,9 @@ def _own_sessions(realm: Realm) -> list[HTTPRouteHandler]:
     a revoked user."""
     path = f"{HOME[realm]}/sessions"
 
-    @page(path, realm)
+    pages = Pages(realm)
+
+    @pages.page(path)
     async def sessions_page(request: PageRequest) -> Response[bytes]:
         await ensure_accepted(request.api, realm)
         found = await request.services.of(Console).sessions.of(ActorRealm(realm), request.session.subject)
@@ -141,7 +143,7 @@ def _own_sessions(realm: Realm) -> list[HTTPRouteHandler]:
         facts = {"realm": realm, "home": HOME[realm], "section": "", "own": own, "sessions": found}
         return request.page("sessions", facts)
 
-    @form(f"{path}/{{session:str}}/end", realm)
+    @pages.form(f"{path}/{{session:str}}/end")
     async def end(request: PageRequest) -> Response[bytes]:
         await ensure_accepted(request.api, realm)
         try:
@@ -151,17 +153,20 @@ def _own_sessions(realm: Realm) -> list[HTTPRouteHandler]:
         await request.services.of(Console).sessions.end(ActorRealm(realm), request.session.subject, session)
         return request.see_other(path, "session-ended")
 
-    @form(f"{path}/end-others", realm)
+    @pages.form(f"{path}/end-others")
     async def end_others(request: PageRequest) -> Response[bytes]:
         await ensure_accepted(request.api, realm)
         own = digest(request.session.form_token)
         await request.services.of(Console).sessions.end_others(ActorRealm(realm), request.session.subject, own)
         return request.see_other(path, "sessions-ended")
 
-    return [sessions_page, end, end_others]
+    return pages
 
 
-@page("/console", "merchant")
+of_merchants = Pages("merchant")
+
+
+@of_merchants.page("/console")
 async def console(request: PageRequest) -> Response[bytes]:
     """Redirects a user with one business to it; others choose."""
     found = (await request.api.get(MANAGED))["businesses"]
@@ -169,7 +174,7 @@ async def console(request: PageRequest) -> Response[bytes]:
     return request.see_other(f"/console/business/{part(found[0]['id'])}/sandbox" if only else "/console/businesses")
 
 
-@page("/console/businesses", "merchant")
+@of_merchants.page("/console/businesses")
 async def businesses(request: PageRequest) -> Response[bytes]:
     return request.page("choose", await request.api.get(MANAGED))
 
@@ -191,6 +196,6 @@ async def root(request: AnyRequest) -> Response[Any]:
     return envelope({"service": "payagg", **links}, headers={"Vary": "Accept", "Cache-Control": "no-store"})
 
 
-routes: list[HTTPRouteHandler] = [root, console, businesses, file]
+routes: list[HTTPRouteHandler] = [root, file, *of_merchants]
 for own in HOME:
     routes += [*_for_realm(own), *_own_sessions(own)]

@@ -8,20 +8,23 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.webhook import EventType
 from payagg.extensions.console.api import part
 from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
-from payagg.extensions.console.page_request import PageRequest, form, page
+from payagg.extensions.console.page_request import PageRequest, Pages
 
+routes = Pages("merchant")
 ONE = BASE + "/webhooks/{endpoint_id:str}"
 SECTION = "/webhooks"
 PER_PAGE = 20
 EVENT_NAMES = [kind.value for kind in EventType]
 
 
+@routes.page(BASE + "/webhooks")
 async def _list_page(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     facts = {"endpoints": await _endpoints(request, context), "endpoint": None, "event_names": EVENT_NAMES}
     return request.page("webhooks", {"context": context, "section": SECTION, **facts})
 
 
+@routes.page(ONE)
 async def _detail_page(
     request: PageRequest,
     *,
@@ -49,11 +52,7 @@ async def _detail_page(
     return request.page("webhook", {"context": context, "section": SECTION, **facts})
 
 
-listed = page(BASE + "/webhooks", "merchant")(_list_page)
-shown = page(ONE, "merchant")(_detail_page)
-
-
-@form(BASE + "/webhooks", "merchant", back=_list_page)
+@routes.form(BASE + "/webhooks", back=_list_page)
 async def create(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     body = {**_fields(request), "environment": context.environment}
@@ -62,7 +61,7 @@ async def create(request: PageRequest) -> Response[bytes]:
     return await _detail_page(request, secret=made["signingSecret"])
 
 
-@form(ONE, "merchant", back=_detail_page)
+@routes.form(ONE, back=_detail_page)
 async def change(request: PageRequest) -> Response[bytes]:
     context, path = await _own(request)
     inputs = {"events": [f"event:{name}" for name in EVENT_NAMES]}
@@ -72,34 +71,34 @@ async def change(request: PageRequest) -> Response[bytes]:
     return _led_back(request, context, "webhook-changed")
 
 
-@form(ONE + "/test", "merchant", back=_detail_page)
+@routes.form(ONE + "/test", back=_detail_page)
 async def test(request: PageRequest) -> Response[bytes]:
     _, path = await _own(request)
     return await _detail_page(request, tested=await request.api.post(f"{path}/test"))
 
 
-@form(ONE + "/rotate", "merchant", back=_detail_page)
+@routes.form(ONE + "/rotate", back=_detail_page)
 async def rotate(request: PageRequest) -> Response[bytes]:
     _, path = await _own(request)
     made = await request.api.post(f"{path}/rotate-secret")
     return await _detail_page(request, secret=made["signingSecret"], is_rotated=True)
 
 
-@form(ONE + "/deactivate", "merchant", back=_detail_page)
+@routes.form(ONE + "/deactivate", back=_detail_page)
 async def deactivate(request: PageRequest) -> Response[bytes]:
     context, path = await _own(request)
     await request.api.delete(path)
     return _led_back(request, context, "webhook-off")
 
 
-@form(ONE + "/activate", "merchant", back=_detail_page)
+@routes.form(ONE + "/activate", back=_detail_page)
 async def activate(request: PageRequest) -> Response[bytes]:
     context, path = await _own(request)
     await request.api.patch(path, {"isActive": True})
     return _led_back(request, context, "webhook-on")
 
 
-@form(ONE + "/deliveries/{delivery_id:str}/redeliver", "merchant", back=_detail_page)
+@routes.form(ONE + "/deliveries/{delivery_id:str}/redeliver", back=_detail_page)
 async def redeliver(request: PageRequest) -> Response[bytes]:
     context, path = await _own(request)
     await request.api.post(f"{path}/deliveries/{part(request.path['delivery_id'])}/redeliver")
@@ -141,6 +140,3 @@ def _fields(request: PageRequest) -> dict[str, Any]:
 
 def _led_back(request: PageRequest, context: BusinessContext, done: str) -> Response[bytes]:
     return request.see_other(f"{context.url}/webhooks/{part(request.path['endpoint_id'])}", done)
-
-
-routes = [listed, shown, create, change, test, rotate, deactivate, activate, redeliver]

@@ -1,14 +1,12 @@
 """What `payagg` prints of itself."""
 
 import argparse
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from payagg.entrypoints.bootstrap import check_for_serving
 from payagg.entrypoints.cli.arguments import GROUPS, parser
-from payagg.entrypoints.cli.configuration import completion
 from payagg.entrypoints.cli.main import main
 from payagg.entrypoints.settings import Settings, SettingsError
 
@@ -45,31 +43,3 @@ def test_a_server_without_secrets_is_told_of_all_and_where_they_come_from() -> N
     assert first.startswith("PAYAGG_JWT_KEY or PAYAGG_JWT_JWKS is required")
     assert second.startswith("PAYAGG_ENCRYPTION_KEYS is required")
     assert first.endswith(" `payagg keygen` prints a new one.")
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("payagg rec", ["reconcile"]),
-        ("payagg --v", ["--version"]),
-        ("payagg serve --wor", ["--workers"]),
-        ("payagg token me", ["merchant"]),
-        ("payagg token merchant --sub owner-1 --t", ["--ttl"]),
-        ('payagg completion ""', ["-h", "--help", "bash"]),
-        ("payagg explain --limi", []),
-    ],
-)
-def test_bash_completes_commands_and_their_options(
-    line: str, expected: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    completion(parser().parse_args(["completion", "bash"]), Settings())
-    script = f"""{capsys.readouterr().out}
-complete -p payagg >&2
-COMP_WORDS=({line})
-COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-_payagg
-printf '%s\\n' "${{COMPREPLY[@]}}"
-"""
-    shell = subprocess.run(["bash", "--norc"], input=script, capture_output=True, text=True, timeout=30, check=True)
-    assert shell.stderr == "complete -o default -F _payagg payagg\n"
-    assert shell.stdout.split() == expected

@@ -25,6 +25,7 @@ from payagg.domain.payment import Payment, Trigger
 from payagg.domain.report import Outcome, ReportEffect
 from payagg.entrypoints.settings import SettingsError, read_settings
 from payagg.extensions.archive.files import archive_place
+from payagg.extensions.archive.parquet import read_rows
 from payagg.extensions.archive.ports import ARCHIVE
 from payagg.extensions.archive.reader import ArchiveReader
 from payagg.extensions.archive.tables import MANIFEST, TABLES
@@ -32,7 +33,6 @@ from payagg.extensions.archive.writer import Archive, ArchivedDay, ArchiveTaken
 from tests.contracts.archive import ENDED, ArchiveContract, named, with_history
 from tests.support.refusals import refused_with
 
-parquet = pytest.importorskip("payagg.extensions.archive.parquet")
 pytest.importorskip("pyarrow")
 TODAY = date(2025, 2, 3)
 FIRST = "PAY-20250131"
@@ -65,7 +65,7 @@ class ArchiveWorld:
         self.clock = ManualClock(NOW + 3 * DAY)
         self.entropy = SeededEntropy()
         self.objects = MeddledObjects("memory:///")
-        self.reader = ArchiveReader(self.objects, parquet.Parquet())
+        self.reader = ArchiveReader(self.objects)
         self.settlement = Settlement(self.store, self.clock, self.entropy)
 
     async def payments(self, *numbers: int, **fields: Any) -> list[Payment]:
@@ -90,7 +90,7 @@ class ArchiveWorld:
         """Every row of a table in all parts that were written."""
         found: list[tuple[Any, ...]] = []
         for part in self.store.state.archive_parts.values():
-            found += self.reader.format.rows((await self.reader.contents(part))[table], TABLES[table])
+            found += read_rows((await self.reader.contents(part))[table], TABLES[table])
         return found
 
     async def told(self, number: int) -> list[str]:
@@ -296,7 +296,7 @@ async def test_an_archived_payment_is_explained_as_before(world: ArchiveWorld) -
     assert [line for line in after if "archive " not in line] == before
     assert len(after) == len(before) + 1
     world.objects = MeddledObjects("memory:///")
-    world.reader = ArchiveReader(world.objects, parquet.Parquet())
+    world.reader = ArchiveReader(world.objects)
     [line] = [line for line in await world.told(1) if "cannot be read" in line]
     assert "is missing" in line
     assert "no archive is at hand" in "".join(await timeline(world.store, named("000001")))

@@ -39,4 +39,4 @@ async def test_calls_that_are_cancelled_at_any_step_keep_no_connection(monkeypat
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
         assert await cells.find("businesses/b") is None
-        await cells.close()
+        await cells.aclose()

@@ -33,8 +33,6 @@ class WebhookMode(Enum):
     """When the provider's events are delivered. HELD ones wait for `release`."""
 
     NOW = "NOW"
-    TWICE = "TWICE"
-    LATE = "LATE"
     HELD = "HELD"
     NEVER = "NEVER"
 
@@ -84,11 +82,10 @@ class Outgoing:
 
 @dataclass
 class Book:
-    """One fake provider's state. Python tests hold it directly; others steer it at `/_fake`."""
+    """One fake provider's state, which tests hold directly."""
 
     webhook_urls: dict[str, str] = field(default_factory=dict)  # by mode; a mode without one sends nothing
     webhooks: WebhookMode = WebhookMode.NOW
-    late_seconds: float = 5.0
     faults: deque[Fault] = field(default_factory=deque)  # one per API call, in order
     alter: dict[str, Any] = field(default_factory=dict)  # wrong facts: amount (kobo), currency, reference, mode
     charges: dict[str, FakeCharge] = field(default_factory=dict)
@@ -107,10 +104,6 @@ class Book:
     def count(self, operation: str, reference: str | None = None) -> int:
         """How many calls of that name came, about `reference` or at all."""
         return sum(1 for name, about in self.calls if name == operation and reference in (None, about))
-
-    def count_paid(self, reference: str) -> int:
-        """How often a payer paid for a payment, over all of its attempts' references."""
-        return sum(charge.paid for charge in self.charges.values() if charge.reference.partition(".")[0] == reference)
 
     def view_of(self, charge: FakeCharge) -> FakeCharge:
         """The charge as the provider reports it, wrong facts included."""
@@ -140,26 +133,23 @@ class Book:
         if self.webhooks is WebhookMode.HELD:
             self.waiting.append(event)
             return
-        delay = self.late_seconds if self.webhooks is WebhookMode.LATE else 0.0
-        for _ in range(2 if self.webhooks is WebhookMode.TWICE else 1):
-            task = asyncio.create_task(self._deliver(event, delay))
-            self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
+        task = asyncio.create_task(self._deliver(event))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     async def release(self, *, backwards: bool = False, times: int = 1) -> None:
         """Delivers held events one by one, perhaps in the wrong order or several times."""
         waiting, self.waiting = self.waiting, []
         for event in list(reversed(waiting)) if backwards else waiting:
             for _ in range(times):
-                await self._deliver(event, 0.0)
+                await self._deliver(event)
 
     async def wait_for_deliveries(self) -> None:
         """Returns when no delivery is running."""
         while self.tasks:
             await asyncio.gather(*self.tasks)
 
-    async def _deliver(self, event: Outgoing, delay: float) -> None:
-        await asyncio.sleep(delay)
+    async def _deliver(self, event: Outgoing) -> None:
         url = self.webhook_urls.get(event.mode)
         if not url:
             return
@@ -169,31 +159,3 @@ class Book:
             self.answers.append(answer.status_code)
         except httpx.HTTPError:
             self.answers.append(0)
-
-    # --- steering ----------------------------------------------------------------------------------------------------
-
-    def steer(self, wish: Mapping[str, Any]) -> None:
-        """Applies what a POST to `/_fake` asks for; raises ValueError or KeyError for any other word."""
-        self.faults.extend(Fault[name] for name in wish.get("faults", ()))
-        if "webhooks" in wish:
-            self.webhooks = WebhookMode[wish["webhooks"]]
-        if "lateSeconds" in wish:
-            self.late_seconds = float(wish["lateSeconds"])
-        if "alter" in wish:
-            self.alter = dict(wish["alter"])
-        if "webhookUrls" in wish:
-            self.webhook_urls.update(wish["webhookUrls"])
-
-    def summary(self) -> dict[str, Any]:
-        """What `/_fake` shows: no keys and no payer data."""
-        return {
-            "webhooks": self.webhooks.value,
-            "faults": [fault.value for fault in self.faults],
-            "alter": self.alter,
-            "held": len(self.waiting),
-            "answers": self.answers[-50:],
-            "charges": [
-                {"reference": c.reference, "amount": c.amount, "status": c.status, "opened": c.opened, "paid": c.paid}
-                for c in list(self.charges.values())[-200:]
-            ],
-        }

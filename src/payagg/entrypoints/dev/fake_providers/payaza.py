@@ -225,7 +225,7 @@ def fake_payaza(fake: FakePayaza) -> ASGIApp:
         body = {"status": "success", "message": "Refund History Success.", "data": data}
         return Response(_number.encode(body), media_type="application/json")
 
-    app: Litestar = application(book, [bundle, popup, open_popup, act_in_popup, query, list_returns])
+    app: Litestar = application([bundle, popup, open_popup, act_in_popup, query, list_returns])
     return Faulty(app, book, lambda path: path.startswith("/live/"), REFUSED_KEY)
 
 

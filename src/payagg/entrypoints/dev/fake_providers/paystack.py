@@ -254,7 +254,7 @@ def fake_paystack(fake: FakePaystack) -> ASGIApp:
         joint = "&" if "?" in charge.callback_url else "?"
         return Redirect(f"{charge.callback_url}{joint}{query}", status_code=303)
 
-    app: Litestar = application(book, [initialize, verify, list_items, fetch_transaction, pay_page, act])
+    app: Litestar = application([initialize, verify, list_items, fetch_transaction, pay_page, act])
     return Faulty(app, book, lambda path: path.startswith(("/transaction", "/refund", "/dispute")), REFUSED_KEY)
 
 

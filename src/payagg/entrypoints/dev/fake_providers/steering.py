@@ -1,4 +1,4 @@
-"""What both fakes share: the steering address, JSON answers, pages, their few assets, and the chosen faults."""
+"""What both fakes share: JSON answers, pages, their few assets, and the chosen faults."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 import msgspec
-from litestar import Litestar, Request, Response, get, post
+from litestar import Litestar, Response, get
 from litestar.params import FromPath
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -58,34 +58,14 @@ def naira(kobo: int) -> str:
     return f"₦{kobo // 100:,}.{kobo % 100:02d}"
 
 
-def application(book: Book, handlers: list[Any]) -> Litestar:
-    """A fake's application: its own routes, assets, and `/_fake` for steering (GET shows, POST changes)."""
-
-    @get("/_fake")
-    async def show_state() -> Response[bytes]:
-        return json(book.summary())
-
-    @post("/_fake", status_code=200)
-    async def change_steering(request: Request[Any, Any, Any]) -> Response[bytes]:
-        try:
-            wish = msgspec.json.decode(await request.body(), type=dict[str, Any])
-            book.steer(wish)
-        except (msgspec.MsgspecError, KeyError, ValueError, TypeError) as error:
-            return json({"message": f"not understood: {error}"}, 400)
-        return json(book.summary())
-
-    @post("/_fake/release", status_code=200)
-    async def release_held(request: Request[Any, Any, Any]) -> Response[bytes]:
-        await book.release(backwards=request.query_params.get("order") == "backwards")
-        return json(book.summary())
+def application(handlers: list[Any]) -> Litestar:
+    """A fake's application: its own routes, and assets."""
 
     @get("/assets/{name:str}")
     async def assets(name: FromPath[str]) -> Response[bytes]:
         return asset(name) if name in ("pay.css", "popup.js") else json({"message": "no such file"}, 404)
 
-    return Litestar(
-        [show_state, change_steering, release_held, assets, *handlers], openapi_config=None, logging_config=None
-    )
+    return Litestar([assets, *handlers], openapi_config=None, logging_config=None)
 
 
 HUGE_CHUNK = b" " * 65536

@@ -25,14 +25,14 @@ from payagg.domain.anomaly import ASSIGNEE_MAX, Anomaly, AnomalyKind, AnomalySta
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.values import REFERENCE_PATTERN, parse_reference
 from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by
-from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, route
+from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Routes
 from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
-TAG = "Anomalies"
+routes = Routes("Anomalies")
 BASE = "/admin/anomalies"
 ONE = BASE + "/{anomaly_id:str}"
 RESOLVE = "/admin/payments/{reference:str}/resolve"
-UNRESOLVED = (ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL, ErrorCode.RESOLUTION_NOT_ALLOWED)
+UNRESOLVED = (ErrorCode.PAYMENT_ALREADY_FINAL, ErrorCode.RESOLUTION_NOT_ALLOWED)
 WORD_MAX = 64
 FILTERS: Mapping[str, Any] = {
     "status": {"type": "string", "enum": [status.value for status in AnomalyStatus]},
@@ -51,12 +51,10 @@ FILTERS: Mapping[str, Any] = {
 W = TypeVar("W", bound=Enum)
 
 
-@route(
+@routes.add(
     "GET",
     BASE,
-    "listAnomalies",
     "List facts about money that changed no payment",
-    TAG,
     guard=admin_reads,
     query=FILTERS,
     errors=(ErrorCode.INVALID_REFERENCE,),
@@ -70,72 +68,62 @@ async def list_anomalies(call: Call[Administrator, None]) -> AnomalyPage:
     return AnomalyPage([_view(call, anomaly) for anomaly in page], page[-1].id if page else None, has_more)
 
 
-@route(
+@routes.add(
     "PATCH",
     ONE,
-    "assignAnomaly",
     "Say who works on an anomaly",
-    TAG,
     guard=admin_changes,
     body_max=8 * KB,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
+    errors=(ErrorCode.ANOMALY_ALREADY_CLOSED,),
 )
 async def assign_anomaly(call: Call[Administrator, AssignAnomaly]) -> AnomalyView:
     done = await call.services.anomalies.assign(call.path["anomaly_id"], call.body.assignee, by=by(call))
     return _view(call, done)
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/notes",
-    "addAnomalyNote",
     "Add a note to an anomaly",
-    TAG,
     guard=admin_changes,
     body_max=16 * KB,
     status=201,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED, ErrorCode.NOTE_LIMIT_REACHED),
+    errors=(ErrorCode.ANOMALY_ALREADY_CLOSED, ErrorCode.NOTE_LIMIT_REACHED),
 )
 async def add_anomaly_note(call: Call[Administrator, AddNote]) -> AnomalyView:
     done = await call.services.anomalies.note(call.path["anomaly_id"], call.body.text, by=by(call))
     return _view(call, done)
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/acknowledge",
-    "acknowledgeAnomaly",
     "Say that somebody looks at an anomaly",
-    TAG,
     guard=admin_changes,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_NOT_OPEN),
+    errors=(ErrorCode.ANOMALY_NOT_OPEN,),
 )
 async def acknowledge_anomaly(call: Call[Administrator, None]) -> AnomalyView:
     done = await call.services.anomalies.acknowledge(call.path["anomaly_id"], by=by(call))
     return _view(call, done)
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/close",
-    "closeAnomaly",
     "Close an anomaly with what was done about it",
-    TAG,
     guard=admin_changes,
     body_max=8 * KB,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.ANOMALY_ALREADY_CLOSED),
+    errors=(ErrorCode.ANOMALY_ALREADY_CLOSED,),
 )
 async def close_anomaly(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
     done = await call.services.anomalies.close(call.path["anomaly_id"], call.body.reason, by=by(call))
     return _view(call, done)
 
 
-@route(
+@routes.add(
     "POST",
     RESOLVE,
-    "requestResolution",
     "Ask to end a payment that no provider will end",
-    TAG,
     guard=admin_changes,
     body_max=16 * KB,
     status=201,
@@ -148,12 +136,10 @@ async def request_resolution(call: Call[Administrator, ResolvePayment]) -> Resol
     return ResolutionView.of(asked)
 
 
-@route(
+@routes.add(
     "POST",
     RESOLVE + "/confirm",
-    "confirmResolution",
     "Confirm another administrator's request: the payment is FAILED",
-    TAG,
     guard=admin_changes,
     errors=(*UNRESOLVED, ErrorCode.RESOLUTION_NOT_REQUESTED, ErrorCode.SECOND_ADMINISTRATOR_REQUIRED),
     description="The failure reason is `RESOLVED`. Money that comes later is the anomaly LATE_SUCCESS.",
@@ -185,9 +171,3 @@ def _word(request: AnyRequest, name: str, words: type[W]) -> W | None:
     if text not in words.__members__:
         raise invalid(name, f"Must be one of {', '.join(words.__members__)}.")
     return words[text]
-
-
-routes = [
-    *(list_anomalies, assign_anomaly, add_anomaly_note, acknowledge_anomaly, close_anomaly),
-    *(request_resolution, confirm_resolution),
-]

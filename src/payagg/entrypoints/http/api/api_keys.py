@@ -5,24 +5,22 @@ from payagg.application.accounts.api_keys import BusinessApiKeyGroups, GenerateA
 from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.api.auth import by, manager_changes, manager_reads
-from payagg.entrypoints.http.server.routing import KB, Call, route
+from payagg.entrypoints.http.server.routing import KB, Call, Routes
 
-TAG = "API keys"
+routes = Routes("API keys")
 BASE = "/merchant/businesses/{business_id:str}/api-keys"
 
 
 # The interface refuses this list, unlike others, to a business that is not active.
-@route("GET", BASE, "listApiKeys", "List the keys", TAG, guard=manager_changes)
+@routes.add("GET", BASE, "List the keys", guard=manager_changes)
 async def list_api_keys(call: Call[Manager, None]) -> BusinessApiKeyGroups:
     return await call.services.api_keys.groups(call.caller.business.id)
 
 
-@route(
+@routes.add(
     "POST",
     BASE,
-    "generateApiKey",
     "Generate a key",
-    TAG,
     guard=manager_changes,
     body_max=2 * KB,
     status=201,
@@ -33,19 +31,15 @@ async def generate_api_key(call: Call[Manager, GenerateApiKey]) -> GeneratedApiK
     return await call.services.api_keys.generate(call.caller.business.id, call.body, by=by(call))
 
 
-@route(
+# Whatever the business\'s status.
+@routes.add(
     "DELETE",
     BASE + "/{key_id:str}",
-    "revokeApiKey",
     "Revoke a key",
-    TAG,
-    guard=manager_reads,  # whatever the business's status
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.API_KEY_ALREADY_REVOKED),
+    guard=manager_reads,
+    errors=(ErrorCode.API_KEY_ALREADY_REVOKED,),
     description="Permanent: the next request with the key fails.",
 )
 async def revoke_api_key(call: Call[Manager, None]) -> Message:
     await call.services.api_keys.revoke(call.caller.business.id, call.path["key_id"], by=by(call))
     return Message("The key is revoked.")
-
-
-routes = [list_api_keys, generate_api_key, revoke_api_key]

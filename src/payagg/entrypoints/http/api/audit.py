@@ -9,10 +9,10 @@ from payagg.domain.audit import Action, AuditFilter
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.values import parse_instant
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
-from payagg.entrypoints.http.server.routing import AnyRequest, Call, route
+from payagg.entrypoints.http.server.routing import AnyRequest, Call, Routes
 from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
-TAG = "Audit"
+routes = Routes("Audit")
 ID_MAX = 64
 WORD_MAX = 64
 DESCRIPTION = (
@@ -29,12 +29,10 @@ FILTERS: Mapping[str, Any] = {
 }
 
 
-@route(
+@routes.add(
     "GET",
     "/admin/audit",
-    "listAudit",
     "Show who changed what",
-    TAG,
     guard=admin_reads,
     query={"businessId": {"type": "string", "maxLength": ID_MAX}, **FILTERS},
     description=DESCRIPTION,
@@ -44,12 +42,10 @@ async def list_audit(call: Call[Administrator, None]) -> AuditPage:
     return await call.services.audit.page(wanted, *_cursor(call.request))
 
 
-@route(
+@routes.add(
     "GET",
     "/merchant/businesses/{business_id:str}/audit",
-    "listBusinessAudit",
     "Show who changed what in a business",
-    TAG,
     guard=manager_reads,
     query=FILTERS,
     description=f"{DESCRIPTION} It does not show from which address an operator acted.",
@@ -73,6 +69,3 @@ def _filter(request: AnyRequest, business_id: str | None) -> AuditFilter:
 
 def _cursor(request: AnyRequest) -> tuple[str | None, int]:
     return cursor_query(request, "aud", PAGE_DEFAULT, PAGE_MAX)
-
-
-routes = [list_audit, list_business_audit]

@@ -18,22 +18,20 @@ from payagg.application.schemas.views import view_of
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by, manager_reads, merchant
-from payagg.entrypoints.http.server.routing import KB, Call, route
+from payagg.entrypoints.http.server.routing import KB, Call, Routes
 from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
-TAG = "Admin businesses"
+routes = Routes("Admin businesses")
 BASE = "/admin/businesses"
 ONE = BASE + "/{business_id:str}"
 PAGE_DEFAULT = 50
 PAGE_MAX = 100
 
 
-@route(
+@routes.add(
     "GET",
     BASE,
-    "listBusinesses",
     "List the businesses",
-    TAG,
     guard=admin_reads,
     query={
         "search": {"type": "string", "maxLength": SEARCH_MAX},
@@ -48,12 +46,10 @@ async def list_businesses(call: Call[Administrator, None]) -> BusinessPage:
     return await call.services.businesses.list_businesses(search, after, limit)
 
 
-@route(
+@routes.add(
     "POST",
     BASE,
-    "createBusiness",
     "Create a business with its first OWNER",
-    TAG,
     guard=admin_changes,
     body_max=8 * KB,
     status=201,
@@ -64,22 +60,17 @@ async def create_business(call: Call[Administrator, CreateBusiness]) -> AdminBus
     return await call.services.businesses.create(call.body.name, call.body.owner, kyc, status, by=by(call))
 
 
-@route(
-    "GET", ONE, "getBusiness", "Read a business with its members", TAG, guard=admin_reads, errors=(ErrorCode.NOT_FOUND,)
-)
+@routes.add("GET", ONE, "Read a business with its members", guard=admin_reads)
 async def get_business(call: Call[Administrator, None]) -> AdminBusinessDetail:
     return await call.services.businesses.detail(call.path["business_id"])
 
 
-@route(
+@routes.add(
     "PATCH",
     ONE,
-    "updateBusiness",
     "Move the KYC or set the status",
-    TAG,
     guard=admin_changes,
     body_max=KB,
-    errors=(ErrorCode.NOT_FOUND,),
     description="Both or neither. A KYC move that does not exist is refused on `kycStatus`.",
 )
 async def update_business(call: Call[Administrator, ChangeBusiness]) -> AdminBusiness:
@@ -87,43 +78,31 @@ async def update_business(call: Call[Administrator, ChangeBusiness]) -> AdminBus
     return await call.services.businesses.change(call.path["business_id"], kyc, status, by=by(call))
 
 
-@route(
-    "GET",
-    ONE + "/members",
-    "listBusinessMembers",
-    "List the members of a business",
-    TAG,
-    guard=admin_reads,
-    errors=(ErrorCode.NOT_FOUND,),
-)
+@routes.add("GET", ONE + "/members", "List the members of a business", guard=admin_reads)
 async def list_business_members(call: Call[Administrator, None]) -> list[BusinessMember]:
     return (await call.services.businesses.detail(call.path["business_id"])).members
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/members",
-    "setBusinessMember",
     "Add a member or change the role",
-    TAG,
     guard=admin_changes,
     body_max=4 * KB,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
+    errors=(ErrorCode.LAST_OWNER,),
 )
 async def set_business_member(call: Call[Administrator, SetMember]) -> BusinessMember:
     business_id, member = call.path["business_id"], call.body
     return await call.services.businesses.set_member(business_id, member.subject, member.role, by=by(call))
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/members/remove",
-    "removeBusinessMember",
     "Remove a member",
-    TAG,
     guard=admin_changes,
     body_max=4 * KB,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.LAST_OWNER),
+    errors=(ErrorCode.LAST_OWNER,),
     description="The subject is in the body because it may contain characters that a path cannot.",
 )
 async def remove_business_member(call: Call[Administrator, RemoveMember]) -> Message:
@@ -131,12 +110,11 @@ async def remove_business_member(call: Call[Administrator, RemoveMember]) -> Mes
     return Message("The member is removed.")
 
 
-@route(
+@routes.add(
     "GET",
     "/merchant/businesses",
-    "listOwnBusinesses",
     "List the businesses that one manages",
-    "Businesses",
+    tag="Businesses",
     guard=merchant,
     description="Those in which the token's user is OWNER or ADMIN, oldest first, at most 1,000.",
 )
@@ -144,39 +122,23 @@ async def list_own_businesses(call: Call[MerchantUser, None]) -> ManagedBusiness
     return await call.services.businesses.list_managed(call.caller.subject)
 
 
-@route(
+@routes.add(
     "GET",
     "/merchant/businesses/{business_id:str}",
-    "getOwnBusiness",
     "Read a business that one manages",
-    "Businesses",
+    tag="Businesses",
     guard=manager_reads,
 )
 async def get_own_business(call: Call[Manager, None]) -> AdminBusiness:
     return view_of(AdminBusiness, call.caller.business)
 
 
-@route(
+@routes.add(
     "GET",
     "/merchant/businesses/{business_id:str}/members",
-    "listOwnBusinessMembers",
     "List the members of a business that one manages",
-    "Businesses",
+    tag="Businesses",
     guard=manager_reads,
 )
 async def list_own_business_members(call: Call[Manager, None]) -> list[BusinessMember]:
     return (await call.services.businesses.detail(call.path["business_id"])).members
-
-
-routes = [
-    list_businesses,
-    create_business,
-    get_business,
-    update_business,
-    list_business_members,
-    set_business_member,
-    remove_business_member,
-    list_own_businesses,
-    get_own_business,
-    list_own_business_members,
-]

@@ -9,28 +9,26 @@ from payagg.application.schemas.checkout import (
 )
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.api.auth import charging_reference, public_reference
-from payagg.entrypoints.http.server.routing import KB, Call, route
+from payagg.entrypoints.http.server.routing import KB, Call, Routes
 
-TAG = "Hosted checkout"
+routes = Routes("Hosted checkout")
 ONE = "/public/payments/{reference:str}"
 
 
-@route("GET", ONE, "getPublicPayment", "Show a payment to its payer", TAG, guard=public_reference)
+@routes.add("GET", ONE, "Show a payment to its payer", guard=public_reference)
 async def get_public_payment(call: Call[None, None]) -> PublicPaymentDetail:
     return await call.services.checkout.detail(call.path["reference"])
 
 
-@route("GET", ONE + "/gateways", "listPaymentOptions", "List the payment's options", TAG, guard=public_reference)
+@routes.add("GET", ONE + "/gateways", "List the payment's options", guard=public_reference)
 async def list_payment_options(call: Call[None, None]) -> CheckoutGateways:
     return await call.services.checkout.options(call.path["reference"])
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/process",
-    "processPayment",
     "Choose a gateway and start the charge",
-    TAG,
     guard=charging_reference,
     body_max=KB,
     errors=(
@@ -45,17 +43,12 @@ async def process_payment(call: Call[None, ProcessPayment]) -> ProcessedPayment:
     return await call.services.checkout.process(call.path["reference"], call.body)
 
 
-@route(
+@routes.add(
     "GET",
     ONE + "/verify",
-    "verifyPayment",
     "Ask the provider and show the status",
-    TAG,
     guard=charging_reference,
     errors=(ErrorCode.GATEWAY_NOT_AVAILABLE, ErrorCode.PAYMENT_AMOUNT_MISMATCH),
 )
 async def verify_payment(call: Call[None, None]) -> VerifiedPayment:
     return await call.services.verification.verify(call.path["reference"])
-
-
-routes = [get_public_payment, list_payment_options, process_payment, verify_payment]

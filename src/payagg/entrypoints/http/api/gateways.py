@@ -23,10 +23,10 @@ from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import LOGO_MAX_BYTES
 from payagg.entrypoints.http.api.auth import admin_reads, anyone, by, gateway_changes
-from payagg.entrypoints.http.server.routing import KB, Call, route
+from payagg.entrypoints.http.server.routing import KB, Call, Routes
 from payagg.entrypoints.http.server.wire import empty_envelope, page_envelope, page_query, text_query
 
-TAG = "Admin gateways"
+routes = Routes("Admin gateways")
 BASE = "/admin/gateways"
 ONE = BASE + "/{gateway_id:str}"
 CREDENTIALS_BODY_MAX = 2_500_000  # fifty values of 4,000 characters, each at most twelve bytes as escaped JSON
@@ -42,17 +42,15 @@ LOGO_HEADERS = {
 }
 
 
-@route("GET", BASE, "listGateways", "List the gateways", TAG, guard=admin_reads)
+@routes.add("GET", BASE, "List the gateways", guard=admin_reads)
 async def list_gateways(call: Call[Administrator, None]) -> list[AdminGatewaySummary]:
     return await call.services.gateways.list_gateways()
 
 
-@route(
+@routes.add(
     "POST",
     BASE,
-    "createGateway",
     "Create a gateway",
-    TAG,
     guard=gateway_changes,
     body_max=16 * KB,
     status=201,
@@ -63,34 +61,29 @@ async def create_gateway(call: Call[Administrator, CreateGateway]) -> AdminGatew
     return await call.services.gateways.create(call.body, by=by(call))
 
 
-@route("GET", ONE, "getGateway", "Read a gateway", TAG, guard=admin_reads, errors=(ErrorCode.NOT_FOUND,))
+@routes.add("GET", ONE, "Read a gateway", guard=admin_reads)
 async def get_gateway(call: Call[Administrator, None]) -> AdminGatewayDetail:
     return await call.services.gateways.detail(call.path["gateway_id"])
 
 
-@route(
+@routes.add(
     "PATCH",
     ONE,
-    "updateGateway",
     "Change a gateway",
-    TAG,
     guard=gateway_changes,
     body_max=16 * KB,
-    errors=(ErrorCode.NOT_FOUND,),
     description="For the built-in gateway only `displayOrder` may change.",
 )
 async def update_gateway(call: Call[Administrator, UpdateGateway]) -> AdminGatewaySummary:
     return await call.services.gateways.update(call.path["gateway_id"], call.body, by=by(call))
 
 
-@route(
+@routes.add(
     "DELETE",
     ONE,
-    "deleteGateway",
     "Delete a gateway",
-    TAG,
     guard=gateway_changes,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_IN_USE),
+    errors=(ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_IN_USE),
     description="Only a DISABLED gateway can be deleted; its slug is then free. Payments that it took still settle, "
     "for at most 72 hours; then its credentials are removed.",
 )
@@ -98,45 +91,38 @@ async def delete_gateway(call: Call[Administrator, None]) -> Message:
     return await call.services.gateways.delete(call.path["gateway_id"], by=by(call))
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/enable",
-    "enableGateway",
     "Enable a gateway",
-    TAG,
     guard=gateway_changes,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ALREADY_ENABLED),
+    errors=(ErrorCode.GATEWAY_ALREADY_ENABLED,),
     description="It is on for every active business at once, except for those that opted out. A running drain ends.",
 )
 async def enable_gateway(call: Call[Administrator, None]) -> AdminGatewaySummary:
     return await call.services.gateways.enable(call.path["gateway_id"], by=by(call))
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/disable",
-    "disableGateway",
     "Disable a gateway",
-    TAG,
     guard=gateway_changes,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_NOT_ACTIVE),
+    errors=(ErrorCode.GATEWAY_BUILT_IN, ErrorCode.GATEWAY_NOT_ACTIVE),
     description="New checkouts stop at once; payments in progress may settle during the drain.",
 )
 async def disable_gateway(call: Call[Administrator, None]) -> AdminGatewaySummary:
     return await call.services.gateways.disable(call.path["gateway_id"], by=by(call))
 
 
-@route(
+@routes.add(
     "GET",
     ONE + "/merchants",
-    "listGatewayMerchants",
     "List a gateway's merchants",
-    TAG,
     guard=admin_reads,
     returns=list[AdminGatewayMerchant],
     paginated=True,
     query={"search": {"type": "string", "maxLength": SEARCH_MAX}},
-    errors=(ErrorCode.NOT_FOUND,),
     description="Active businesses by name, also those that never configured the gateway.",
 )
 async def list_gateway_merchants(call: Call[Administrator, None]) -> Response[bytes]:
@@ -146,15 +132,12 @@ async def list_gateway_merchants(call: Call[Administrator, None]) -> Response[by
     return page_envelope(found, page, per_page, total)
 
 
-@route(
+@routes.add(
     "PATCH",
     ONE + "/credentials",
-    "updateGatewayCredentials",
     "Replace a gateway's credentials",
-    TAG,
     guard=gateway_changes,
     body_max=CREDENTIALS_BODY_MAX,
-    errors=(ErrorCode.NOT_FOUND,),
     headers=("Credentials-Removed", "Open-Attempts"),
     description="Replaces the previous object: a name that you do not send again is removed, and the header "
     "`Credentials-Removed` lists it. With `keepOthers` only the names that you send change, and an empty value "
@@ -170,15 +153,13 @@ async def update_gateway_credentials(call: Call[Administrator, UpdateCredentials
     return empty_envelope(headers | ({"Open-Attempts": str(replaced.open_attempts)} if replaced.open_attempts else {}))
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/credentials/test",
-    "testGatewayCredentials",
     "Ask the provider whether it accepts the stored credentials",
-    TAG,
     guard=gateway_changes,
     body_max=KB,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, ErrorCode.RATE_LIMITED),
+    errors=(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED, ErrorCode.RATE_LIMITED),
     description="It asks about a reference that nobody paid, so it charges nobody. At most 10 a minute for a gateway "
     "and environment.",
 )
@@ -188,30 +169,24 @@ async def test_gateway_credentials(call: Call[Administrator, TestCredentials]) -
     return await try_credentials(own.payment_options, own.gateways.entropy, gateway_id, environment, by=by(call))
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/credentials/end-overlap",
-    "endCredentialsOverlap",
     "End the overlap of replaced signing secrets",
-    TAG,
     guard=gateway_changes,
-    errors=(ErrorCode.NOT_FOUND,),
     description="From now on only the stored signing secrets prove a provider's events. Safe to repeat.",
 )
 async def end_credentials_overlap(call: Call[Administrator, None]) -> EndedOverlap:
     return await call.services.gateways.end_overlap(call.path["gateway_id"], by=by(call))
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/logo",
-    "uploadGatewayLogo",
     "Upload a gateway's logo",
-    TAG,
     guard=gateway_changes,
     body_max=LOGO_BODY_MAX,
     status=201,
-    errors=(ErrorCode.NOT_FOUND,),
     upload="file",
     upload_max=LOGO_MAX_BYTES,
     description="PNG or JPEG of at most 2 MB and 4,096 pixels a side; the content decides the type.",
@@ -220,14 +195,11 @@ async def upload_gateway_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
     return await call.services.gateways.upload_logo(call.path["gateway_id"], call.body, by=by(call))
 
 
-@route(
+@routes.add(
     "GET",
     ONE + "/readiness",
-    "getGatewayReadiness",
     "Show what a gateway lacks to take payments",
-    TAG,
     guard=admin_reads,
-    errors=(ErrorCode.NOT_FOUND,),
     description="Whether it has a processor, its set-up and health by environment, and how many attempts are open.",
 )
 async def get_gateway_readiness(call: Call[Administrator, None]) -> GatewayReadiness:
@@ -235,36 +207,16 @@ async def get_gateway_readiness(call: Call[Administrator, None]) -> GatewayReadi
     return await gateway_readiness(own.store, own.clock, own.vault, options.providers, call.path["gateway_id"])
 
 
-@route(
+@routes.add(
     "GET",
     "/public/gateways/{gateway_id:str}/logo",
-    "getGatewayLogo",
     "Read a gateway's logo",
-    "Public",
+    tag="Public",
     guard=anyone,
     returns=bytes,
     media_types=("image/png", "image/jpeg"),
-    errors=(ErrorCode.NOT_FOUND,),
     description="`image/png` or `image/jpeg`, as uploaded.",
 )
 async def get_gateway_logo(call: Call[None, None]) -> Response[bytes]:
     logo = await call.services.gateways.logo(call.path["gateway_id"])
     return Response(logo.content, media_type=logo.media_type, headers=LOGO_HEADERS)
-
-
-routes = [
-    list_gateways,
-    create_gateway,
-    get_gateway,
-    update_gateway,
-    delete_gateway,
-    enable_gateway,
-    disable_gateway,
-    list_gateway_merchants,
-    update_gateway_credentials,
-    test_gateway_credentials,
-    end_credentials_overlap,
-    upload_gateway_logo,
-    get_gateway_readiness,
-    get_gateway_logo,
-]

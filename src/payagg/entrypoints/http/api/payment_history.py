@@ -6,56 +6,22 @@ from payagg.application.ports.reports import AdjustmentFilter
 from payagg.application.reports.search import adjustment_page
 from payagg.application.reports.timeline import AdminPaymentStory, PaymentStory, admin_payment_story, payment_timeline
 from payagg.application.schemas.payment_search import AdjustmentPage
-from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.errors import invalid
 from payagg.domain.payment_search import PAGE_DEFAULT, PAGE_MAX
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
-from payagg.entrypoints.http.api.payment_search import ENVIRONMENT, TAG, own_environment
-from payagg.entrypoints.http.server.routing import Call, route
+from payagg.entrypoints.http.api.payment_search import ENVIRONMENT, own_environment
+from payagg.entrypoints.http.server.routing import Call, Routes
 from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
+routes = Routes("Payment search")
 WORD_MAX = 64
 _YES_OR_NO = {"true": True, "false": False, None: False}
 
 
-@route(
-    "GET",
-    "/merchant/businesses/{business_id:str}/payments/{reference:str}/story",
-    "getBusinessPaymentStory",
-    "Show what happened to a business's payment",
-    TAG,
-    guard=manager_reads,
-    query=ENVIRONMENT,
-    query_required=("environment",),
-    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
-    description="A payment of the other environment gets the answer to an unknown one.",
-)
-async def get_business_payment_story(call: Call[Manager, None]) -> PaymentStory:
-    owner = (call.caller.business.id, own_environment(call.request))
-    return await payment_timeline(call.services.store, call.services.clock, call.path["reference"], owner=owner)
-
-
-@route(
-    "GET",
-    "/admin/payments/{reference:str}/story",
-    "getPaymentStory",
-    "Show what happened to a payment",
-    TAG,
-    guard=admin_reads,
-    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
-    description="It includes what operators need to find each charge at its provider.",
-)
-async def get_payment_story(call: Call[Administrator, None]) -> AdminPaymentStory:
-    services = call.services
-    sealed = services.payment_options.gateway_credentials
-    return await admin_payment_story(services.store, services.clock, sealed, call.path["reference"])
-
-
-@route(
+@routes.add(
     "GET",
     "/merchant/businesses/{business_id:str}/adjustments",
-    "listAdjustments",
     "List a business's adjustments",
-    TAG,
     guard=manager_reads,
     query={
         **ENVIRONMENT,
@@ -76,4 +42,28 @@ async def list_adjustments(call: Call[Manager, None]) -> AdjustmentPage:
     return await adjustment_page(call.services.store, wanted, limit)
 
 
-routes = [list_adjustments, get_business_payment_story, get_payment_story]
+@routes.add(
+    "GET",
+    "/merchant/businesses/{business_id:str}/payments/{reference:str}/story",
+    "Show what happened to a business's payment",
+    guard=manager_reads,
+    query=ENVIRONMENT,
+    query_required=("environment",),
+    description="A payment of the other environment gets the answer to an unknown one.",
+)
+async def get_business_payment_story(call: Call[Manager, None]) -> PaymentStory:
+    owner = (call.caller.business.id, own_environment(call.request))
+    return await payment_timeline(call.services.store, call.services.clock, call.path["reference"], owner=owner)
+
+
+@routes.add(
+    "GET",
+    "/admin/payments/{reference:str}/story",
+    "Show what happened to a payment",
+    guard=admin_reads,
+    description="It includes what operators need to find each charge at its provider.",
+)
+async def get_payment_story(call: Call[Administrator, None]) -> AdminPaymentStory:
+    services = call.services
+    sealed = services.payment_options.gateway_credentials
+    return await admin_payment_story(services.store, services.clock, sealed, call.path["reference"])

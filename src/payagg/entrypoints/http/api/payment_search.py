@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from litestar import Response
-from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
 
 from payagg.application.accounts.access import Administrator, Manager
@@ -26,10 +25,10 @@ from payagg.domain.payment_search import (
 )
 from payagg.domain.values import EMAIL_MAX, Environment
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads, secret_key
-from payagg.entrypoints.http.server.routing import AnyRequest, Call, Guard, route
+from payagg.entrypoints.http.server.routing import AnyRequest, Call, Guard, Routes
 from payagg.entrypoints.http.server.wire import IS_HEAD, integer_query, text_query
 
-TAG = "Payment search"
+routes = Routes("Payment search")
 TEXT_MAX = 300  # of a parameter that is checked later
 _BUSINESS_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INSTANT = {"type": "string", "format": "date-time", "maxLength": 40, "examples": ["2025-01-31T00:00:00Z"]}
@@ -96,20 +95,19 @@ class _Audience:
     sees_owners: bool = False
 
 
-def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
-    """The list, the summary, the same as CSV, and the export."""
+def routes_for(audience: _Audience) -> None:
+    """Adds the list, the summary, the same as CSV, and the export."""
     list_id, summary_id, summary_csv_id, export_id = audience.ids
     path, guard, own, required = audience.path, audience.guard, audience.query, audience.required
     # One merchant's reports must not delay the others.
     busy = () if audience.sees_owners else (ErrorCode.RATE_LIMITED,)
     one_at_a_time = "" if audience.sees_owners else " One at a time for each business."
 
-    @route(
+    @routes.add(
         "GET",
         path,
-        list_id,
         f"List {audience.whose}",
-        TAG,
+        id=list_id,
         guard=guard,
         returns=AdminPaymentPage if audience.sees_owners else PaymentPage,
         query={**own, **_LISTED},
@@ -123,12 +121,11 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         limit = integer_query(call.request, "limit", PAGE_DEFAULT, 1, PAGE_MAX)
         return await (search.page_of_all if audience.sees_owners else search.page)(wanted, after, limit)
 
-    @route(
+    @routes.add(
         "GET",
         f"{path}/summary",
-        summary_id,
         f"Add up {audience.whose} by day and status",
-        TAG,
+        id=summary_id,
         guard=guard,
         query={**own, **_TIMES},
         query_required=(*required, "from", "to"),
@@ -140,12 +137,11 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
             audience.chosen(call, "from", "to"), of_all=audience.sees_owners
         )
 
-    @route(
+    @routes.add(
         "GET",
         f"{path}/summary.csv",
-        summary_csv_id,
         f"Add up {audience.whose} by day and status, as CSV",
-        TAG,
+        id=summary_csv_id,
         guard=guard,
         returns=bytes,
         media_types=("text/csv",),
@@ -160,12 +156,11 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
         headers = {"Content-Disposition": 'attachment; filename="summary.csv"'}
         return Response(content, media_type="text/csv", headers=headers)
 
-    @route(
+    @routes.add(
         "GET",
         f"{path}/export",
-        export_id,
         f"Export {audience.whose} as CSV",
-        TAG,
+        id=export_id,
         guard=guard,
         returns=bytes,
         media_types=("text/csv",),
@@ -177,8 +172,6 @@ def routes_for(audience: _Audience) -> list[HTTPRouteHandler]:
     async def export(call: Call[Any, None]) -> Response[Any]:
         search, wanted = call.services.payment_search, audience.chosen(call, *_EXPORTED)
         return await _csv(call.request, (search.export_of_all if audience.sees_owners else search.export)(wanted))
-
-    return [list_payments, summary, summary_csv, export]
 
 
 def _of_key(call: Call[KeyHolder, None], *names: str) -> PaymentFilter:
@@ -245,41 +238,36 @@ async def _csv(request: AnyRequest, rows: AsyncGenerator[bytes, None]) -> Respon
     return Stream(whole(), media_type="text/csv", headers=headers)
 
 
-routes = [
-    *routes_for(
-        _Audience(
-            "/payments",
-            secret_key,
-            ("listPayments", "getPaymentSummary", "getPaymentSummaryCsv", "exportPayments"),
-            "payments",
-            _of_key,
-        )
+for _audience in (
+    _Audience(
+        "/payments",
+        secret_key,
+        ("listPayments", "getPaymentSummary", "getPaymentSummaryCsv", "exportPayments"),
+        "payments",
+        _of_key,
     ),
-    *routes_for(
-        _Audience(
-            "/merchant/businesses/{business_id:str}/payments",
-            manager_reads,
-            (
-                "listBusinessPayments",
-                "getBusinessPaymentSummary",
-                "getBusinessPaymentSummaryCsv",
-                "exportBusinessPayments",
-            ),
-            "a business's payments",
-            _of_business,
-            ENVIRONMENT,
-            ("environment",),
-        )
+    _Audience(
+        "/merchant/businesses/{business_id:str}/payments",
+        manager_reads,
+        (
+            "listBusinessPayments",
+            "getBusinessPaymentSummary",
+            "getBusinessPaymentSummaryCsv",
+            "exportBusinessPayments",
+        ),
+        "a business's payments",
+        _of_business,
+        ENVIRONMENT,
+        ("environment",),
     ),
-    *routes_for(
-        _Audience(
-            "/admin/payments",
-            admin_reads,
-            ("listAllPayments", "getAllPaymentsSummary", "getAllPaymentsSummaryCsv", "exportAllPayments"),
-            "the payments of all businesses",
-            _of_all,
-            _OWNER,
-            sees_owners=True,
-        )
+    _Audience(
+        "/admin/payments",
+        admin_reads,
+        ("listAllPayments", "getAllPaymentsSummary", "getAllPaymentsSummaryCsv", "exportAllPayments"),
+        "the payments of all businesses",
+        _of_all,
+        _OWNER,
+        sees_owners=True,
     ),
-]
+):
+    routes_for(_audience)

@@ -20,10 +20,10 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.api.auth import by, cached_key, manager_changes, manager_reads, sandbox_key, secret_key
 from payagg.entrypoints.http.server.middleware import note_reference
-from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, route
+from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Routes
 from payagg.entrypoints.http.server.wire import envelope
 
-TAG = "Payments"
+routes = Routes("Payments")
 ONE = "/payments/{reference:str}"
 TESTS = "Test payments"
 TEST = "/merchant/businesses/{business_id:str}/test-payment"
@@ -31,24 +31,10 @@ ONE_TEST = TEST + "/{reference:str}"
 _log = structlog.get_logger("payagg.http")
 
 
-@route(
-    "GET",
-    "/payments/context",
-    "getPaymentContext",
-    "Show the business and environment of the key",
-    TAG,
-    guard=secret_key,
-)
-async def get_payment_context(call: Call[KeyHolder, None]) -> ApiKeyContext:
-    return context_of(call.caller)
-
-
-@route(
+@routes.add(
     "POST",
     "/payments/initiate",
-    "initiatePayment",
     "Initiate a payment",
-    TAG,
     guard=cached_key,
     body_max=64 * KB,
     returns=InitiatedPayment,
@@ -68,33 +54,35 @@ async def initiate_payment(call: Call[KeyHolder, InitiatePayment]) -> Response[b
     return _initiate_response(call.request, done)
 
 
-@route("GET", ONE, "getPayment", "Read a payment", TAG, guard=cached_key, errors=(ErrorCode.PAYMENT_NOT_FOUND,))
+@routes.add("GET", ONE, "Read a payment", guard=cached_key)
 async def get_payment(call: Call[KeyHolder, None]) -> PaymentDetail:
     holder, reference = call.caller, call.path["reference"]
     return await call.services.payments.read(reference, holder.business.id, holder.key.environment, holder)
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/simulate",
-    "simulatePayment",
     "Simulate the outcome of a sandbox payment",
-    TAG,
     guard=sandbox_key,
     body_max=KB,
-    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
+    errors=(ErrorCode.PAYMENT_ALREADY_FINAL,),
 )
 async def simulate_payment(call: Call[KeyHolder, SimulatePayment]) -> PaymentDetail:
     reference, business_id = call.path["reference"], call.caller.business.id
     return await call.services.payments.simulate(reference, call.body.outcome, business_id, by=by(call))
 
 
-@route(
+@routes.add("GET", "/payments/context", "Show the business and environment of the key", guard=secret_key)
+async def get_payment_context(call: Call[KeyHolder, None]) -> ApiKeyContext:
+    return context_of(call.caller)
+
+
+@routes.add(
     "POST",
     TEST,
-    "createTestPayment",
     "Create a sandbox payment",
-    TESTS,
+    tag=TESTS,
     guard=manager_changes,
     body_max=64 * KB,
     returns=InitiatedPayment,
@@ -107,28 +95,19 @@ async def create_test_payment(call: Call[Manager, TestPayment]) -> Response[byte
     return _initiate_response(call.request, done)
 
 
-@route(
-    "GET",
-    ONE_TEST,
-    "getTestPayment",
-    "Read a test payment",
-    TESTS,
-    guard=manager_reads,
-    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
-)
+@routes.add("GET", ONE_TEST, "Read a test payment", tag=TESTS, guard=manager_reads)
 async def get_test_payment(call: Call[Manager, None]) -> PaymentDetail:
     return await call.services.payments.read(call.path["reference"], call.caller.business.id, Environment.SANDBOX)
 
 
-@route(
+@routes.add(
     "POST",
     ONE_TEST + "/simulate",
-    "simulateTestPayment",
     "Simulate the outcome of a test payment",
-    TESTS,
+    tag=TESTS,
     guard=manager_changes,
     body_max=KB,
-    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.PAYMENT_ALREADY_FINAL),
+    errors=(ErrorCode.PAYMENT_ALREADY_FINAL,),
 )
 async def simulate_test_payment(call: Call[Manager, SimulatePayment]) -> PaymentDetail:
     reference, business_id = call.path["reference"], call.caller.business.id
@@ -148,9 +127,3 @@ def _initiate_response(request: AnyRequest, done: Initiation) -> Response[bytes]
         count("idempotency_mismatches")
         _log.warning("idempotency key reused with another body", reference=done.payment.reference)
     return envelope(done.payment, 200, headers)
-
-
-routes = [
-    *(initiate_payment, get_payment, simulate_payment, get_payment_context),
-    *(create_test_payment, get_test_payment, simulate_test_payment),
-]

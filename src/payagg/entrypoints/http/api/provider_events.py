@@ -1,14 +1,12 @@
 """Where providers deliver their events: no credential, a signature over the raw bytes, a limit per address."""
 
-from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
 from payagg.application.ports.providers import ProviderEventRoute
 from payagg.entrypoints.http.api.auth import provider_signature
-from payagg.entrypoints.http.server.routing import Call, route
+from payagg.entrypoints.http.server.routing import Call, Routes
 from payagg.entrypoints.settings import Settings
 
-TAG = "Inbound provider webhooks"
 BODY_MAX = 1024 * 1024
 SIGNATURE = {
     "type": "string",
@@ -25,18 +23,20 @@ class Acknowledgement(Struct, frozen=True):
     received: bool
 
 
-def routes_for(settings: Settings) -> list[HTTPRouteHandler]:
+def routes_for(settings: Settings) -> Routes:
     """The receivers, under the deployment's provider slugs."""
-    return list(map(_receiver, settings.event_routes))
+    routes = Routes("Inbound provider webhooks")
+    for place in settings.event_routes:
+        _add_receiver(routes, place)
+    return routes
 
 
-def _receiver(place: ProviderEventRoute) -> HTTPRouteHandler:
-    @route(
+def _add_receiver(routes: Routes, place: ProviderEventRoute) -> None:
+    @routes.add(
         "POST",
         f"/webhooks{place.path}",
-        place.operation_id,
         f"Receive {place.slug} events ({place.environment.value.lower()})",
-        TAG,
+        id=place.operation_id,
         guard=provider_signature,
         body_max=BODY_MAX,
         errors=(place.unconfigured,),
@@ -48,5 +48,3 @@ def _receiver(place: ProviderEventRoute) -> HTTPRouteHandler:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in sent}
         await call.services.event_receiver.receive(place, call.body, headers)
         return Acknowledgement(received=True)
-
-    return receive

@@ -8,22 +8,19 @@ from litestar.response import Stream
 
 from payagg.application.accounts.access import Administrator
 from payagg.application.schemas.reconciliations import PAGE_DEFAULT, PAGE_MAX, ReconciliationPage, ReconciliationView
-from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.api.auth import admin_reads
-from payagg.entrypoints.http.server.routing import Call, route
+from payagg.entrypoints.http.server.routing import Call, Routes
 from payagg.entrypoints.http.server.wire import IS_HEAD, cursor_parameters, cursor_query
 
-TAG = "Reconciliations"
+routes = Routes("Reconciliations")
 BASE = "/admin/reconciliations"
 ONE = BASE + "/{reconciliation_id:str}"
 
 
-@route(
+@routes.add(
     "GET",
     BASE,
-    "listReconciliations",
     "List reconciliations with providers' lists",
-    TAG,
     guard=admin_reads,
     query=cursor_parameters("rec", PAGE_DEFAULT, PAGE_MAX),
     description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is running, or was killed.",
@@ -35,29 +32,18 @@ async def list_reconciliations(call: Call[Administrator, None]) -> Reconciliatio
     return ReconciliationPage([ReconciliationView.of(run) for run in page], page[-1].id if page else None, has_more)
 
 
-@route(
-    "GET",
-    ONE,
-    "getReconciliation",
-    "Show a reconciliation with its counts and sums",
-    TAG,
-    guard=admin_reads,
-    errors=(ErrorCode.NOT_FOUND,),
-)
+@routes.add("GET", ONE, "Show a reconciliation with its counts and sums", guard=admin_reads)
 async def get_reconciliation(call: Call[Administrator, None]) -> ReconciliationView:
     return ReconciliationView.of(await call.services.reconciliation_runs.get(call.path["reconciliation_id"]))
 
 
-@route(
+@routes.add(
     "GET",
     ONE + "/findings.csv",
-    "exportReconciliationFindings",
     "Export the differences as CSV",
-    TAG,
     guard=admin_reads,
     returns=bytes,
     media_types=("text/csv",),
-    errors=(ErrorCode.NOT_FOUND,),
     description="UTF-8 with a header row; amounts in kobo. Empty until the reconciliation has ended.",
 )
 async def export_reconciliation_findings(call: Call[Administrator, None]) -> Response[Any]:
@@ -73,6 +59,3 @@ async def export_reconciliation_findings(call: Call[Administrator, None]) -> Res
 
     headers = {"Content-Disposition": f'attachment; filename="{run_id}.csv"'}
     return Stream(whole(), media_type="text/csv", headers=headers)
-
-
-routes = [list_reconciliations, get_reconciliation, export_reconciliation_findings]

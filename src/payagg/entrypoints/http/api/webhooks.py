@@ -18,10 +18,10 @@ from payagg.application.schemas.webhooks import (
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_A_MINUTE, TESTS_AT_ONCE
 from payagg.entrypoints.http.api.auth import by, manager_changes, manager_reads, secret_key
-from payagg.entrypoints.http.server.routing import KB, Call, route
+from payagg.entrypoints.http.server.routing import KB, Call, Routes
 from payagg.entrypoints.http.server.wire import cursor_parameters, integer_query, page_envelope, page_query, text_query
 
-TAG = "Webhooks"
+routes = Routes("Webhooks")
 BASE = "/merchant/businesses/{business_id:str}"
 ONE = BASE + "/webhooks/{endpoint_id:str}"
 OF_PAYMENT = BASE + "/payments/{reference:str}/deliveries"
@@ -30,12 +30,10 @@ EVENTS_MAX = 100
 CURSOR_MAX = 100
 
 
-@route(
+@routes.add(
     "GET",
     BASE + "/webhooks",
-    "listWebhooks",
     "List webhook endpoints",
-    TAG,
     guard=manager_reads,
     description="Of both environments, oldest first. Readable while the business is restricted.",
 )
@@ -43,12 +41,10 @@ async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
     return await call.services.webhooks.list_endpoints(call.caller.business.id)
 
 
-@route(
+@routes.add(
     "POST",
     BASE + "/webhooks",
-    "createWebhook",
     "Create a webhook endpoint",
-    TAG,
     guard=manager_changes,
     body_max=64 * KB,
     status=201,
@@ -60,15 +56,13 @@ async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
     return await call.services.webhooks.create(call.caller.business.id, call.body, by=by(call))
 
 
-@route(
+@routes.add(
     "PATCH",
     ONE,
-    "updateWebhook",
     "Change a webhook endpoint",
-    TAG,
     guard=manager_changes,
     body_max=64 * KB,
-    errors=(ErrorCode.NOT_FOUND, ErrorCode.WEBHOOK_LIMIT_REACHED),
+    errors=(ErrorCode.WEBHOOK_LIMIT_REACHED,),
 )
 async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointView:
     return await call.services.webhooks.change(
@@ -76,15 +70,12 @@ async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
     )
 
 
-@route(
+@routes.add(
     "DELETE",
     ONE,
-    "deactivateWebhook",
     "Deactivate a webhook endpoint",
-    TAG,
     guard=manager_changes,
     query={"permanently": {"type": "string", "enum": ["true", "false"], "default": "false"}},
-    errors=(ErrorCode.NOT_FOUND,),
     description="It stays in the list and can be activated again, until newer endpoints take its place. "
     "`permanently=true` removes it with its log.",
 )
@@ -98,14 +89,11 @@ async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     return await webhooks.deactivate(business_id, endpoint_id, by=by(call))
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/test",
-    "testWebhook",
     "Send a test event now",
-    TAG,
     guard=manager_changes,
-    errors=(ErrorCode.NOT_FOUND,),
     description="Waits for your server's response, at most 15 seconds. Limits: one in 5 seconds for each endpoint; "
     f"{TESTS_A_MINUTE} in any minute and {TESTS_AT_ONCE} at once for each business.",
 )
@@ -113,30 +101,24 @@ async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
     return await call.services.webhooks.test(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/rotate-secret",
-    "rotateWebhookSecret",
     "Rotate the signing secret",
-    TAG,
     guard=manager_changes,
-    errors=(ErrorCode.NOT_FOUND,),
     description="The new secret is shown once. The old one also signs for 24 hours.",
 )
 async def rotate_webhook_secret(call: Call[Manager, None]) -> CreatedWebhook:
     return await call.services.webhooks.rotate_secret(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
-@route(
+@routes.add(
     "GET",
     ONE + "/deliveries",
-    "listWebhookDeliveries",
     "Show the delivery log",
-    TAG,
     guard=manager_reads,
     returns=list[DeliveryView],
     paginated=True,
-    errors=(ErrorCode.NOT_FOUND,),
     query={"after": {"type": "string", "pattern": "^dlv_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36}},
     description="Newest first, without payloads. Kept for 30 days. `after`, the id of the last delivery of the page "
     "before, finds a deep page faster than its number.",
@@ -153,14 +135,11 @@ async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     return page_envelope(rows, page, per_page, total, rows[-1].id if rows else after)
 
 
-@route(
+@routes.add(
     "POST",
     ONE + "/deliveries/{delivery_id:str}/redeliver",
-    "redeliverWebhook",
     "Send a delivery again",
-    TAG,
     guard=manager_changes,
-    errors=(ErrorCode.NOT_FOUND,),
     description="It has the same ids and the same bytes. The endpoint must be active.",
 )
 async def redeliver_webhook(call: Call[Manager, None]) -> DeliveryView:
@@ -175,48 +154,10 @@ _EVENTS = (
 )
 
 
-@route(
-    "GET",
-    OF_PAYMENT,
-    "listPaymentDeliveries",
-    "Show the delivery log of a payment's own webhookUrl",
-    TAG,
-    guard=manager_reads,
-    returns=list[DeliveryView],
-    paginated=True,
-    errors=(ErrorCode.PAYMENT_NOT_FOUND,),
-    description="Newest first, without payloads. Kept for 30 days. Deliveries to endpoints are in the endpoints' logs.",
-)
-async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
-    page, per_page = page_query(call.request)
-    reference = call.path["reference"]
-    rows, total = await call.services.delivery_log.of_payment(call.caller.business.id, reference, page, per_page)
-    return page_envelope(rows, page, per_page, total)
-
-
-@route(
-    "POST",
-    OF_PAYMENT + "/{delivery_id:str}/redeliver",
-    "redeliverToPayment",
-    "Send a delivery to a payment's own webhookUrl again",
-    TAG,
-    guard=manager_changes,
-    errors=(ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.NOT_FOUND),
-    description="It has the same ids and the same bytes. An endpoint of the payment's environment must be active, "
-    "because its secret signs.",
-)
-async def redeliver_to_payment(call: Call[Manager, None]) -> DeliveryView:
-    reference, delivery_id = call.path["reference"], call.path["delivery_id"]
-    business_id = call.caller.business.id
-    return await call.services.delivery_log.redeliver_to_payment(business_id, reference, delivery_id, by=by(call))
-
-
-@route(
+@routes.add(
     "GET",
     BASE + "/events",
-    "listEvents",
     "Page through past events",
-    TAG,
     guard=manager_reads,
     query={"environment": {"type": "string", "enum": ["SANDBOX", "LIVE"]}, **_EVENT_PAGES},
     query_required=("environment",),
@@ -227,12 +168,10 @@ async def list_events(call: Call[Manager, None]) -> EventPage:
     return await _events(call, call.caller.business.id, environment)
 
 
-@route(
+@routes.add(
     "GET",
     "/events",
-    "listEventsOfKey",
     "Page through past events with a secret key",
-    TAG,
     guard=secret_key,
     query=_EVENT_PAGES,
     description=_EVENTS + " The key decides the environment.",
@@ -247,17 +186,31 @@ async def _events(call: Call[Any, None], business_id: str, environment: str | No
     return await call.services.delivery_log.events(business_id, environment, after, limit)
 
 
-routes = [
-    list_webhooks,
-    create_webhook,
-    update_webhook,
-    deactivate_webhook,
-    test_webhook,
-    rotate_webhook_secret,
-    list_webhook_deliveries,
-    redeliver_webhook,
-    list_events,
-    list_events_of_key,
-    list_payment_deliveries,
-    redeliver_to_payment,
-]
+@routes.add(
+    "GET",
+    OF_PAYMENT,
+    "Show the delivery log of a payment's own webhookUrl",
+    guard=manager_reads,
+    returns=list[DeliveryView],
+    paginated=True,
+    description="Newest first, without payloads. Kept for 30 days. Deliveries to endpoints are in the endpoints' logs.",
+)
+async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
+    page, per_page = page_query(call.request)
+    reference = call.path["reference"]
+    rows, total = await call.services.delivery_log.of_payment(call.caller.business.id, reference, page, per_page)
+    return page_envelope(rows, page, per_page, total)
+
+
+@routes.add(
+    "POST",
+    OF_PAYMENT + "/{delivery_id:str}/redeliver",
+    "Send a delivery to a payment's own webhookUrl again",
+    guard=manager_changes,
+    description="It has the same ids and the same bytes. An endpoint of the payment's environment must be active, "
+    "because its secret signs.",
+)
+async def redeliver_to_payment(call: Call[Manager, None]) -> DeliveryView:
+    reference, delivery_id = call.path["reference"], call.path["delivery_id"]
+    business_id = call.caller.business.id
+    return await call.services.delivery_log.redeliver_to_payment(business_id, reference, delivery_id, by=by(call))

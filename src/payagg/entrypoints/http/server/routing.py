@@ -159,64 +159,73 @@ async def dispatch(app: Litestar, scope: Any, receive: Any, send: Any) -> None:
         await answer.to_asgi_response(app=None, request=request)(scope, receive, send)
 
 
-def route(
-    method: Method,
-    path: str,
-    id: str,
-    summary: str,
-    tag: str,
-    *,
-    guard: Guard[Caller],
-    **more: Any,
-) -> Callable[[Handler[Caller, Body]], HTTPRouteHandler]:
-    """Declares the decorated function, which only calls the use case: its result is the `data` of the envelope, unless
-    it is a Response already. Its annotations say what it takes and returns; the other arguments are Operation's."""
-    admit = guard.admit
-    has_reference = "{reference:str}" in path
+class Routes(list[HTTPRouteHandler]):
+    """The operations of one tag, in the order in which they are declared."""
 
-    def declare(handler: Handler[Caller, Body]) -> HTTPRouteHandler:
-        taken, returned = handler.__annotations__.values()
-        body = None if "upload" in more else get_args(taken)[1]
-        made: Any = get_origin(returned)
-        if made is not Response:
-            more.setdefault("returns", returned)
-        operation = Operation(id, summary, tag, guard, body=None if body is NoneType else body, **more)
-        has_body = operation.body is not None or operation.upload is not None
-        takes_any_query, known = operation.takes_any_query, operation.query_names
+    def __init__(self, tag: str) -> None:
+        super().__init__()
+        self._tag = tag
 
-        async def endpoint(request: AnyRequest) -> Response[bytes]:
-            use_cases = services(request)
-            parameters: Mapping[str, str] = request.scope["path_params"]
-            sent: Any = None  # the body or its refusal, read once however often the guard goes on
+    def add(
+        self, method: Method, path: str, summary: str, *, guard: Guard[Caller], **more: Any
+    ) -> Callable[[Handler[Caller, Body]], HTTPRouteHandler]:
+        """Declares the decorated function, which only calls the use case: its result is the `data` of the envelope,
+        unless it is a Response already. Its annotations say what it takes and returns, its name is the operation's id;
+        the other arguments are Operation's."""
 
-            async def proceed(caller: Any) -> Any:  # a type that is made up of others costs each request a frame
-                nonlocal sent
-                if has_reference:
-                    parse_reference(parameters["reference"])
-                if request.scope["query_string"] and not takes_any_query:
-                    _ensure_known(request, known)
-                if has_body:
-                    if sent is None:
-                        sent = await _read_body(request, operation)
-                    if isinstance(sent, Refusal):
-                        raise sent
-                scope: Any = request.scope
-                scope[CALLER] = caller
-                result = await handler(Call(request, use_cases, caller, parameters, sent))
-                scope[OBJECT] = getattr(result, "id", None)
-                return answer_result(operation, result)
+        def declare(handler: Handler[Caller, Body]) -> HTTPRouteHandler:
+            taken, returned = handler.__annotations__.values()
+            made: Any = get_origin(returned)
+            body = None if "upload" in more else get_args(taken)[1]
+            named = {"id": camel(handler.__name__), "tag": self._tag, "body": None if body is NoneType else body}
+            described: dict[str, Any] = named | ({} if made is Response else {"returns": returned}) | more
+            operation = Operation(summary=summary, guard=guard, **described)
+            endpoint = _endpoint(operation, handler, has_reference="{reference:str}" in path)
+            opt = {"operation": operation, "endpoint": endpoint}
+            route = HTTPRouteHandler(path, http_method=method, status_code=operation.status, name=operation.id, opt=opt)
+            self.append(route(endpoint))
+            return self[-1]
 
-            return await admit(request, use_cases, proceed)
+        return declare
 
-        return HTTPRouteHandler(
-            path,
-            http_method=method,
-            status_code=operation.status,
-            name=id,
-            opt={"operation": operation, "endpoint": endpoint},
-        )(endpoint)
 
-    return declare
+def camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.title() for word in rest)
+
+
+def _endpoint(
+    operation: Operation, handler: Handler[Any, Any], *, has_reference: bool
+) -> Callable[[AnyRequest], Awaitable[Response[bytes]]]:
+    admit = operation.guard.admit
+    has_body = operation.body is not None or operation.upload is not None
+    takes_any_query, known = operation.takes_any_query, operation.query_names
+
+    async def endpoint(request: AnyRequest) -> Response[bytes]:
+        use_cases = services(request)
+        parameters: Mapping[str, str] = request.scope["path_params"]
+        sent: Any = None  # the body or its refusal, read once however often the guard goes on
+
+        async def proceed(caller: Any) -> Any:  # a type that is made up of others costs each request a frame
+            nonlocal sent
+            if has_reference:
+                parse_reference(parameters["reference"])
+            if request.scope["query_string"] and not takes_any_query:
+                _ensure_known(request, known)
+            if has_body:
+                if sent is None:
+                    sent = await _read_body(request, operation)
+                if isinstance(sent, Refusal):
+                    raise sent
+            scope: Any = request.scope
+            scope[CALLER] = caller
+            result = await handler(Call(request, use_cases, caller, parameters, sent))
+            scope[OBJECT] = getattr(result, "id", None)
+            return answer_result(operation, result)
+
+        return await admit(request, use_cases, proceed)
+
+    return endpoint
 
 
 def services(request: AnyRequest) -> Services:

@@ -91,7 +91,11 @@ def errors(route: Route) -> list[ErrorCode]:
     operation = route.operation
     codes = {*operation.errors, *operation.guard.errors, *EVERYWHERE}
     if "reference" in route.parameters:
-        codes.add(ErrorCode.INVALID_REFERENCE)
+        codes |= {ErrorCode.INVALID_REFERENCE, ErrorCode.PAYMENT_NOT_FOUND}
+    # A business that a merchant names and that is none of theirs is FORBIDDEN.
+    of_user = {"reference"} if operation.guard.scheme != "merchantBearer" else {"reference", "businessId"}
+    if set(route.parameters) - of_user:
+        codes.add(ErrorCode.NOT_FOUND)
     if operation.body is not None or operation.upload is not None:
         codes |= {ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE}
     if not operation.takes_any_query or operation.query_names:

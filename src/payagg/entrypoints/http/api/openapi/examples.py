@@ -1,7 +1,7 @@
 """Examples of requests, answers, refusals and events, recorded from a run.
 
 `examples.json` holds what a merchant, a payer, an administrator and a provider sent and were answered in
-`tests/support/answers/story.py`; `python -m payagg.entrypoints.cli.docs` writes it and `--check` compares it.
+`tests/support/answers/story.py`; `python -m tools.documents` writes it and `--check` compares it.
 """
 
 import json

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from litestar.handlers import HTTPRouteHandler
 
-from payagg.entrypoints.http.server.routing import Operation
+from payagg.entrypoints.http.server.routing import Operation, camel
 
 _PARAMETER = re.compile(r"\{(\w+):str\}")
 
@@ -36,12 +36,7 @@ def routes_of(handlers: Iterable[HTTPRouteHandler]) -> list[Route]:
         if not isinstance(operation, Operation):
             continue
         for path in sorted(handler.paths):
-            shown = _PARAMETER.sub(lambda match: "{" + _camel(match[1]) + "}", path)
+            shown = _PARAMETER.sub(lambda match: "{" + camel(match[1]) + "}", path)
             for method in sorted(handler.http_methods):
                 found.append(Route(str(method).lower(), shown, operation))
     return found
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.title() for word in rest)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from payagg.entrypoints.cli import docs
-from payagg.entrypoints.cli.docs import main
 from tests.support.machine import ROOT
+from tools import documents as docs
+from tools.documents import main
 
 
 def test_the_committed_documents_are_current() -> None:
