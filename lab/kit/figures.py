@@ -33,7 +33,7 @@ WORDS = {
     "faults drawn": "{holds} of {all} hold",
     "fuzz": "{cases:,} cases, no failure",
     "linear": "{operations:,} operations, {references:,} references, {refused} refused",
-    "neutral": "no false alarm at {servers} servers in {requests:,} requests",
+    "neutral": "no false alarm in {requests:,} requests, {statements} statements tried",
     "mutants": "{killed} of {mutants} killed, the others explained",
     "overload": "ten times the {capacity:,} orders a second of one process for a minute: it served {meanwhile} of its "
     "capacity, and {afterwards} ten seconds later; none of {acknowledged:,} lost",
