@@ -1,5 +1,4 @@
-"""`python -m lab.defects.detect DETECTOR WHAT TIMES`: whether the simulation, the harness or the search for an order
-notices a defect of the product.
+"""`python -m lab.defects.detect DETECTOR WHAT TIMES`: whether the simulation or the harness notices a defect.
 
 The runner starts it in a copy of the product with the defect in it. Its last line says what was noticed; exit status 1
 when nothing was.
@@ -16,13 +15,11 @@ import structlog
 from payagg_testing import ConformanceTarget, Effort, run_machine
 from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccount
 
-from lab.linear.load import refused_without_faults
 from lab.simulation import simulate
 from payagg.adapters.memory.store import MemoryStore, MemoryTransaction
 from tests.support.in_process import InProcess
 
 HISTORIES_MAX = 1_500  # of the simulation: within so many every defect must be found
-OPERATIONS = 500  # whose answers must have an order
 HUNT = Effort(histories=200, actions=30, seed=1, shrinks=False)
 
 
@@ -51,12 +48,6 @@ def harness(machine: str) -> str | None:
     if verdict.violation is None or verdict.violation.fault == "the status is 500":
         return None
     return f"{verdict.violation.fault} ({verdict.requests} requests)"
-
-
-def linear(_: str) -> str | None:
-    _hush()
-    wrong = asyncio.run(refused_without_faults(OPERATIONS, seed=1))
-    return " ".join(wrong[:1]) or None
 
 
 class TurnsStore(MemoryStore):
@@ -88,7 +79,6 @@ def _hush() -> None:
 
 if __name__ == "__main__":
     detector, what, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    others = {"harness": harness, "linear": linear}
-    noticed = others[detector](what) if detector in others else simulation(what, times)
+    noticed = harness(what) if detector == "harness" else simulation(what, times)
     sys.stdout.write(f"{noticed or 'nothing'}\n")
     sys.exit(noticed is None)

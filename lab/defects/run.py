@@ -23,8 +23,8 @@ from lab.kit.product_copy import Copy, a_copy
 from tests.support.extensions import is_removed
 
 # What each is given: a test as pytest names it below tests/, an invariant, machines of the harness, over the application
-# on the in-memory store, and whose history has no order.
-DETECTORS = ("test", "simulation", "harness", "linear")
+# on the in-memory store.
+DETECTORS = ("test", "simulation", "harness")
 
 
 class EditDoesNotFit(Exception):

@@ -82,11 +82,10 @@ class FaultScene:
         assert made is not None
         if made.is_paid:
             return
-        made.is_paid = True
         if made.slug == "provider_a":
-            charges = fakes.paystack.book.charges.values()
-            fakes.paystack.pay(next(one.reference for one in charges if made.sent_to.endswith(f"/pay/ac{one.id}")))
+            self.buyer.pay(made)
         else:
+            made.is_paid = True
             parameters = launch_parameters(HandOff(HandOffKind.SDK, made.sent_to))
             known = set(fakes.payaza.book.charges)
             assert fakes.payaza.open(parameters) is None

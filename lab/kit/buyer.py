@@ -126,12 +126,14 @@ class Buyer:
         known = self.acknowledged.get(key)
         body = self._order(key, amount, slug)
         first = await self.told("POST", "payments/initiate", known, json=body, headers=self.key)
-        if first is not None and known is None:
+        if first is None:
+            return None
+        if (known := self.acknowledged.get(key)) is None:  # nor was it acknowledged meanwhile
             known = self.acknowledged[key] = Purchase(key, amount, first["reference"], slug)
             self.writes.append(time.monotonic())
-        elif first and known is not None and first["reference"] != known.reference:
+        elif first and first["reference"] != known.reference:
             self.false.append(f"one key made {known.reference} and {first['reference']}")
-        return None if first is None else known
+        return known
 
     def _order(self, key: str, amount: int, slug: str) -> dict[str, Any]:
         body = {"amount": amount, "idempotencyKey": key}
@@ -149,8 +151,8 @@ class Buyer:
     def pay(self, made: Purchase) -> None:
         made.is_paid = True
         if self.provider is not None:
-            charges = [one for one in self.provider.book.charges if one.partition(".")[0] == made.reference]
-            self.provider.pay(charges[-1])
+            charges = self.provider.book.charges.values()
+            self.provider.pay(next(one.reference for one in charges if made.sent_to.endswith(f"/pay/ac{one.id}")))
 
     async def settle(self, made: Purchase) -> bool:
         """Verifies until it is paid; once, where nobody asks again."""

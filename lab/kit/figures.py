@@ -20,8 +20,7 @@ FAILOVER = (
 # What a run of that name is told as.
 WORDS = {
     "attack": "{holds} of {all} hold",
-    "cells": "{journeys:,} journeys; {unavailable} requests refused, all by a killed cell or HAProxy; {events} of 120 "
-    "misdirected events kept once; HAProxy makes a read {slower} times as long for 1, 16 and 64 callers",
+    "cells": "{journeys:,} journeys; {unavailable} requests refused, all by a killed cell or HAProxy",
     "coverage": "{share} % of the lines and branches of {modules} modules",
     "crashes": "{holds} of {all} hold",
     "defects": "{holds} of {all} caught",
@@ -32,8 +31,7 @@ WORDS = {
     "faults": "{holds} of {all} hold",
     "faults drawn": "{holds} of {all} hold",
     "fuzz": "{cases:,} cases, no failure",
-    "linear": "{operations:,} operations, {references:,} references, {refused} refused",
-    "neutral": "no false alarm at {servers} servers in {requests:,} requests",
+    "neutral": "no false alarm in {requests:,} requests, {statements} statements tried",
     "mutants": "{killed} of {mutants} killed, the others explained",
     "overload": "ten times the {capacity:,} orders a second of one process for a minute: it served {meanwhile} of its "
     "capacity, and {afterwards} ten seconds later; none of {acknowledged:,} lost",
@@ -41,7 +39,7 @@ WORDS = {
     "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day",
     "races orders": "{orders:,} orders of statements of {crowds} pairs and triples hold",
     "simulation": "{broken} of {histories:,} histories broken, {never} goals missed",
-    "soak hardships": "{holds} of {all} hold: frozen, without memory, without descriptors",
+    "soak hardships": "{holds} of {all} hold: frozen, without memory, without descriptors, killed",
     "soak steady": "{rate}/s for half an hour: {faults} of {requests:,} failed, memory {growth}, connections {connections}",
     "upgrade faults": "{holds} of {all} hold: the previous release dies at each step of a payment and this one goes on",
     "upgrade": "none of {paid:,} payments lost, none of {requests:,} requests failed; {tests} older tests pass on the new "

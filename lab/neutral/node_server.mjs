@@ -1,6 +1,6 @@
 // An honest payment aggregator in plain Node, written from the interface alone. Its one argument is JSON: `port`,
 // `jwtKey`, `ttl`, `drain`, `rate` and `businesses` (`id`, `name`, `kyc`, `status`, `members`). What the document does
-// not show is left out, as to change or to try a webhook endpoint, or chosen unlike payagg and the server in Starlette,
+// not show is left out, as to change or to try a webhook endpoint, or chosen unlike payagg,
 // but for the names of credentials and provider_b's hand-off.
 import { createHash, createHmac, randomBytes, randomInt, randomUUID, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";

@@ -1,13 +1,11 @@
-"""The harness on honest servers that were written from the interface document alone: whatever it finds there is a false
-alarm, until the document says otherwise. Where that is silent they differ from payagg, and the run says in what."""
+"""The harness on an honest server that was written from the interface document alone: whatever it finds there is a false
+alarm, until the document says otherwise. Where that is silent it differs from payagg, and the run says in what."""
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -20,35 +18,15 @@ from lab.kit.places import a_folder
 from lab.kit.processes import Processes, until
 from tests.support.ports import free_port
 
-HERE = Path(__file__).parent
-JWT_KEY = "of the neutral servers, thirty-two bytes"
+SERVER = Path(__file__).parent / "node_server.mjs"
+JWT_KEY = "of the neutral server, thirty-two bytes"
 HISTORIES = 15
 RATE = 1_000_000  # of events a minute: the limit of 100 would have a run wait
 SHOPS = {"ada": {}, "bola": {}, "chidi": {"kyc": "NOT_SUBMITTED"}, "dayo": {"status": "SUSPENDED"}}
-
-
-@dataclass(frozen=True)
-class Server:
-    command: Sequence[str]
-    words: dict[str, str]  # its own for our outcomes and test cards
-
-
-def words(*own: str) -> dict[str, str]:
-    """Of a success, a failure, a reversal, their cards, and the card that never answers."""
-    cards = ("4242424242424242", "4000000000000002", "4000000000000259", "4000000000000119")
-    return dict(zip(("SUCCESS", "FAILED", "REVERSED", *cards), own, strict=True))
-
-
-SERVERS = {
-    "starlette": Server(
-        (sys.executable, str(HERE / "starlette_server.py")),
-        words("paid", "declined", "returned", *(f"506099000000000{digit}" for digit in range(1, 5))),
-    ),
-    "node": Server(
-        ("node", str(HERE / "node_server.mjs")),
-        words("ok", "ko", "undo", *(digit * 16 for digit in "1234")),
-    ),
-}
+# Its own for our outcomes and test cards.
+OUTCOMES = {"SUCCESS": "ok", "FAILED": "ko", "REVERSED": "undo"}
+CARDS = ("4242424242424242", "4000000000000002", "4000000000000259", "4000000000000119")
+WORDS = OUTCOMES | {card: digit * 16 for card, digit in zip(CARDS, "1234", strict=True)}
 
 
 def token(**claims: object) -> str:
@@ -60,7 +38,7 @@ def shop(user: str) -> MerchantAccess:
 
 
 @contextmanager
-def a_target(server: Server) -> Iterator[ConformanceTarget]:
+def a_target() -> Iterator[ConformanceTarget]:
     port = free_port()
     shops = [{"id": f"shop-{user}", "name": f"Shop of {user}", "kyc": "APPROVED", "status": "ACTIVE",
               "members": {user: "OWNER"}, **other} for user, other in SHOPS.items()]  # fmt: skip
@@ -73,10 +51,10 @@ def a_target(server: Server) -> Iterator[ConformanceTarget]:
         provider_b="provider_b",
     )  # fmt: skip
     with a_folder("neutral") as folder, Processes(folder) as processes:
-        processes.start("server", [*server.command, json.dumps(config)])
+        processes.start("server", ["node", str(SERVER), json.dumps(config)])
         until(lambda: answers(f"{url}/payments/context"), "the server answers", 30)
         target = access.open_target()
-        target.words, target.unapproved, target.suspended = server.words, shop("chidi"), shop("dayo")
+        target.words, target.unapproved, target.suspended = WORDS, shop("chidi"), shop("dayo")
         try:
             yield target
         finally:
@@ -94,25 +72,16 @@ def answers(url: str) -> bool:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab neutral", description=__doc__)
-    parser.add_argument("--server", action="append", choices=list(SERVERS), help="one of them (all)")
     parser.add_argument("--machine", action="append", choices=list(MACHINES), help="one of them (all)")
-    parser.add_argument("--histories", type=int, default=HISTORIES, help=f"per machine ({HISTORIES})")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args(arguments)
-    effort = Effort(chosen.histories, seed=chosen.seed, shrinks=False, kinds=5)
-    tally, requests, seconds, tried = RunSummary("neutral", arguments), 0, 0.0, []
-    for name in chosen.server or SERVERS:
-        with a_target(SERVERS[name]) as target:
-            verdicts = []
-            for machine in chosen.machine or MACHINES:
-                verdicts.append(verdict := run_machine(machine, target, effort))
-                said = f"{name:9} {machine:12} {verdict.requests:6} requests {verdict.seconds:6.1f} s  {verdict.words}"
-                tally.line(said, [*map(str, verdict.breaks), *filter(None, [verdict.skipped])])
-        requests += sum(one.requests for one in verdicts)
-        seconds += sum(one.seconds for one in verdicts)
-        found = coverage(verdicts)
-        tried.append(len(found.reasons) - len(found.missing))
-        print(f"{name}: {found.missing or 'nothing'} was not tried")
-    return tally.end(
-        whole=not arguments, servers=len(tried), statements=min(tried), requests=requests, seconds=round(seconds)
-    )
+    effort = Effort(HISTORIES, seed=chosen.seed, shrinks=False, kinds=5)
+    tally, verdicts = RunSummary("neutral", arguments), []
+    with a_target() as target:
+        for machine in chosen.machine or MACHINES:
+            verdicts.append(verdict := run_machine(machine, target, effort))
+            said = f"{machine:12} {verdict.requests:6} requests {verdict.seconds:6.1f} s  {verdict.words}"
+            tally.line(said, [*map(str, verdict.breaks), *filter(None, [verdict.skipped])])
+    found, requests = coverage(verdicts), sum(one.requests for one in verdicts)
+    print(f"{found.missing or 'nothing'} was not tried")
+    return tally.end(whole=not arguments, statements=len(found.reasons) - len(found.missing), requests=requests)

@@ -233,6 +233,13 @@ class Invariants:
         if not is_swept and not (status == "FAILED" and self.world.clock.now() >= stored.expires_at):
             self.world.fail("INV8", f"{reference} was told to be {status} and is {stored.status.value}")
 
+    def on_read(self, reference: str, status: str, before: str | None) -> None:
+        """`before`: the final status that anybody had been told when this was asked."""
+        if before not in (None, status):
+            self.world.fail("INV8", f"{reference} was told to be {before}, and then to be {status}")
+        if status in FINAL:
+            self.on_final(reference, status)
+
     def on_crash(self) -> None:
         for order in self.ledger.orders.values():
             if order.reference is not None and order.reference not in self.state.payments:

@@ -50,8 +50,22 @@ class Merchant:
         while self.order.key is not None and self.chance.happens(0.5):
             await self.world.wait(self.chance.choice((2.0, 30.0, 900.0, 2 * HOUR)))
             await self._initiate()
+            await self._read(self.order.reference)
         if self.order.environment is Environment.SANDBOX and self.chance.happens(0.2):
             await self._simulate(self.order.reference)
+            await self._read(self.order.reference)
+
+    async def _read(self, reference: str) -> None:
+        order, before = self.order, self.ledger.finals.get(reference)
+        try:
+            told = await self.world.ask(
+                "merchant",
+                f"read {reference}",
+                lambda services: services.payments.read(reference, order.business_id, order.environment),
+            )
+        except Lost:
+            return
+        self.invariants.on_read(reference, told.status.value, before)
 
     async def _initiate(self) -> bool:
         """Whether it was answered with a payment, ever."""
@@ -190,14 +204,14 @@ class Payer:
             self.bank.dispute(charge, chance.choice(("won", "lost", "accepted")), part=part)
 
     async def _verify(self, reference: str) -> None:
+        before = self.ledger.finals.get(reference)
         try:
             told = await self.world.ask(
                 "payer", f"verify {reference}", lambda services: services.verification.verify(reference)
             )
         except (Lost, Refusal):
             return
-        if told.status.value in FINAL:
-            self.invariants.on_final(reference, told.status.value)
+        self.invariants.on_read(reference, told.status.value, before)
 
 
 class Operators:

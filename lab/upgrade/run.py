@@ -13,11 +13,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psycopg
@@ -29,8 +27,8 @@ from lab.kit.figures import RunSummary
 from lab.kit.judgement import wrongs
 from lab.kit.places import a_folder
 from lab.kit.processes import Processes, until, with_addresses
-from lab.linear.run import CREWS
-from lab.linear.run import tried as linear_tried
+from lab.soak.hardships import KILLS
+from lab.soak.hardships import tried as killed
 from lab.upgrade.release import Release, checked_out, git, previous_commit, this_release
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.support.http_world import bearer
@@ -40,7 +38,6 @@ from tests.support.processes import answers
 
 CONFIG = ROOT / "deploy" / "haproxy.cfg"
 PATIENCE = 60.0
-OPERATIONS = 40_000  # under faults
 
 
 @dataclass(frozen=True)
@@ -245,14 +242,12 @@ def tested(old: Release, new: Release) -> str:
     return done.stdout.strip().splitlines()[-1].strip("= ").partition(" in ")[0]
 
 
-def under_faults(old: Release, operations: int, arguments: Sequence[str]) -> int:
+def under_faults(old: Release, arguments: Sequence[str]) -> int:
     """The exit status. Both run on this release's schema, as during an upgrade."""
-    tally, found = RunSummary("upgrade", arguments), Counter[str]()
+    tally = RunSummary("upgrade", arguments)
     all_tried(tally, "", old.with_laboratory)
-    for seed, crew in enumerate(CREWS):
-        found += asyncio.run(linear_tried(tally, crew, operations // len(CREWS), seed, old.with_laboratory))
-    counts: dict[str, Any] = {name: found[name] for name in ("operations", "refused")}
-    return tally.end(whole=operations >= OPERATIONS, name="upgrade faults", **counts)
+    killed(tally, KILLS, old.with_laboratory)
+    return tally.end(whole=True, name="upgrade faults")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -261,7 +256,6 @@ def main(arguments: Sequence[str]) -> int:
         "--previous", metavar="REF", help="default: the newest tag, or the last commit with fewer migrations"
     )
     parser.add_argument("--only", choices=("roll", "tests", "faults"), help="one of the three")
-    parser.add_argument("--operations", type=int, default=OPERATIONS, help="of the load under faults")
     chosen = parser.parse_args(arguments)
     tally = RunSummary("upgrade", arguments)
     paid, requests, counted = 0, 0, ""
@@ -280,5 +274,5 @@ def main(arguments: Sequence[str]) -> int:
         tests = int(counted.partition(" passed")[0] or 0)
         status = tally.end(whole=chosen.only is None, paid=paid, requests=requests, tests=tests) if tally.tried else 0
         if chosen.only in (None, "faults"):
-            status |= under_faults(old, chosen.operations, arguments)
+            status |= under_faults(old, arguments)
     return status

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from payagg_testing.conformance.over import open_target
     from payagg_testing.conformance.provider import ProviderAccount
     from payagg_testing.conformance.receiver import ReceiverFinding, check_receiver
-    from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, run_machine, run_machines
+    from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, run_machine
     from payagg_testing.conformance.service import Service
     from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
     from payagg_testing.conformance.violation import Violation
@@ -30,7 +30,7 @@ _PLACES = {
     ".conformance.over": ("open_target",),
     ".conformance.provider": ("ProviderAccount",),
     ".conformance.receiver": ("ReceiverFinding", "check_receiver"),
-    ".conformance.run": ("MACHINES", "Effort", "MachineVerdict", "run_machine", "run_machines"),
+    ".conformance.run": ("MACHINES", "Effort", "MachineVerdict", "run_machine"),
     ".conformance.service": ("Service",),
     ".conformance.target": ("ConformanceTarget", "MerchantAccess"),
     ".conformance.violation": ("Violation",),
@@ -70,7 +70,6 @@ __all__ = [
     "open_target",
     "payment_machine",
     "run_machine",
-    "run_machines",
     "serve_fakes",
 ]
 

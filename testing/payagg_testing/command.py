@@ -4,12 +4,9 @@ Exit status 0: nothing is broken; 1: something is; 2: wrong usage, or nobody ans
 """
 
 import argparse
-import json
 import os
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from xml.etree import ElementTree
+from collections.abc import Sequence
 
 import httpx
 
@@ -73,9 +70,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--strict", action="store_true", help="exit status 1 also if something was not tried or differs")
     run.add_argument("--matrix", action="store_true", help="list every statement: tried, or why not")
-    run.add_argument("--json", type=Path, help="write the verdicts and that list to this file, as JSON")
-    run.add_argument("--junit", type=Path, help="write the same to this file, as JUnit's XML")
-    run.add_argument("--scripts", type=Path, help="write a script for each counterexample to this folder")
     receiver = commands.add_parser("receiver", help="send a webhook handler what ours may send, and what others might")
     receiver.add_argument("--url", required=True, help="where the handler listens")
     receiver.add_argument("--secret", help="its whsec_... (or WEBHOOK_SECRET in the environment)")
@@ -103,36 +97,21 @@ def _run(chosen: argparse.Namespace) -> int:
     verdicts: list[MachineVerdict] = []
     target = open_target(chosen.over) if chosen.over is not None else _by_url(chosen)
     target.without, target.words = frozenset(chosen.without), dict(chosen.outcome)
+    effort = Effort(chosen.histories, chosen.actions, chosen.seed, kinds=chosen.kinds)
     try:
         for name in chosen.machine or MACHINES:
-            effort = Effort(chosen.histories, chosen.actions, chosen.seed, kinds=chosen.kinds, told=_counter(name))
             verdicts.append(run_machine(name, target, effort))
-            _tell(verdicts[-1], chosen.scripts)
+            _tell(verdicts[-1])
         _tell_what_was_tried(coverage(verdicts), chosen.matrix)
         if chosen.url is not None and target.left_behind:
             _tell_what_stays(target.left_behind)
     finally:
         target.close()
-        if chosen.junit is not None:
-            chosen.junit.write_bytes(_junit(verdicts, coverage(verdicts)))
-        if chosen.json is not None:
-            chosen.json.write_text(_json(verdicts, coverage(verdicts)), encoding="utf-8")
     if all(verdict.skipped for verdict in verdicts):
         raise AccessError("nothing was tried: give tokens or keys")
     is_broken = any(verdict.breaks for verdict in verdicts)
     is_whole = not coverage(verdicts).missing and not any(verdict.violations for verdict in verdicts)
     return 1 if is_broken or (chosen.strict and not is_whole) else 0
-
-
-def _counter(machine: str) -> Callable[[int], None]:
-    """Tells somebody at a terminal that the search goes on."""
-
-    def tell(requests: int) -> None:
-        if sys.stderr.isatty():
-            print(f"{machine:12} {requests:6} requests ...", end="\r", file=sys.stderr, flush=True)  # noqa: T201
-
-    tell(0)
-    return tell
 
 
 def _tell_what_was_tried(told: Coverage, whole: bool) -> None:
@@ -148,61 +127,16 @@ def _title(statement: str) -> str:
     return f"{statement} {SAYS[statement]}" if statement in SAYS else statement
 
 
-def _json(verdicts: Sequence[MachineVerdict], told: Coverage) -> str:
-    machines = [
-        {
-            "machine": verdict.machine,
-            "requests": verdict.requests,
-            "seconds": round(verdict.seconds, 1),
-            "seed": verdict.seed,
-            "skipped": verdict.skipped,
-            "violations": [violation.headline for violation in verdict.breaks],
-            "differences": [one.headline for one in verdict.violations if one.assumption is not None],
-            "notTried": dict(sorted(verdict.not_tried.items())),
-        }
-        for verdict in verdicts
-    ]
-    matrix = [
-        {"statement": name, "says": SAYS.get(name, name), "isTried": why is None, "reason": why}
-        for name, why in told.reasons.items()
-    ]
-    return json.dumps({"machines": machines, "matrix": matrix}, indent=1)
-
-
-def _junit(verdicts: Sequence[MachineVerdict], told: Coverage) -> bytes:
-    """A test case for each machine and for each statement, as CI servers show them."""
-    count = str(len(verdicts) + len(told.reasons))
-    suite = ElementTree.Element("testsuite", name="payagg-testing", tests=count)
-    for verdict in verdicts:
-        seconds = f"{verdict.seconds:.1f}"
-        case = ElementTree.SubElement(suite, "testcase", classname="conformance", name=verdict.machine, time=seconds)
-        if verdict.skipped is not None or (verdict.violations and not verdict.breaks):
-            ElementTree.SubElement(case, "skipped", message=verdict.words)
-        for violation in verdict.breaks:
-            ElementTree.SubElement(case, "failure", message=violation.headline).text = str(violation)
-    for name, why in told.reasons.items():
-        case = ElementTree.SubElement(suite, "testcase", classname="statements", name=_title(name))
-        if why is not None:
-            ElementTree.SubElement(case, "skipped", message=why)
-    xml: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
-    return xml
-
-
 def _by_url(chosen: argparse.Namespace) -> ConformanceTarget:
     tokens = (chosen.admin_token, chosen.merchant_token, chosen.business, chosen.sandbox_key, chosen.live_key)
     places = (chosen.builtin_slug, chosen.inbox_port, chosen.inbox_url, chosen.provider, chosen.provider_b)
     return ServiceAccess(chosen.url, *tokens, *places).open_target()
 
 
-def _tell(verdict: MachineVerdict, scripts: Path | None) -> None:
+def _tell(verdict: MachineVerdict) -> None:
     print(f"{verdict.machine:12} {verdict.requests:6} requests {verdict.seconds:7.1f} s  {verdict.words}")  # noqa: T201
-    for number, violation in enumerate(verdict.violations, 1):
+    for violation in verdict.violations:
         print(violation)  # noqa: T201
-        if scripts is not None:
-            scripts.mkdir(parents=True, exist_ok=True)
-            path = scripts / f"replay-{verdict.machine}{f'-{number}' if number > 1 else ''}.py"
-            path.write_text(violation.script(), encoding="utf-8")
-            print(f"Replay it with {path}.")  # noqa: T201
     if verdict.violations:
         print(f"Search again with --machine {verdict.machine} --seed {verdict.seed}.")  # noqa: T201
 

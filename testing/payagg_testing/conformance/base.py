@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -10,15 +10,12 @@ from hypothesis import reject
 from hypothesis.stateful import RuleBasedStateMachine
 
 from payagg_testing.conformance.assumptions import assumption_of
-from payagg_testing.conformance.expectation import Expected
-from payagg_testing.conformance.replay import look
+from payagg_testing.conformance.expectation import Expected, look
 from payagg_testing.conformance.service import ServiceAnswer, ServiceCall
 from payagg_testing.conformance.statements import Need, route_or_code
 from payagg_testing.conformance.story import Story
 from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
 from payagg_testing.conformance.violation import Violation
-
-TOLD_EVERY = 50  # requests
 
 
 class ConformanceMachine(RuleBasedStateMachine):
@@ -27,10 +24,7 @@ class ConformanceMachine(RuleBasedStateMachine):
     title: ClassVar[str]
     target: ClassVar[ConformanceTarget]
     steps_taken: ClassVar[list[int]]  # one number: requests sent over all histories
-    told: ClassVar[Callable[[int], None]]  # hears that number now and then
-    known: ClassVar[
-        set[str]
-    ]  # kinds of violations that were found: a history that meets one ends and counts for nothing
+    known: ClassVar[set[str]]  # kinds of violations: a history that meets one ends and counts for nothing
     differs: ClassVar[frozenset[str | None]] = frozenset()  # the assumptions that were found wrong
     last: ClassVar[list[Violation]]  # the last one met, in case the search cannot repeat it
     tried: ClassVar[set[str]]  # statements, routes and error codes, over all histories
@@ -42,23 +36,17 @@ class ConformanceMachine(RuleBasedStateMachine):
         super().__init__()
         self.nonce = uuid.uuid4().hex[:8]  # every history has names of its own: a service remembers the others'
         self.story = Story(self.title)
-        self.story.known[self.nonce] = "nonce"
         self.raw_secrets: set[str] = set()  # shown once; no later answer may hold one
         for number, merchant in enumerate(self.target.merchants, 1):
-            self.story.add_value(merchant.token, f"MERCHANT_TOKEN_{number}", f"token of merchant {number}")
-            self.story.add_value(merchant.business_id, f"BUSINESS_{number}", "")
+            self.story.hide(merchant.token, f"token of merchant {number}")
             for environment, key in merchant.keys.items():
-                words = f"{environment} key of business {number}"
-                self.story.add_value(key, f"{environment}_KEY_{number}", words)
+                self.story.hide(key, f"{environment} key of business {number}")
                 self.raw_secrets.add(key)
         for name in ("unapproved", "suspended"):
             merchant = getattr(self.target, name)
             if merchant is not None:
-                self.story.add_value(merchant.token, f"{name.upper()}_TOKEN", f"token of the {name} merchant")
-                self.story.add_value(merchant.business_id, f"{name.upper()}_BUSINESS", "")
-        self.story.add_value(self.target.admin_token, "ADMIN_TOKEN", "token of the administrator")
-        if self.target.inbox is not None:
-            self.story.known[self.target.inbox.url] = "inbox.url"
+                self.story.hide(merchant.token, f"token of the {name} merchant")
+        self.story.hide(self.target.admin_token, "token of the administrator")
 
     @property
     def has_payer(self) -> bool:
@@ -82,7 +70,7 @@ class ConformanceMachine(RuleBasedStateMachine):
         headers: dict[str, str] | None = None,
         code: str | None = None,
         data: dict[str, Any] | None = None,
-        event: tuple[Any, ...] | None = None,
+        event: str | None = None,
         field: str = "",
         file: bytes | None = None,
         shown: dict[str, Any] | None = None,
@@ -93,13 +81,13 @@ class ConformanceMachine(RuleBasedStateMachine):
             body = {name: self.target.words.get(value, value) for name, value in body.items()}
         call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
-        self._count(1)
+        self.steps_taken[0] += 1
         self.tried.update(route_or_code(call, answer), ["access.1"])
         expected = Expected(statuses, code, data, field, file, shown)
         self.story.did(f"{who} {what}", call, answer, expected)
         fault = expected.fault(answer)
         if fault is not None:
-            self.fail(fault, is_replayed=True, assumption=assumption_of(call, expected, answer, fault))
+            self.fail(fault, assumption_of(call, expected, answer, fault))
         fault = self._shown_secret(answer)
         if fault is not None:
             self.fail(fault)
@@ -120,20 +108,15 @@ class ConformanceMachine(RuleBasedStateMachine):
     ) -> list[ServiceAnswer]:
         """The answers to requests of one moment: between them these statuses, and one value at the path `same`."""
         answers = self.target.service.send_together(calls)
-        self._count(len(calls))
+        self.steps_taken[0] += len(calls)
         self.tried.update(*map(route_or_code, calls, answers))
         self.story.did_together(what, calls, answers, statuses, same)
         came = sorted(answer.status for answer in answers)
         if came != sorted(statuses):
-            self.fail(f"the statuses are {came}", is_replayed=True)
+            self.fail(f"the statuses are {came}")
         if len({json.dumps(look(answer.data, same)) for answer in answers}) != 1:
-            self.fail(f"they differ in {same}", is_replayed=True)
+            self.fail(f"they differ in {same}")
         return answers
-
-    def _count(self, requests: int) -> None:
-        before, self.steps_taken[0] = self.steps_taken[0], self.steps_taken[0] + requests
-        if before // TOLD_EVERY != self.steps_taken[0] // TOLD_EVERY:
-            type(self).told(self.steps_taken[0])
 
     def wait(self, duration: timedelta) -> None:
         self.story.add_wait(duration)
@@ -144,9 +127,8 @@ class ConformanceMachine(RuleBasedStateMachine):
         self.story.add_wait(duration)
         self.target.service.pause(duration)
 
-    def fail(self, fault: str, is_replayed: bool = False, assumption: str | None = None) -> None:
-        """`is_replayed`: the expectations of the steps say it all, so that a script can judge by itself."""
-        violation = Violation(self.story.copy(), self.story.mask(fault), is_replayed, assumption)
+    def fail(self, fault: str, assumption: str | None = None) -> None:
+        violation = Violation(self.story.copy(), self.story.mask(fault), assumption)
         if violation.kind in self.known:
             reject()
         self.last.append(violation)

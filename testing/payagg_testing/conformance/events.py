@@ -5,12 +5,9 @@ The format is the one that payagg documents: Standard Webhooks signatures, `paym
 
 import hmac
 import json
-import sys
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from payagg.domain.signing import secret_key, signature
 from payagg_testing.conformance.inbox import Inbox, ReceivedTry
@@ -118,19 +115,3 @@ def wait_for_events(
         tries -= 1
         fault = fault_of(inbox.deliveries_at(path), signers, wanted, references)
     return fault
-
-
-def expect_events(
-    step: int,
-    inbox: Inbox,
-    path: str,
-    signers: Sequence[Mapping[str, Any]],
-    wanted: Sequence[Mapping[str, Any]],
-    references: Collection[str],
-) -> None:
-    """For replaying scripts: ends the program when something is wrong a minute later."""
-    events = [Wanted(**each) for each in wanted]
-    signing = [Signers(**each) for each in signers]
-    fault = wait_for_events(inbox, path, signing, events, references, lambda: time.sleep(1), 60)
-    if fault is not None:
-        sys.exit(f"step {step}: expected {len(events)} events\ncame {fault}")

@@ -1,14 +1,71 @@
 """What the interface lets a service answer, and what is wrong with an answer."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from payagg_testing.conformance.replay import file_fault, general_fault, judge, look
 from payagg_testing.conformance.service import ServiceAnswer
 
 SHOWN_MAX = 600  # characters of a value
+ABSENT = "absent"
+# "internal and never returned by any endpoint"
+INTERNAL = frozenset({"processorResponse", "processorReference", "webhookUrl"})
+
+
+def look(node: Any, path: str) -> Any:
+    """What stands at `a.b`, at `rows[*].name` (of every row) or at `rows[name=value].other` (of the first such row)."""
+    part = re.match(r"\.?(?:(\w+)|\[\*\]|\[(\w+)=([^\]]*)\])", path)
+    if part is None:
+        return node
+    name, column, value = part.groups()
+    rest = path[part.end() :]
+    if name:
+        return look(node[name], rest) if isinstance(node, dict) and name in node else ABSENT
+    rows = [row for row in node if isinstance(row, dict)] if isinstance(node, list) else []
+    if column:
+        rows = [row for row in rows if row.get(column) == value]
+        return look(rows[0], rest) if rows else ABSENT
+    return [look(row, rest) for row in rows]
+
+
+def judge(found: Any, relation: str, value: Any) -> bool:
+    """Whether what was found is as expected: `is`, `among` (any of the values), `has` and `lacks` (all of them),
+    `order` (all of them, in this one), `matches` (a whole text)."""
+    if relation == "is":
+        return bool(found == value) and type(found) is type(value)
+    if relation == "among":
+        return any(judge(found, "is", each) for each in value)
+    if relation == "order":
+        return bool([each for each in found if each in value] == value)
+    if relation == "matches":
+        return isinstance(found, str) and re.fullmatch(value, found) is not None
+    inside = [each in found for each in value]
+    return all(inside) if relation == "has" else not any(inside)
+
+
+def general_fault(status: int, body: Any) -> str | None:
+    """What is wrong with an answer whatever was asked: its envelope, or a field that no endpoint may return."""
+    if not isinstance(body, dict) or not isinstance(body.get("success"), bool):
+        return "there is no envelope"
+    if body["success"] != (status < 400):
+        return f"success is {body['success']} with status {status}"
+    error = body.get("error") if status >= 400 else {"code": "", "message": ""}
+    if not isinstance(error, dict) or not {"code", "message"} <= set(error) <= {"code", "message", "field"}:
+        return "the error has not exactly code, message and field"
+    shown = internal_fields(body)
+    return f"the internal field {min(shown)} is returned" if shown else None
+
+
+def internal_fields(node: Any) -> set[str]:
+    """What merchants put into metadata is theirs."""
+    if isinstance(node, list):
+        return set().union(*map(internal_fields, node))
+    if not isinstance(node, dict):
+        return set()
+    inner = [internal_fields(value) for name, value in node.items() if name != "metadata"]
+    return (set(node) & INTERNAL).union(*inner)
 
 
 @dataclass(frozen=True)
@@ -91,7 +148,8 @@ class Expected:
             if not judge(value, check.relation, check.value):
                 return f"the header {name} is {json.dumps(value)}"
         if self.file is not None:
-            return file_fault(answer.content, self.file)
+            is_same = answer.content == self.file
+            return None if is_same else f"the file has other content, of {len(answer.content)} bytes"
         return general_fault(answer.status, answer.body)
 
 

@@ -5,8 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from payagg_testing.conformance.base import ConformanceMachine
-from payagg_testing.conformance.expectation import among, has, lacks, matches
-from payagg_testing.conformance.replay import ABSENT
+from payagg_testing.conformance.expectation import ABSENT, among, has, lacks, matches
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.statements import tries
 

@@ -8,8 +8,7 @@ from payagg.domain.report import Outcome
 from payagg.domain.values import CURRENCY, Environment
 from payagg_testing.conformance.assumptions import FAILURE
 from payagg_testing.conformance.base import ConformanceMachine
-from payagg_testing.conformance.expectation import among, lacks, matches
-from payagg_testing.conformance.replay import ABSENT
+from payagg_testing.conformance.expectation import ABSENT, among, lacks, matches
 from payagg_testing.state_machine.model import FINAL, HOUR, SIMULATOR, Model
 from payagg_testing.state_machine.system import SILENCE, Said
 

@@ -13,7 +13,7 @@ from payagg_testing.conformance.assumptions import KEPT
 from payagg_testing.conformance.expectation import among
 from payagg_testing.conformance.payments import KNOWN_AT_ONCE
 from payagg_testing.conformance.payments_by_url import PaymentsByUrl, UrlPayment
-from payagg_testing.conformance.provider import FORGERIES, PlayedProvider, arrival_fault, charge_fault, event_request
+from payagg_testing.conformance.provider import FORGERIES, PlayedProvider, charge_fault, event_request
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.statements import tries
 from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
@@ -45,8 +45,6 @@ class PlayedCharges(PaymentsByUrl):
         account = self.account(self.target)
         assert account is not None
         self.provider = account
-        self.story.provider = type(account).__name__
-        self.story.known[account.fake.base_url] = "provider.fake.base_url"
         self.path, self.paths = "", dict[str, str]()  # of the provider's gateway; of each, by slug
         self.gateway = GatewayModel("ACTIVE")
 
@@ -70,8 +68,6 @@ class PlayedCharges(PaymentsByUrl):
         """Perhaps without what an environment takes, or that of another provider."""
         provider = of or self.provider
         self.raw_secrets.update(provider.secrets.values())
-        if provider is self.provider:
-            self.story.known |= {secret: f"provider.secrets[{name!r}]" for name, secret in provider.secrets.items()}
         path, bearer = f"{self.paths[provider.slug]}/credentials", self.target.admin_token
         body = {"credentials": provider.credentials_without(without) if without else provider.credentials}
         self.ask("the administrator", what, "PATCH", path, 200, bearer=bearer, body=body)
@@ -106,11 +102,10 @@ class PlayedCharges(PaymentsByUrl):
         self.choose_gateway(reference, "chooses the provider", self.provider.slug)
         self.arrive(model)
         amount = model.kobo or model.amount
-        line = "expect_charge(provider, {}, {}, {})"
-        self.story.add_note(f"the provider was asked for {amount} kobo, once", line, reference, amount, model.lost)
+        self.story.add_note(f"the provider was asked for {amount} kobo, once")
         fault = charge_fault(self.provider, reference, amount, model.lost)
         if fault is not None:
-            self.fail(fault, is_replayed=True)
+            self.fail(fault)
         self.agrees(reference)
 
     def administer(self, what: str, move: str, status: str) -> None:
@@ -122,10 +117,10 @@ class PlayedCharges(PaymentsByUrl):
         if model.has_arrived or model.hand_off is None:
             return
         model.has_arrived = True
-        self.story.add_note("the payer's browser goes there", "expect_arrival(provider, {})", model.hand_off)
-        fault = arrival_fault(self.provider, model.hand_off)
+        self.story.add_note("the payer's browser goes there")
+        fault = self.provider.hand_off_fault(model.hand_off) or self.provider.arrive(model.hand_off)
         if fault is not None:
-            self.fail(fault, is_replayed=True)
+            self.fail(fault)
 
     def _pay(self, reference: str, more: int, currency: str = CURRENCY) -> None:
         model = self.models[reference]
@@ -136,8 +131,7 @@ class PlayedCharges(PaymentsByUrl):
         model = self.models[reference]
         model.kobo, model.taken_in = kobo, currency
         self.provider.pay(self.provider.charges(reference)[-1], kobo, currency)
-        line, words = "provider.pay(provider.charges({})[-1], {}, {})", f"{kobo} hundredths of 1 {currency}"
-        self.story.add_note(f"the payer pays {words} at the provider", line, reference, kobo, currency)
+        self.story.add_note(f"the payer pays {kobo} hundredths of 1 {currency} at the provider")
 
     @rule(reference=PAYMENTS, times=st.sampled_from([1, 2]), together=st.booleans())
     def verify(self, reference: str, times: int = 1, together: bool = False) -> None:
@@ -207,7 +201,7 @@ class PlayedEvents(PlayedCharges):
     def rotate(self, reference: str, then_a_day_passes: bool) -> None:
         """The provider's signing secrets are replaced: what it sent before with the old ones is still believed."""
         self.provider.rotate()
-        self.story.add_note("the provider has new signing secrets", "provider.rotate()")
+        self.story.add_note("the provider has new signing secrets")
         self.store_account("stores the new secrets")
         self.gateway.move("ROTATE", self.now)
         self._pay(reference, 0)
@@ -245,8 +239,7 @@ class PlayedEvents(PlayedCharges):
     ) -> None:
         """To the payment's own environment, unless told otherwise."""
         name = (environment or self.models[reference].environment).value
-        event = (reference, name, variant)
-        sent = event_request(self.provider, *event)
+        sent = event_request(self.provider, reference, name, variant)
         segment = "" if by_alias and name == "LIVE" else f"/{name.lower()}"
         status, code = 200, None
         if is_refused or variant in FORGERIES:
@@ -254,4 +247,5 @@ class PlayedEvents(PlayedCharges):
         elif variant == "malformed":
             status = self.provider.malformed_status
         who = "somebody" if variant in FORGERIES else "the provider"
-        self.ask(who, what, "POST", f"/webhooks/{self.provider.slug}{segment}", status, code=code, event=event, **sent)
+        path, event = f"/webhooks/{self.provider.slug}{segment}", variant or "genuine"
+        self.ask(who, what, "POST", path, status, code=code, event=event, **sent)

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -186,11 +185,6 @@ class ProviderBAccount(PlayedProvider):
             return None
 
 
-def arrival_fault(provider: PlayedProvider, url: str) -> str | None:
-    """What goes wrong when the payer's browser goes to a hand-off; None when nothing does."""
-    return provider.hand_off_fault(url) or provider.arrive(url)
-
-
 def charge_fault(provider: PlayedProvider, reference: str, amount: int, lost: int = 0) -> str | None:
     """What is wrong with the one charge that a payment must have; `amount` is kobo. Before it there may be as many as
     were `lost`: begun, but the answer broke off, so that no payer was ever sent there."""
@@ -200,20 +194,6 @@ def charge_fault(provider: PlayedProvider, reference: str, amount: int, lost: in
     if charges[-1].amount != amount:
         return f"the provider was asked for {charges[-1].amount} kobo, the payment is of {amount}"
     return None
-
-
-def expect_arrival(provider: PlayedProvider, url: str) -> None:
-    """For replaying scripts: ends the program when something is wrong."""
-    fault = arrival_fault(provider, url)
-    if fault is not None:
-        sys.exit(f"the payer's browser at the hand-off: {fault}")
-
-
-def expect_charge(provider: PlayedProvider, reference: str, amount: int, lost: int) -> None:
-    """For replaying scripts: ends the program when something is wrong."""
-    fault = charge_fault(provider, reference, amount, lost)
-    if fault is not None:
-        sys.exit(fault)
 
 
 def event_request(

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
@@ -44,7 +44,6 @@ class Effort:
     seed: int | None = None
     shrinks: bool = True  # whether a counterexample is made small
     kinds: int = 1  # of violations, after which a machine stops; each is searched for anew
-    told: Callable[[int], None] = lambda _: None  # hears how many requests a machine has sent, now and then
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
         return _skip(name, lacking.words)
     steps, tried, began = [0], set[str](), time.monotonic()
     chosen = effort.seed if effort.seed is not None else secrets.randbelow(2**32)
-    facts = {"target": target, "steps_taken": steps, "tried": tried, "gone": set(), "told": staticmethod(effort.told)}
+    facts = {"target": target, "steps_taken": steps, "tried": tried, "gone": set()}
     found: list[Violation] = []
     while len(found) < effort.kinds:
         facts |= {"last": list[Violation](), "known": {one.kind for one in found}}
@@ -145,13 +144,6 @@ def _search(bound: type[ConformanceMachine], effort: Effort) -> Violation | None
             raise
         return bound.last[-1]
     return None
-
-
-def run_machines(
-    target: ConformanceTarget, names: Iterable[str] = MACHINES, effort: Effort | None = None
-) -> list[MachineVerdict]:
-    """Each in turn; one that finds something does not stop the others."""
-    return [run_machine(name, target, effort) for name in names]
 
 
 def _settings(effort: Effort) -> settings:

@@ -10,11 +10,10 @@ from hypothesis.stateful import multiple, precondition, rule
 
 from payagg.domain.values import CURRENCY, Environment
 from payagg_testing.conformance.assumptions import ASKED, UNASKED, UNHEALTHY
-from payagg_testing.conformance.expectation import among
+from payagg_testing.conformance.expectation import ABSENT, among, look
 from payagg_testing.conformance.payments_by_url import UrlPayment
 from payagg_testing.conformance.played_charges import PAYMENTS, PlayedEvents, told_of
 from payagg_testing.conformance.provider import PlayedProvider
-from payagg_testing.conformance.replay import ABSENT, look
 from payagg_testing.conformance.service import ServiceAnswer
 from payagg_testing.conformance.statements import ADMIN, CLOCK, PAYER, SANDBOX_KEY, Need, tries
 from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
@@ -63,7 +62,7 @@ class SettlementConformance(PlayedEvents):
         model = self.models[reference]
         model.lost = int(fault == "RESET")
         self.provider.fail(fault)
-        self.story.add_note(f"the provider's next answer will be {fault}", "provider.fail({})", fault)
+        self.story.add_note(f"the provider's next answer will be {fault}")
         if (answer := self._try_provider(reference, 200, *UNAVAILABLE)).status == 200:
             model.begin(self.provider.slug, None)
             model.hand_over(answer.data["checkoutUrl"], self.now, None)
@@ -205,7 +204,7 @@ class SettlementConformance(PlayedEvents):
         if model.kobo is not None or model.hand_off is None:
             return
         model.has_failed = True
-        self.story.add_note("the provider declines the card", "provider.decline(provider.charges({})[-1])", reference)
+        self.story.add_note("the provider declines the card")
         self.provider.decline(self.provider.charges(reference)[-1])
         partial(self.verify if is_asked else self.event, reference)(1)
         if then_pays:

@@ -8,17 +8,13 @@ from typing import Any, Self
 from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.service import ServiceAnswer, ServiceCall
 
-# Fields of answers that later requests repeat: a replay must take its own.
-CARRIED = ("id", "reference", "publicKey", "secretKey", "signingSecret", "checkoutUrl", "expiresAt")
-CARRIED_MIN = 3  # characters: what is shorter stands for other things, too
-SECRET = ("secretKey", "signingSecret")
-ROWS_MAX = 50  # of a list
+SECRET = ("secretKey", "signingSecret")  # fields of answers
 
 
 @dataclass(frozen=True)
 class Step:
     """One thing that somebody did. Requests have answers, and `expected`; several at once have `same` instead, the path
-    of what must be one value in all of them. Anything else is a `line` of Python that does it again."""
+    of what must be one value in all of them."""
 
     text: str
     calls: Sequence[ServiceCall] = ()
@@ -26,9 +22,6 @@ class Step:
     expected: Expected | None = None
     statuses: Sequence[int] = ()
     same: str = ""
-    line: str = ""  # with {} for each of `values`
-    values: tuple[Any, ...] = ()
-    events: tuple[Any, ...] | None = None
 
     @property
     def is_look(self) -> bool:
@@ -38,26 +31,19 @@ class Step:
 
 @dataclass
 class Story:
-    """`known` maps values of this history to a script's expressions for its own; `secrets` to words that hide them."""
+    """`secrets` maps values to the words that hide them."""
 
     machine: str
-    known: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
-    variables: list[str] = field(default_factory=list)  # of the environment that a script reads
     steps: list[Step] = field(default_factory=list)
-    provider: str = ""  # the class of the one that is played
 
-    def add_value(self, value: str | None, variable: str, words: str) -> None:
-        """A value that whoever replays the history brings along; `words` hide it where it is a secret."""
-        if value and value not in self.known:
-            self.known[value] = f'os.environ["{variable}"]'
-            self.variables.append(variable)
-            if words:
-                self.secrets[value] = f"<{words}>"
+    def hide(self, value: str | None, words: str) -> None:
+        if value:
+            self.secrets.setdefault(value, f"<{words}>")
 
     def did(self, text: str, call: ServiceCall, answer: ServiceAnswer, expected: Expected) -> None:
         self.steps.append(Step(text, [call], [answer], expected))
-        self._carry(answer.body, f"a{len(self.steps)}.json()")
+        self._hide_secrets(answer.body)
 
     def did_together(
         self,
@@ -68,20 +54,13 @@ class Story:
         same: str,
     ) -> None:
         self.steps.append(Step(text, calls, answers, statuses=statuses, same=same))
-        for place, answer in enumerate(answers):
-            self._carry(answer.body, f"a{len(self.steps)}[{place}].json()")
 
     def add_wait(self, duration: timedelta) -> None:
-        seconds = f"{duration.total_seconds():g}"
-        self.steps.append(Step(f"{seconds} seconds pass", line=f"time.sleep({seconds})"))
+        self.add_note(f"{duration.total_seconds():g} seconds pass")
 
-    def add_note(self, text: str, line: str, *values: Any) -> None:
-        """Something that is no request of the service; `line` does it in a script, with {} for each of `values`."""
-        self.steps.append(Step(text, line=line, values=values))
-
-    def expects_events(self, text: str, *arguments: Any) -> None:
-        """The arguments of `expect_events` after the inbox."""
-        self.steps.append(Step(text, events=arguments))
+    def add_note(self, text: str) -> None:
+        """Something that is no request of the service."""
+        self.steps.append(Step(text))
 
     def mask(self, text: str) -> str:
         for value in sorted(self.secrets, key=len, reverse=True):
@@ -90,18 +69,15 @@ class Story:
 
     def copy(self) -> Self:
         """As it is now: a history goes on for a moment after it failed, to clean up."""
-        return replace(self, known=dict(self.known), secrets=dict(self.secrets), steps=list(self.steps))
+        return replace(self, secrets=dict(self.secrets), steps=list(self.steps))
 
-    def _carry(self, node: Any, place: str) -> None:
-        """Remembers where an answer said what later requests repeat."""
+    def _hide_secrets(self, node: Any) -> None:
         if isinstance(node, dict):
             for name, value in node.items():
-                if name in CARRIED and isinstance(value, str) and len(value) >= CARRIED_MIN:
-                    self.known.setdefault(value, f"{place}[{name!r}]")
-                    if name in SECRET:
-                        self.secrets.setdefault(value, f"<{name} of step {len(self.steps)}>")
+                if name in SECRET and isinstance(value, str):
+                    self.hide(value, f"{name} of step {len(self.steps)}")
                 else:
-                    self._carry(value, f"{place}[{name!r}]")
+                    self._hide_secrets(value)
         elif isinstance(node, list):
-            for index, value in enumerate(node[:ROWS_MAX]):
-                self._carry(value, f"{place}[{index}]")
+            for value in node:
+                self._hide_secrets(value)

@@ -216,8 +216,7 @@ class WebhookConformance(ConformanceMachine):
             self.failures += 1
             statuses = ", ".join(["500"] * failures)
             place = model.path.rpartition("/")[2]
-            line = f"inbox.answer({{}}, {statuses})"
-            self.story.add_note(f"endpoint {place} will answer {statuses} first", line, model.path)
+            self.story.add_note(f"endpoint {place} will answer {statuses} first")
             self.inbox.answer(model.path, *[500] * failures)
 
     def wants(self, model: ModelEndpoint, merchant: int, type: str) -> bool:
@@ -249,14 +248,7 @@ class WebhookConformance(ConformanceMachine):
         for model in self.endpoints.values():
             fault = wait_for_events(self.inbox, model.path, model.signers, model.wanted, self.references, pause, pauses)
             place = model.path.rpartition("/")[2]
-            wanted = [vars(each) for each in model.wanted]
-            self.tried.update(["webhooks.1", "webhooks.4", "webhooks.6"] if wanted else [])
+            self.tried.update(["webhooks.1", "webhooks.4", "webhooks.6"] if model.wanted else [])
             if fault is not None:
-                self.story.expects_events(
-                    f"events at endpoint {place}",
-                    model.path,
-                    [vars(each) for each in model.signers],
-                    wanted,
-                    self.references,
-                )
+                self.story.add_note(f"events at endpoint {place}")
                 self.fail(f"endpoint {place}: {fault}", assumption=form_of_events(fault))

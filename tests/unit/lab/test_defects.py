@@ -53,7 +53,6 @@ def test_every_defect_names_a_detector_and_tests_that_exist() -> None:
     [
         ("simulation", "a timeout counts as no charge"),
         ("harness", "a replay is answered with 201"),
-        ("linear", "a payment is told as it was read first"),
     ],
 )
 def test_a_broken_product_is_noticed(detector: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,11 +1,9 @@
 """The machines without a URL: over the in-memory store, and over what a function opens."""
 
-import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
-from xml.etree import ElementTree
 
 import pytest
 from payagg_testing import (
@@ -117,17 +115,14 @@ def test_statements_are_those_of_our_rules_and_each_is_tried_or_has_a_reason() -
     assert set(CODES) <= {code.name for code in ErrorCode}
 
 
-def test_what_nobody_tried_is_listed_with_its_reason(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_what_nobody_tried_is_listed_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--over", "memory", "--machine", "payments", "--histories", "2", "--actions", "8"]
-    status, told = harness(capsys, "run", *options, "--strict", "--matrix", "--json", str(tmp_path / "matrix.json"))
+    status, told = harness(capsys, "run", *options, "--strict", "--matrix")
     assert status == 1
     assert "tried     access.1 every answer is an envelope" in told
     assert "NOT TRIED keys.1 a secret is shown once and kept as a hash: the machine api-keys was left out" in told
     assert "NOT TRIED limits.9 100 inbound webhooks" in told
-    matrix = {row["statement"]: row for row in json.loads((tmp_path / "matrix.json").read_text())["matrix"]}
-    assert matrix.keys() == {*SAYS, *ROUTES, *CODES}
-    assert matrix["POST /payments/initiate"]["isTried"] is True
-    assert matrix["limits.9"]["reason"] == NEVER["limits.9"]
+    assert len(re.findall("^  (?:tried    |NOT TRIED) ", told, re.MULTILINE)) == len({*SAYS, *ROUTES, *CODES})
 
 
 @pytest.mark.parametrize("over", ["memory", "tests.support.in_process:target"])
@@ -183,8 +178,8 @@ READ, PAGE = ServiceCall("GET", "/payments/R"), ServiceCall("GET", "/public/paym
         (ServiceCall("POST", "/merchant/businesses/b/webhooks"), {}, {}, 'signingSecret is "absent"', "SECRET"),
         (ServiceCall("POST", "/payments/initiate", body={"amount": 5000.0}), {}, {}, "the status is 201", "WHOLE"),
         (ServiceCall("POST", "/payments/initiate", body={"amount": 5000.5}), {}, {}, "the status is 201", None),
-        (ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", "replaced secret")), {}, REFUSED, "400", "KEPT"),
-        (ServiceCall("POST", "/webhooks/a/live", event=("R", "LIVE", None)), {}, REFUSED, "400", None),
+        (ServiceCall("POST", "/webhooks/a/live", event="replaced secret"), {}, REFUSED, "400", "KEPT"),
+        (ServiceCall("POST", "/webhooks/a/live", event="genuine"), {}, REFUSED, "400", None),
     ],
 )
 def test_a_fault_is_of_the_interface_or_of_an_assumption(
@@ -205,21 +200,10 @@ def without_payers() -> ConformanceTarget:
     return altered(missing)
 
 
-def test_what_is_not_built_is_left_out_and_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    over, junit = f"{__name__}:without_payers", tmp_path / "verdicts.xml"
-    run = ["run", "--over", over, "--histories", "2", "--without", "payer", "--junit", str(junit)]
+def test_what_is_not_built_is_left_out_and_said(capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["run", "--over", f"{__name__}:without_payers", "--histories", "2", "--without", "payer"]
     status, told = harness(capsys, *run)
     assert (status, f"checkout.3 {SAYS['checkout.3']}: it needs {PAYER.words}" in told) == (0, True)
-    cases = {
-        part: {case.get("name"): case for case in ElementTree.parse(junit).findall(f"testcase[@classname='{part}']")}
-        for part in ("statements", "conformance")
-    }
-    statements, machines = cases["statements"], cases["conformance"]
-    assert len(statements) == len(SAYS) + len(ROUTES) + len(CODES)
-    assert statements["access.1 every answer is an envelope"].find("skipped") is None
-    assert statements["PAYMENT_EXPIRED"].find("skipped") is not None
-    assert list(machines) == list(MACHINES)
-    assert machines["settlement"].find("skipped") is not None
 
 
 @pytest.mark.parametrize(
@@ -239,7 +223,7 @@ def test_what_does_not_open_is_one_line(over: str, words: str) -> None:
 
 def keys_of(target: ConformanceTarget) -> ApiKeyConformance:
     target.with_keys()
-    facts = {"target": target, "steps_taken": [0], "tried": set(), "gone": set(), "told": staticmethod(lambda _: None)}
+    facts = {"target": target, "steps_taken": [0], "tried": set(), "gone": set()}
     return type("Keys", (ApiKeyConformance,), facts | {"known": set(), "last": []})()  # type: ignore[no-any-return]
 
 
