@@ -132,15 +132,6 @@ class AnomalyContract:
         await kept(db, a_fact(1, AnomalyKind.DISPUTE, environment=SANDBOX), a_fact(2, AnomalyKind.DISPUTE))
         assert await db.anomalies.count_open() == {(AnomalyKind.DISPUTE, SANDBOX): 2}
 
-    async def test_who_works_on_an_anomaly_and_the_notes_are_kept_until_it_is_closed(self, db: Database) -> None:
-        await db.anomalies.add(FIRST)
-        noted = FIRST.assign("ada").note("Asked the provider.", "admin:ada", NOW).note("No answer.", "admin:ada", NOW)
-        for written in (noted, noted.assign(None), CLOSED):
-            await db.anomalies.save(written)
-            found = await db.anomalies.lock("anm_1")
-            assert found is not None
-            assert (found.assignee, found.notes) == (written.assignee, written.notes)
-
     async def test_adjustments_are_one_business_s_and_environment_s_told_ones_newest_first(self, db: Database) -> None:
         await kept(
             db,

@@ -13,7 +13,7 @@ from payagg_testing.builders import AN_ADMIN
 from payagg.application.reports.explain import timeline
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.payment import Trigger
-from payagg.entrypoints.dev.fake_providers import FakePaystack, WebhookMode
+from payagg.entrypoints.dev.fake_providers import FakePaystack, FakeServers, WebhookMode
 from payagg.entrypoints.dev.fake_providers.book import Outgoing
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, readers
 from tests.support.provider_rigs import credentials_a, fakes_running
@@ -96,18 +96,17 @@ class Till:
 
 
 @pytest.fixture(scope="module")
-async def site(api: Api) -> AsyncIterator[tuple[Api, FakePaystack]]:
-    async with fakes_running() as fakes:
-        fakes.paystack.book.webhooks = WebhookMode.HELD
-        command = UpdateCredentials(credentials=credentials_a(fakes))
-        await api.services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
-        yield api, fakes.paystack
+async def fakes() -> AsyncIterator[FakeServers]:
+    async with fakes_running() as running:
+        running.paystack.book.webhooks = WebhookMode.HELD
+        yield running
 
 
 @pytest.fixture
-async def till(site: tuple[Api, FakePaystack]) -> Till:
-    api, fake = site
-    return Till(api, await api.open_shop(), fake)
+async def till(api: Api, fakes: FakeServers) -> Till:
+    command = UpdateCredentials(credentials=credentials_a(fakes))
+    await api.services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
+    return Till(api, await api.open_shop(), fakes.paystack)
 
 
 def kinds(payment: dict[str, Any]) -> list[tuple[str, int | None, str]]:
@@ -223,6 +222,7 @@ async def test_operators_alone_see_the_charge_and_whether_its_account_is_another
     facts = {"providerId": provider_id, "channel": "card", "fee": FEE, "isOtherAccount": False}
     assert {**attempt, **facts} == attempt
     assert attempt["paidAt"] is not None
+    await till.handed_over()  # and still open
     services, other_account = till.api.services, {"credentials": {"sandboxSecretKey": "sk_test_another"}}
     place = "/admin/gateways/gw_provider_a/credentials"
     changed = await till.api.client.patch(place, headers=bearer(admin_token()), json=other_account)

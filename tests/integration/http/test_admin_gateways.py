@@ -29,6 +29,7 @@ async def api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
 
 
 @pytest.mark.rule("GATEWAY_ALREADY_ENABLED", "GATEWAY_NOT_ACTIVE", "GATEWAY_IN_USE", "GATEWAY_SLUG_EXISTS", "options.8")
+@pytest.mark.rule("gateways.1", "gateways.2", "gateways.3")
 @pytest.mark.rule("GET /admin/gateways", "POST /admin/gateways", "GET /admin/gateways/{gatewayId}")
 @pytest.mark.rule("PATCH /admin/gateways/{gatewayId}", "DELETE /admin/gateways/{gatewayId}")
 @pytest.mark.rule("POST /admin/gateways/{gatewayId}/enable", "POST /admin/gateways/{gatewayId}/disable")
@@ -37,6 +38,7 @@ async def test_a_gateway_from_creation_to_deletion(api: GatewayApi) -> None:
     assert (created.status_code, created.json()["success"]) == (201, True)
     gateway = created.json()["data"]
     assert (gateway["status"], gateway["isActive"], gateway["displayOrder"]) == ("DISABLED", False, 0)
+    assert (gateway["isBuiltIn"], gateway["hasCredentials"], gateway["description"]) == (False, False, "Cards")
     one = f"/{gateway['id']}"
 
     listed = {one["slug"]: one["status"] for one in (await api.admin("GET")).json()["data"]}
@@ -81,7 +83,7 @@ async def test_every_slug_of_another_form_is_told_the_same_form(api: GatewayApi)
         assert error == {"code": "VALIDATION_ERROR", "message": words, "field": "slug"}
 
 
-@pytest.mark.rule("GATEWAY_BUILT_IN")
+@pytest.mark.rule("GATEWAY_BUILT_IN", "gateways.4")
 async def test_the_built_in_is_protected(api: GatewayApi) -> None:
     for field, value in (("name", "Mine"), ("description", None)):
         assert refusal(await api.admin("PATCH", BUILT_IN, json={field: value})) == (400, "VALIDATION_ERROR", field)
@@ -181,12 +183,14 @@ async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: G
     assert refusal(await api.admin("GET", GONE + "/readiness")) == (404, "NOT_FOUND", None)
 
 
-@pytest.mark.rule("GET /merchant/businesses/{businessId}/gateways")
+@pytest.mark.rule("options.1", "GET /merchant/businesses/{businessId}/gateways")
 @pytest.mark.rule("PATCH /merchant/businesses/{businessId}/gateways/{gatewayId}")
 async def test_a_business_lists_active_gateways_and_changes_how_it_sees_one(api: GatewayApi) -> None:
     acme = await api.an_active(displayOrder=0)
     listed = (await api.merchant("GET")).json()["data"]
     assert [(gateway["slug"], gateway["isEnabled"]) for gateway in listed] == [("builtin", True), ("acme", True)]
+    chosen = {(gateway["isDefault"], gateway["businessDisplayOrder"], gateway["displayName"]) for gateway in listed}
+    assert chosen == {(False, None, None)}
     body = {"isEnabled": True, "displayOrder": 2**31 - 1, "displayName": "d" * 50, "isDefault": True}
     gateway = (await api.merchant("PATCH", f"/{acme}", json=body)).json()["data"]
     shown = (gateway["businessDisplayOrder"], gateway["displayName"], gateway["isDefault"])
@@ -214,6 +218,7 @@ async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi) -> N
         (order(*[first] * 101), "order"),
         ({"order": [{"gatewayId": first, "displayOrder": 0}, {"displayOrder": 1}]}, "order[1].gatewayId"),
         (order(first, "gw_provider_a"), "order"),
+        (order(first, "gw_unknown"), "order"),
     ):
         assert refusal(await api.merchant("POST", "/reorder", json=body)) == (400, "VALIDATION_ERROR", field)
     assert [g["businessDisplayOrder"] for g in (await api.merchant("GET")).json()["data"]] == [None, None, None]

@@ -60,6 +60,7 @@ async def test_anomalies_are_listed_newest_first_and_filtered(api: Api) -> None:
     assert 90 <= shown["ageSeconds"] < 150
 
 
+@pytest.mark.rule("description.7")
 @pytest.mark.rule("ANOMALY_NOT_OPEN", "ANOMALY_ALREADY_CLOSED", "NOTE_LIMIT_REACHED")
 @pytest.mark.rule("PATCH /admin/anomalies/{anomalyId}", "POST /admin/anomalies/{anomalyId}/acknowledge")
 @pytest.mark.rule("POST /admin/anomalies/{anomalyId}/close", "POST /admin/anomalies/{anomalyId}/notes")

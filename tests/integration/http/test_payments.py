@@ -110,6 +110,8 @@ async def test_a_webhook_url_that_nothing_can_be_sent_to_is_told(api: Api, shop:
     for status in (201, 200):
         answer = await posted(api, shop.as_sandbox, body)
         assert (answer.status_code, answer.headers["webhook-url-warning"]) == (status, "no-active-endpoint")
+        await api.add_endpoint(shop, environment="LIVE")
+    assert "webhook-url-warning" not in (await posted(api, shop.as_sandbox, {"amount": 500})).headers
     await api.add_endpoint(shop)
     assert "webhook-url-warning" not in (await posted(api, shop.as_sandbox, body)).headers
 

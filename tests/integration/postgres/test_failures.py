@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from payagg_testing.builders import a_business, a_key, a_transition
+from payagg_testing.builders import a_business, a_key
 from payagg_testing.network_faults import Blackhole, DropReply
 
 from payagg.adapters.postgres import pool
@@ -13,17 +13,6 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, Unavailable
 from tests.support.postgres_world import by_proxy, count, numbered, together
-
-
-async def test_a_stale_payment_cannot_be_saved(store: PostgresStore) -> None:
-    async def saves_what_it_read_before() -> None:
-        async with store.begin() as tx:
-            await tx.payments.save(*a_transition(payment))
-
-    await store.add_payment(payment := numbered(1))
-    await saves_what_it_read_before()
-    with pytest.raises(Conflict):
-        await saves_what_it_read_before()
 
 
 @pytest.mark.parametrize(("cached", "key"), [(None, None), (KeyHolder(a_key(), a_business()), "order")])

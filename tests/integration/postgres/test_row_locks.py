@@ -23,11 +23,9 @@ from payagg_testing.builders import (
 )
 
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
-from payagg.application.accounts.api_keys import GenerateApiKey
 from payagg.application.ports.store import Transaction
 from payagg.application.schemas.resolutions import ResolvePayment
 from payagg.domain.anomaly import Anomaly, AnomalyKind
-from payagg.domain.api_key import ACTIVE_KEYS_MAX
 from payagg.domain.business import Role
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus
@@ -125,20 +123,6 @@ async def refused_of_two(database_url: str, *uses: Callable[[Services], Awaitabl
     ended = await asyncio.gather(*(use(services_over(meeting)) for use in uses), return_exceptions=True)
     await meeting.close()
     return [one.code for one in ended if isinstance(one, Refusal)]
-
-
-async def test_of_two_keys_made_at_once_the_second_is_counted_after_the_first(
-    database_url: str, store: PostgresStore
-) -> None:
-    async with store.begin() as tx:
-        await tx.businesses.add(a_business())
-        for number in range(ACTIVE_KEYS_MAX - 1):
-            await tx.api_keys.add(a_key(f"key_{number}"))
-    command = GenerateApiKey(environment=Environment.SANDBOX, name="Server")
-    uses = [lambda services: services.api_keys.generate("biz_1", command, by=AN_ADMIN)] * 2
-    assert await refused_of_two(database_url, *uses) == [ErrorCode.KEY_LIMIT_REACHED]
-    async with store.begin() as tx:
-        assert await tx.api_keys.count_active("biz_1", Environment.SANDBOX) == ACTIVE_KEYS_MAX
 
 
 async def test_of_two_owners_removed_at_once_the_second_stays(database_url: str, store: PostgresStore) -> None:

@@ -21,35 +21,14 @@ from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCal
 from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, statements_of
 from payagg_testing.state_machine.model import CARDS
 
-from payagg.adapters.memory import MemoryStore
-from payagg.application.ports.accounts import KeyHolder
-from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode
-from payagg.domain.payment import Payment, Status
 from tests.rules import sentences
 from tests.support.harness import harness
-from tests.support.in_process import InProcess
 from tests.support.in_process import target as in_process
 from tests.support.rounds import scaled
 
 BRIEF = Effort(histories=scaled(20), actions=30, seed=1)  # the same in each run
 Alter = Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]
-
-
-class TurnsReversalsIntoSuccesses(MemoryStore):
-    async def find_payment(self, reference: str, cached: KeyHolder | None = None) -> Payment | None:
-        found = await super().find_payment(reference, cached)
-        if found is None or found.status is not Status.REVERSED:
-            return found
-        return with_changes(found, status=Status.SUCCESS)
-
-
-def test_by_url_the_model_of_a_payment_finds_a_final_status_that_changes() -> None:
-    target = InProcess(TurnsReversalsIntoSuccesses()).target()
-    verdict = run_machine("payments", target, Effort(histories=300, actions=20, seed=1, shrinks=False))
-    target.close()
-    assert verdict.violation is not None
-    assert verdict.violation.fault == 'status is "SUCCESS"'
 
 
 class Altered:

@@ -6,23 +6,17 @@ import os
 import subprocess
 from asyncio import to_thread
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from payagg_testing.builders import REFERENCE
 
 from payagg.adapters.providers.provider_b.launch import launch_parameters
 from payagg.domain.attempt import Charge
-from payagg.domain.payment import Status
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import FakeServers, WebhookMode
-from tests.integration.http.providers.test_inbound import charge_event, payaza_event
-from tests.support.http_world import served
 from tests.support.machine import NODE, node_package, program
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING, fakes_running
-from tests.support.provider_world import world_on
 
 
 @pytest.fixture
@@ -82,22 +76,6 @@ async def test_payazas_client_reads_our_fake_and_accepts_its_events(fakes: FakeS
     refused.base_url = fakes.payaza.base_url
     with pytest.raises(payaza.exceptions.PayazaAuthError, match="Authentication failed"):
         await to_thread(refused.virtual_accounts.get_transaction_status_by_merchant_reference, REFERENCE)
-
-
-async def test_our_routes_accept_what_the_vendors_packages_sign(database_url: str, tmp_path: Path) -> None:
-    payaza = judge("payaza.webhooks")
-    paystack = judge("paystackease.core._webhook").PayStackSignature
-    async with world_on(database_url, tmp_path) as world, served(world.services) as base:
-        first, second = await world.handed_over(), await world.handed_over("provider_b")
-        bodies = [json.dumps(charge_event(first)), json.dumps(payaza_event(second))]
-        headers = [
-            {"x-provider_a-signature": paystack._make_signature(bodies[0], SECRET_KEYS["test"])},
-            {"x-provider_b-signature": payaza.sign_payload(bodies[1], SIGNING["test"])},
-        ]
-        async with httpx.AsyncClient(trust_env=False, base_url=f"{base}/api/v1/webhooks") as client:
-            for slug, body, head in zip(("provider_a", "provider_b"), bodies, headers, strict=True):
-                assert (await client.post(f"/{slug}/sandbox", content=body.encode(), headers=head)).status_code == 200
-        assert [(await world.read(p)).status for p in (first, second)] == [Status.SUCCESS, Status.SUCCESS]
 
 
 async def test_the_vendors_validator_takes_our_launch_parameters_and_no_others() -> None:

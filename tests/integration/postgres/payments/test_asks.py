@@ -4,10 +4,8 @@ import asyncio
 
 import pytest
 
-from payagg.application.payments.status_checks import HOLD
-from payagg.domain.attempt import CHECK_AFTER, VERIFY_EVERY
+from payagg.domain.attempt import VERIFY_EVERY
 from payagg.domain.payment import Status
-from payagg.domain.rate_limit import EPOCH
 from tests.support.provider_world import World
 
 
@@ -28,18 +26,3 @@ async def test_64_verifies_at_once_share_one_provider_call_and_one_event(world: 
     assert Status.SUCCESS in await ask()
     assert world.fakes.paystack.book.count("verify") == 2
     assert await world.events(payment) == (2, 2)  # pending, then success
-
-
-async def test_two_workers_ask_once_about_each_payment(world: World) -> None:
-    payments = [await world.handed_over() for _ in range(12)]
-    world.clock.move(CHECK_AFTER[0] * 2)
-    other, reconciler = world.other_process(), world.services.reconciler
-    book = world.fakes.paystack.book
-    held = [attempt for share in reconciler.shares() for attempt in await reconciler._due(*share, EPOCH)]
-    assert len(held) == len(payments)
-    assert await other.reconciler.run_once() == 0
-    world.clock.move(HOLD)
-    await asyncio.gather(*(w.reconciler.run_once() for w in (world.services, other, world.services, other)))
-    assert {payment.reference: book.count("verify", payment.reference) for payment in payments} == {
-        payment.reference: 1 for payment in payments
-    }

@@ -5,13 +5,10 @@ from dataclasses import replace
 import pytest
 from payagg_testing.builders import AN_ADMIN
 
-from payagg.domain.adjustment import money_back
-from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import Payment, Status
 from payagg.domain.reconciliation import ReconciliationFinding
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import WebhookMode
-from tests.support.provider_rigs import launch_parameters
 from tests.support.provider_world import World
 
 LIVE = Environment.LIVE
@@ -76,32 +73,3 @@ async def test_each_planted_difference_is_found_and_told_once(world: World) -> N
             (disputed, "DISPUTE"),
         }
     assert {(await world.read(payment)).status for payment in payments} == {Status.SUCCESS}
-
-
-async def test_a_refund_and_a_chargeback_of_provider_b_are_found_without_an_event(world: World) -> None:
-    payment = await world.handed_over("provider_b", environment=LIVE)
-    (attempt,) = await world.attempts(payment)
-    assert attempt.hand_off is not None
-    assert world.fakes.payaza.open(launch_parameters(attempt.hand_off)) is None
-    world.fakes.payaza.pay(payment.reference)
-    statement = (
-        "Merchant Reference,Amount Received,Transaction Fee,Currency,Transaction Status\n"
-        f"{payment.reference},{payment.amount // 100}.00,0.00,NGN,Completed\n"
-    )
-    today = world.clock.now().date()
-    runs = world.services.reconciliation_runs
-    await runs.reconcile("provider_b", LIVE, today, today, by=AN_ADMIN, statement=statement.encode())
-    assert (await world.read(payment)).status is Status.SUCCESS
-    world.fakes.payaza.refund(payment.reference, 100)
-    world.fakes.payaza.dispute(payment.reference)
-    for _ in range(2):
-        assert [one.bucket.value for one in await reconciled(world, "provider_b")] == ["RETURNED_THERE"] * 2
-        assert await told(world) == {(payment.reference, "PARTIAL_REFUND"), (payment.reference, "DISPUTE")}
-    for status, states in (("Processing", ["opened"]), ("Lost", ["opened", "lost"]), ("LOST", ["opened", "lost"])):
-        returns = world.fakes.payaza.book.returns
-        returns[1] = replace(returns[1], status=status)
-        await reconciled(world, "provider_b")
-        facts = await world.anomalies()
-        disputed = [fact for fact in facts if fact.kind is AnomalyKind.DISPUTE]
-        assert sorted(fact.details["state"] for fact in disputed) == sorted(states)
-    assert money_back(facts, payment.amount).kobo == 100 + payment.amount  # lost money is gone

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from payagg.application.schemas.checkout import ProcessPayment
-from payagg.domain.attempt import AttemptState
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import Refusal
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.health import Health
-from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import Fault
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING
@@ -24,23 +22,6 @@ async def impatient(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
     """Gives up on silence soon, so that a test need not wait long; a machine that stalls for a moment still answers."""
     async with world_on(database_url, tmp_path, deadline=3.0) as world:
         yield world
-
-
-async def refusal(world: World, payment: Payment, slug: str = "provider_a") -> ErrorCode:
-    with pytest.raises(Refusal) as refused:
-        await world.process(payment, slug)
-    return refused.value.code
-
-
-async def test_trap_7_after_a_lost_answer_the_provider_is_asked_before_a_second_try(impatient: World) -> None:
-    payment, book = await impatient.payment(), impatient.fakes.paystack.book
-    book.faults.append(Fault.LOST_REPLY)
-    assert await refusal(impatient, payment) is ErrorCode.GATEWAY_NOT_AVAILABLE
-    assert [a.state for a in await impatient.attempts(payment)] == [AttemptState.UNKNOWN]
-    assert (await impatient.read(payment)).status is Status.INITIATED
-    await impatient.process(payment)
-    assert [name for name, _ in book.calls] == ["initialize", "verify", "initialize"]
-    assert [a.state for a in await impatient.attempts(payment)] == [AttemptState.REFUSED, AttemptState.HANDED_OFF]
 
 
 @pytest.mark.rule("checkout.6")

@@ -16,7 +16,7 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import KeyStateChanged, Unavailable
 from payagg.domain.api_key import ApiKey, parse_secret
 from payagg.domain.audit import ActorRealm, AuditFilter
-from payagg.domain.business import BusinessStatus, KycStatus, Role
+from payagg.domain.business import Role
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.revocation import RevokedClaim
 from payagg.domain.values import Environment
@@ -141,39 +141,6 @@ async def test_the_refusal_of_a_key_comes_before_the_refusal_of_its_work(world: 
     assert await refusal(world.with_key()) is ErrorCode.INVALID_API_KEY
 
 
-async def test_a_key_of_a_business_that_may_not_is_refused() -> None:
-    suspended = await AccessWorld(status=BusinessStatus.SUSPENDED).opened()
-    unknown = await AccessWorld(Environment.LIVE, kyc_status=KycStatus.PENDING).opened()
-    for world, code in ((suspended, ErrorCode.BUSINESS_RESTRICTED), (unknown, ErrorCode.KYC_REQUIRED)):
-        assert (await refusal(world.with_key()), world.worked, world.access.cached) == (code, [], {})
-
-
-async def test_a_sandbox_key_of_an_active_business_simulates_and_a_live_one_never(world: AccessWorld) -> None:
-    assert (await world.access.sandbox_key(world.secret)).key.id == "key_1"
-    for environment, code in ((Environment.LIVE, "SANDBOX_ONLY"), (Environment.SANDBOX, "BUSINESS_RESTRICTED")):
-        suspended = await AccessWorld(environment, status=BusinessStatus.SUSPENDED).opened()
-        assert await refusal(suspended.access.sandbox_key(suspended.secret)) is ErrorCode[code]
-
-
-@pytest.mark.parametrize("changes", [False, True])
-async def test_administrators_change_by_role_and_support_reads(changes: bool) -> None:
-    roles: list[Any] = ["SUPER_ADMIN", "ADMIN", "SUPPORT", "OWNER", None, ["ADMIN"]]
-    for role in roles:
-        call = AccessWorld().access.administrator({"type": "admin", "role": role}, changes=changes)  # type: ignore[arg-type]
-        if roles.index(role) < (2 if changes else 3):
-            assert (await call).subject == "ada"
-        else:
-            assert await refusal(call) is ErrorCode.FORBIDDEN
-
-
-async def test_a_manager_of_a_business_that_is_not_active_only_reads() -> None:
-    world = await AccessWorld(status=BusinessStatus.RESTRICTED).opened()
-    token: Any = {"type": "merchant", "emailVerified": True}
-    manager = await world.access.manager(token, "biz_1", changes=False)
-    assert (manager.subject, manager.business) == ("ada", world.business)
-    assert await refusal(world.access.manager(token, "biz_1", changes=True)) is ErrorCode.BUSINESS_RESTRICTED
-
-
 @pytest.mark.rule("access.12")
 async def test_a_revoked_token_lets_nobody_in_from_the_next_request_on(world: AccessWorld) -> None:
     now = int(START.timestamp())
@@ -211,7 +178,11 @@ async def test_each_realm_takes_its_own_tokens(world: AccessWorld) -> None:
     assert (await world.access.administrator(admin, changes=True)).subject == "ada"
     assert (await world.access.manager(merchant, "biz_1", changes=True)).business.id == "biz_1"
     odd_types = ("ADMIN", "admi", "admins", "MERCHANT", "merchan", "merchants", "b", None)
-    for token in (merchant, {**merchant, "role": "ADMIN"}, *({**admin, "type": other} for other in odd_types)):
+    odd = [
+        *({**admin, "type": other} for other in odd_types),
+        *({**admin, "role": other} for other in (None, ["ADMIN"])),
+    ]
+    for token in (merchant, {**merchant, "role": "ADMIN"}, *odd):
         assert await refusal(world.access.administrator(token, changes=False)) is ErrorCode.FORBIDDEN
     manager: Any = partial(world.access.manager, changes=False)
     strangers: list[Any] = [{**admin, "emailVerified": True}, {**merchant, "sub": "eve"}]

@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 from msgspec import structs
-from payagg_testing.builders import AN_ADMIN, LIVE, SANDBOX, a_business, an_actor
+from payagg_testing.builders import AN_ADMIN, LIVE, SANDBOX, an_actor
 from payagg_testing.clocks import START
 
 from payagg.application.accounts.api_keys import ApiKeys, GenerateApiKey, context_of
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways, UpdateBusinessGateway
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
-from payagg.domain.api_key import ACTIVE_KEYS_MAX, SECRET_KEY_NOTE, ApiKeyStatus, hash_secret
+from payagg.domain.api_key import SECRET_KEY_NOTE, ApiKeyStatus, hash_secret
 from payagg.domain.audit import Action, ActorRealm
-from payagg.domain.business import Business, BusinessStatus, KycStatus, Role
+from payagg.domain.business import KycStatus, Role
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from tests.support.audit_trail import trail
@@ -45,33 +45,6 @@ async def test_a_generated_key_is_shown_whole_once_and_kept_as_a_hash() -> None:
     assert trail(shop.store) == [(Action.API_KEY_CREATE.value, made.id, created)]
     assert made.secret_key not in repr(shop.store.state.audit)
     assert structs.astuple(context_of(holder)) == (SHOP, "Ada's Shop", LIVE, KycStatus.APPROVED)
-
-
-async def test_five_keys_of_each_environment_are_active_and_a_revoked_one_makes_room() -> None:
-    _, keys = await a_shop()
-    made = [await keys.generate(SHOP, asked(), by=AN_ADMIN) for _ in range(ACTIVE_KEYS_MAX)]
-    assert await refused_with(keys.generate(SHOP, asked(), by=AN_ADMIN)) == (ErrorCode.KEY_LIMIT_REACHED, None)
-    await keys.generate(SHOP, asked(LIVE), by=AN_ADMIN)
-    await keys.revoke(SHOP, made[0].id, by=AN_ADMIN)
-    await keys.generate(SHOP, asked(), by=AN_ADMIN)
-    groups = await keys.groups(SHOP)
-    assert [len(groups.sandbox), len(groups.live)] == [ACTIVE_KEYS_MAX + 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("business", "environment", "code"),
-    [
-        (a_business(SHOP, status=BusinessStatus.SUSPENDED), SANDBOX, ErrorCode.BUSINESS_RESTRICTED),
-        (a_business(SHOP, kyc_status=KycStatus.UNDER_REVIEW), LIVE, ErrorCode.KYC_REQUIRED),
-        (a_business("biz_2"), SANDBOX, ErrorCode.FORBIDDEN),
-    ],
-)
-async def test_who_may_not_gets_no_key(business: Business, environment: Environment, code: ErrorCode) -> None:
-    shop, keys = await a_shop()
-    shop.store.state.businesses.clear()
-    await shop.store.transaction.businesses.add(business)
-    assert await refused_with(keys.generate(SHOP, asked(environment), by=AN_ADMIN)) == (code, None)
-    assert (await keys.groups(SHOP)).live == []
 
 
 async def test_a_key_is_revoked_once_by_its_own_business() -> None:

@@ -1,10 +1,7 @@
 """What operators do with businesses and members, on the memory store."""
 
-from dataclasses import replace
-from datetime import timedelta
-
 import pytest
-from payagg_testing.builders import AN_ADMIN, NOW
+from payagg_testing.builders import AN_ADMIN
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -30,19 +27,6 @@ async def test_names_and_owners_are_printable(businesses: Businesses) -> None:
     for name, owner, field in ((" ", "ada", "name"), ("a\nb", "ada", "name"), ("A", "\t", "owner")):
         assert await refused_with(created(businesses, name, owner)) == (ErrorCode.VALIDATION_ERROR, field)
     assert trail(businesses.store) == []
-
-
-async def test_kyc_and_status_move_together_or_not_at_all(businesses: Businesses) -> None:
-    made = await created(businesses)
-    changed = await businesses.change(made, PENDING, BusinessStatus.SUSPENDED, by=AN_ADMIN)
-    assert (changed.kyc_status, changed.status) == (PENDING, BusinessStatus.SUSPENDED)
-    refused = refused_with(businesses.change(made, KycStatus.APPROVED, ACTIVE, by=AN_ADMIN))
-    assert await refused == (ErrorCode.VALIDATION_ERROR, "kycStatus")
-    assert (await businesses.detail(made)).status is BusinessStatus.SUSPENDED
-    await businesses.change(made, PENDING, None, by=AN_ADMIN)  # where it stands already: no change, no entry
-    assert trail(businesses.store)[2:] == [
-        ("business.update", made, {"status": ("ACTIVE", "SUSPENDED"), "kycStatus": ("NOT_SUBMITTED", "PENDING")})
-    ]
 
 
 @pytest.mark.rule("keys.6")
@@ -77,16 +61,3 @@ async def test_unknown_businesses_and_members_are_not_found(businesses: Business
         businesses.remove_member(made, "bo", by=AN_ADMIN),
     ):
         assert (await refused_with(call))[0] is ErrorCode.NOT_FOUND
-
-
-async def test_businesses_are_paged_by_cursor(businesses: Businesses) -> None:
-    made = sorted([await created(businesses, f"Shop {number}") for number in range(5)], reverse=True)
-    first = await businesses.list_businesses(None, None, 2)
-    assert ([one.id for one in first.businesses], first.has_more) == (made[:2], True)
-    later = replace(businesses, clock=ManualClock(NOW + timedelta(milliseconds=1)))
-    await created(later, "Another")
-    second = await businesses.list_businesses("shop", first.next_cursor, 3)
-    assert ([one.id for one in second.businesses], second.has_more) == (made[2:], False)
-    last = await businesses.list_businesses(None, second.next_cursor, 3)
-    assert (last.businesses, last.next_cursor, last.has_more) == ([], second.next_cursor, False)
-    assert await refused_with(businesses.list_businesses(None, "biz_1", 2)) == (ErrorCode.VALIDATION_ERROR, "after")

@@ -1,62 +1,14 @@
 """What administrators do with gateways, on the memory store."""
 
-from typing import Any
-
 import pytest
 from payagg_testing.builders import AN_ADMIN, NOW, a_business
 
-from payagg.adapters.providers import PROVIDERS
-from payagg.application.schemas.gateways import CreateGateway, UpdateGateway
 from payagg.domain.business import BusinessStatus
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import DRAIN_WINDOW, GatewayStatus
 from tests.support.audit_trail import trail
 from tests.support.gateway_world import DRAIN, TICK, GatewayWorld
 from tests.support.refusals import refused_with
-
-LOOKS = {spec.slug: spec.branding for spec in PROVIDERS}
-IN_USE, INVALID = (ErrorCode.GATEWAY_SLUG_EXISTS, "slug"), ErrorCode.VALIDATION_ERROR
-
-
-def acme(**fields: Any) -> CreateGateway:
-    return CreateGateway(**{"slug": "acme", "name": "Acme Pay", **fields})
-
-
-@pytest.mark.rule("gateways.1", "gateways.2", "gateways.3")
-async def test_a_new_gateway_is_disabled_and_holds_its_slug_until_it_is_deleted(world: GatewayWorld) -> None:
-    created = await world.gateways.create(acme(description="Cards", display_order=7), by=AN_ADMIN)
-    assert (created.status, {created.is_active, created.is_built_in, created.has_credentials}) == ("DISABLED", {False})
-    assert (created.description, created.display_order, created.created_at) == ("Cards", 7, NOW)
-    assert (await world.gateways.detail(created.id)).overrides == []
-    for slug in ("acme", "builtin", "sandbox"):
-        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == IN_USE
-    # It must match to its last character, and an underscore is a provider's alone, whatever else looks like one.
-    for slug in ("acme\n", "provider_c"):
-        assert await refused_with(world.gateways.create(acme(slug=slug), by=AN_ADMIN)) == (INVALID, "slug")
-    assert await world.gateways.list_gateways() == [created]
-    await world.gateways.delete(created.id, by=AN_ADMIN)
-    assert await world.gateways.list_gateways() == []
-    reads = [read(created.id) for read in (world.gateways.detail, world.gateways.logo)]
-    for call in (
-        *reads,
-        *(change(created.id, by=AN_ADMIN) for change in (world.gateways.delete, world.gateways.enable)),
-    ):
-        assert (await refused_with(call))[0] is ErrorCode.NOT_FOUND
-    assert (await world.gateways.create(acme(), by=AN_ADMIN)).id != created.id
-
-
-@pytest.mark.rule("gateways.4")
-async def test_only_the_display_order_of_the_built_in_may_change(world: GatewayWorld) -> None:
-    built_in, gateways = (await world.seeded())["builtin"], world.gateways
-    for field, change in (("name", UpdateGateway(name="Other")), ("description", UpdateGateway(description=None))):
-        assert await refused_with(gateways.update(built_in, change, by=AN_ADMIN)) == (INVALID, field)
-    assert (await gateways.update(built_in, UpdateGateway(display_order=3), by=AN_ADMIN)).display_order == 3
-    for move, code in (
-        (gateways.disable, ErrorCode.GATEWAY_BUILT_IN),
-        (gateways.delete, ErrorCode.GATEWAY_BUILT_IN),
-        (gateways.enable, ErrorCode.GATEWAY_ALREADY_ENABLED),
-    ):
-        assert await refused_with(move(built_in, by=AN_ADMIN)) == (code, None)
 
 
 @pytest.mark.rule("limits.5", "audit.2")

@@ -38,11 +38,6 @@ async def test_a_payer_sees_the_payment_as_it_stands(shop: MemoryShop) -> None:
     assert (await shop.checkout.page(reference)).options == []
 
 
-async def test_nobody_pays_for_an_unknown_reference(shop: MemoryShop) -> None:
-    for ask in (shop.checkout.detail, shop.checkout.page, shop.checkout.options, shop.process):
-        assert await refused_with(ask(UNKNOWN)) == (ErrorCode.PAYMENT_NOT_FOUND, None)
-
-
 @pytest.mark.rule("checkout.6")
 async def test_options_say_why_they_cannot_be_chosen(shop: MemoryShop) -> None:
     reference = await shop.initiated()

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, a_business, a_choice, an_actor, an_endpoint
+from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, a_business, a_choice, an_actor
 from payagg_testing.clocks import START, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -19,7 +19,6 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import SIMULATED, Payment, Status
 from payagg.domain.values import Environment
-from payagg.domain.webhook import WebhookEndpoint
 from tests.support.audit_trail import entries
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refusal_in, refused_with
@@ -122,15 +121,6 @@ async def test_a_taken_reference_is_drawn_again_and_so_are_few() -> None:
     with pytest.raises(Unavailable):
         await shop.initiated()
     assert entropy.draws == REFERENCE_DRAWS + 1
-
-
-@pytest.mark.parametrize("signers", [[], [an_endpoint(environment=LIVE)], [an_endpoint()]])
-async def test_an_address_that_nobody_can_sign_for_is_told(shop: MemoryShop, signers: list[WebhookEndpoint]) -> None:
-    for endpoint in signers:
-        await shop.store.transaction.endpoints.add(endpoint)
-    for url in (None, "https://shop.example/hook", "https://shop.example/hook"):
-        made = await initiate(shop, webhook_url=url, idempotency_key=f"for {url}", gateway="provider_a")
-        assert made.unsigned is (url is not None and signers != [an_endpoint()])
 
 
 async def test_a_test_payment_is_the_simulators_and_recorded_with_who_asked(shop: MemoryShop) -> None:

@@ -18,7 +18,6 @@ from payagg_testing.builders import (
     an_endpoint,
 )
 
-from payagg.application import counters
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.adjustment import told_of
 from payagg.domain.anomaly import AnomalyKind
@@ -53,16 +52,6 @@ class ReportedPayment(MemoryShop):
 @pytest.fixture
 async def world() -> ReportedPayment:
     return await ReportedPayment().with_payment()
-
-
-async def test_a_report_that_does_not_fit_is_kept_once_and_moves_nothing(world: ReportedPayment) -> None:
-    counters.counts.clear()
-    for _ in range(2):
-        assert await world.told(amounts=frozenset({150001})) is ReportEffect.MISMATCH
-    assert (await world.payment(REFERENCE)).status is Status.PENDING
-    (anomaly,) = await world.store.transaction.anomalies.of_payment(REFERENCE)
-    assert (anomaly.kind, anomaly.details["field"]) == (AnomalyKind.MISMATCH, "amount")
-    assert counters.counts["anomalies", "MISMATCH"] == 1
 
 
 async def test_two_halves_of_a_payment_are_two_facts_and_each_is_told_once() -> None:

@@ -18,7 +18,7 @@ import payagg.application.reports.search as module
 from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.outside import Unavailable
 from payagg.application.reports.export import COLUMNS, cells, lines
-from payagg.application.reports.search import EXPORT_SLICE, PaymentQuery, PaymentSearch
+from payagg.application.reports.search import EXPORT_SLICE, PaymentSearch
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
@@ -44,12 +44,6 @@ def test_a_cursor_is_read_as_it_was_written(at: datetime, reference: str) -> Non
 def test_no_other_text_is_a_cursor(text: str) -> None:
     refused = refusal_of(PaymentCursor.parse, text)
     assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "after")
-
-
-def test_a_key_is_searched_within_a_business_alone() -> None:
-    query = PaymentQuery(idempotency_key="order-1")
-    assert refusal_of(query.filter, None, None).field == "businessId"
-    assert query.filter("biz_1", None).idempotency_key == "order-1"
 
 
 def test_cells_follow_the_columns_in_the_words_of_json() -> None:
