@@ -530,7 +530,8 @@ def _mismatch(report: ProviderReport, payment: Payment, fact: str) -> Verdict:
     if report.outcome is Outcome.SUCCEEDED and fact in ("amount", "currency"):
         by_amount = "AMOUNT_UNKNOWN"
         if received is not None:
-            by_amount = "UNDERPAID" if received < payment.amount else "OVERPAID"
+            # By what it proves: a fee that was owed on top may make more than the payment an underpayment.
+            by_amount = "UNDERPAID" if max(report.amounts, default=0) < payment.amount else "OVERPAID"
         more["reason"] = by_amount if fact == "amount" else "CURRENCY_MISMATCH"
         if report.facts.provider_id is not None:  # two halves of a payment differ in it alone
             more["providerId"] = report.facts.provider_id
