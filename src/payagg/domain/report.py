@@ -98,7 +98,8 @@ class ProviderReport:
     def mismatch(self, payment: Payment) -> str | None:
         """Which fact differs from the payment ('reference', 'environment', 'currency', 'amount'), or None.
 
-        Whoever says that money moved must name its currency and amount; a failure may leave them out.
+        Whoever says that money moved must name its currency and amount; a failure may leave them out, or say that
+        nothing came.
         """
         if payment_reference(self.provider_reference) != payment.reference:
             return "reference"
@@ -109,7 +110,7 @@ class ProviderReport:
         may_omit = self.outcome is Outcome.FAILED
         if self.currency != payment.currency and (self.currency or not may_omit):
             return "currency"
-        if payment.amount not in self.amounts and (self.amounts or not may_omit):
+        if payment.amount not in self.amounts and (any(self.amounts) or not may_omit):
             return "amount"
         return None
 

@@ -229,6 +229,13 @@ async def test_an_underpayment_that_an_event_and_an_answer_tell_is_one(world: Mo
     assert (one.received, one.state) == (HALF, "UNDERPAID")
 
 
+async def test_a_failure_of_which_nothing_was_received_is_a_failure(world: MoneyWorld) -> None:
+    payment = await world.handed_over("provider_b")
+    await event_b(world, payment, "Failed", amount_received=0)
+    assert (await world.read(payment)).status is Status.FAILED
+    assert await kinds(world, payment) == []
+
+
 @pytest.mark.parametrize("more", [0, 1])
 async def test_what_the_provider_calls_an_underpayment_is_told_as_one(world: MoneyWorld, more: int) -> None:
     """The payer owed a fee on top, and paid less than both."""
