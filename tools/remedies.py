@@ -40,7 +40,7 @@ REMEDIES: Final[dict[ErrorCode, str]] = {
     ErrorCode.ANOMALY_NOT_OPEN: "See who acknowledged or closed it.",
     ErrorCode.ANOMALY_ALREADY_CLOSED: "See who closed it, and why.",
     ErrorCode.NOTE_LIMIT_REACHED: "Close it and say what was done, or write further notes elsewhere.",
-    ErrorCode.RESOLUTION_NOT_ALLOWED: "Wait for `expiresAt`; the payment needs an anomaly that is not closed.",
+    ErrorCode.RESOLUTION_NOT_ALLOWED: "Wait for `expiresAt`; the payment needs an anomaly.",
     ErrorCode.RESOLUTION_ALREADY_REQUESTED: "Let another administrator confirm it, or wait until it ends.",
     ErrorCode.RESOLUTION_NOT_REQUESTED: "Ask first; another administrator confirms within 24 hours.",
     ErrorCode.SECOND_ADMINISTRATOR_REQUIRED: "They must check the evidence first.",

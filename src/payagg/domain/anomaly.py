@@ -148,10 +148,15 @@ class Anomaly:
         return max(timedelta(0), (self.closed_at or now) - self.at)
 
     def is_same_fact(self, kind: AnomalyKind, details: Mapping[str, Any]) -> bool:
-        """Whether it is of this kind and has these details. One of two mismatches may lack its transaction's id."""
+        """Whether it is of this kind and has these details. Of two mismatches one may lack its transaction's id, or the
+        figures that prove a payment: an event calls its money an underpayment, an answer gives what was received alone.
+        """
         mine, others = dict(self.details), dict(details)
-        if kind is AnomalyKind.MISMATCH and ("providerId" in mine) is not ("providerId" in others):
-            mine, others = mine | {"providerId": None}, others | {"providerId": None}
+        if kind is AnomalyKind.MISMATCH:
+            may_differ: dict[str, Any] = {"amounts": None, "reason": None}
+            if ("providerId" in mine) is not ("providerId" in others):
+                may_differ["providerId"] = None
+            mine, others = mine | may_differ, others | may_differ
         return self.kind is kind and mine == others
 
     def acknowledge(self, by: str, now: datetime) -> "Anomaly":

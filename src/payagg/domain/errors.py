@@ -65,7 +65,7 @@ class ErrorCode(Enum):
     NOTE_LIMIT_REACHED = Kind.CONFLICT, "The anomaly has fifty notes already."
     RESOLUTION_NOT_ALLOWED = (
         Kind.CONFLICT,
-        "The payment is not past `expiresAt`, or has no anomaly that waits.",
+        "The payment is not past `expiresAt`, or has no anomaly.",
     )
     RESOLUTION_ALREADY_REQUESTED = Kind.CONFLICT, "A request to end this payment waits for its confirmation already."
     RESOLUTION_NOT_REQUESTED = Kind.CONFLICT, "No request waits for a confirmation; one ends after 24 hours."

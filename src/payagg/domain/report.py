@@ -98,7 +98,8 @@ class ProviderReport:
     def mismatch(self, payment: Payment) -> str | None:
         """Which fact differs from the payment ('reference', 'environment', 'currency', 'amount'), or None.
 
-        Whoever says that money moved must name its currency and amount; a failure may leave them out.
+        Whoever says that money moved must name its currency and amount; a failure may leave them out, or say that
+        nothing came.
         """
         if payment_reference(self.provider_reference) != payment.reference:
             return "reference"
@@ -109,7 +110,7 @@ class ProviderReport:
         may_omit = self.outcome is Outcome.FAILED
         if self.currency != payment.currency and (self.currency or not may_omit):
             return "currency"
-        if payment.amount not in self.amounts and (self.amounts or not may_omit):
+        if payment.amount not in self.amounts and (any(self.amounts) or not may_omit):
             return "amount"
         return None
 
@@ -530,7 +531,8 @@ def _mismatch(report: ProviderReport, payment: Payment, fact: str) -> Verdict:
     if report.outcome is Outcome.SUCCEEDED and fact in ("amount", "currency"):
         by_amount = "AMOUNT_UNKNOWN"
         if received is not None:
-            by_amount = "UNDERPAID" if received < payment.amount else "OVERPAID"
+            # By what it proves: a fee that was owed on top may make more than the payment an underpayment.
+            by_amount = "UNDERPAID" if max(report.amounts, default=0) < payment.amount else "OVERPAID"
         more["reason"] = by_amount if fact == "amount" else "CURRENCY_MISMATCH"
         if report.facts.provider_id is not None:  # two halves of a payment differ in it alone
             more["providerId"] = report.facts.provider_id

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from payagg.domain.anomaly import Anomaly, AnomalyStatus
+from payagg.domain.anomaly import Anomaly
 from payagg.domain.checks import check_id, check_instant, check_text, with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import ACTOR_MAX, Payment, Status
@@ -68,12 +68,11 @@ def check_outcome(outcome: str) -> None:
 
 
 def is_resolvable(payment: Payment, known: Sequence[Anomaly], now: datetime) -> bool:
-    """Whether people may end it: it is past its window, not final, and an anomaly of its own waits for them."""
+    """Whether people may end it: it is past its window, not final, and has an anomaly of its own. A closed one counts:
+    it never opens again, and the payment would stay open for ever."""
     seen = payment.as_of(now)
     is_over = not seen.is_final and now >= seen.expires_at
-    return is_over and any(
-        one.reference == payment.reference and one.status is not AnomalyStatus.CLOSED for one in known
-    )
+    return is_over and any(one.reference == payment.reference for one in known)
 
 
 def ask(

@@ -193,6 +193,9 @@ async def test_refusals_to_end_a_payment_by_hand(stuck: Api, clock: ManualClock)
     clock.move(NOW + timedelta(minutes=59) - STUCK)
     assert_refused(await post(stuck, RESOLVE, ADA, BODY), 409, "RESOLUTION_NOT_ALLOWED")  # the payer may still pay
     clock.move(STUCK - clock.now())
+    # Work that was closed first leaves the payment to be ended.
+    closed = await post(stuck, f"/admin/anomalies/{an_id('anm')}/close", ADA, {"reason": "Refunded at the provider."})
+    assert closed.status_code == 200
     assert (await post(stuck, RESOLVE, ADA, BODY)).status_code == 201
     assert_refused(await post(stuck, CONFIRM, ADA), 409, "SECOND_ADMINISTRATOR_REQUIRED")
     assert_refused(await post(stuck, RESOLVE, BEN, BODY), 409, "RESOLUTION_ALREADY_REQUESTED")

@@ -62,6 +62,9 @@ def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float
         ({"environment": Environment.LIVE}, "environment"),
         ({"currency": "USD"}, "currency"),
         ({"amounts": frozenset({150_001, 1_500})}, "amount"),
+        ({"amounts": frozenset({0})}, "amount"),
+        ({"outcome": Outcome.FAILED, "amounts": frozenset({0})}, None),  # nothing came
+        ({"outcome": Outcome.FAILED, "amounts": frozenset({1})}, "amount"),
     ],
 )
 def test_what_differs_is_named(fields: dict[str, Any], fact: str | None) -> None:

@@ -52,17 +52,16 @@ def test_no_other_end_than_failed_is_made_by_hand(outcome: str) -> None:
     [
         (PENDING, [FACT], END, None),
         (PENDING, [FACT.acknowledge("admin:ada", NOW)], END, None),
-        (PENDING, [CLOSED, FACT], END, None),
         (PENDING, [FACT], END - SECOND, ErrorCode.RESOLUTION_NOT_ALLOWED),
         (PENDING, [], END, ErrorCode.RESOLUTION_NOT_ALLOWED),
-        (PENDING, [CLOSED], END, ErrorCode.RESOLUTION_NOT_ALLOWED),
+        (PENDING, [CLOSED], END, None),
         (PENDING, [ELSEWHERE], END, ErrorCode.RESOLUTION_NOT_ALLOWED),
         (a_payment(), [FACT], END - SECOND, ErrorCode.RESOLUTION_NOT_ALLOWED),
         (a_payment(), [FACT], END, ErrorCode.PAYMENT_ALREADY_FINAL),
         *((a_payment(one), [FACT], END, ErrorCode.PAYMENT_ALREADY_FINAL) for one in list(Status)[2:]),
     ],
 )
-def test_only_what_is_over_open_and_has_a_fact_that_waits_is_ended_by_hand(
+def test_only_what_is_over_open_and_has_a_fact_is_ended_by_hand(
     payment: Payment, known: list[Anomaly], now: object, code: ErrorCode | None
 ) -> None:
     assert is_resolvable(payment, known, now) is (code is None)  # type: ignore[arg-type]

@@ -77,6 +77,8 @@ class Payments:
         is_test: bool = False,
     ) -> Initiation:
         """`add` stores a payment, as the store's `add_payment` does."""
+        if command.currency is not None:  # the one that it is by default
+            command = msgspec.structs.replace(command, currency=None)
         fingerprint = hashlib.sha256(msgspec.json.encode(command, order="sorted")).digest()
         now = self.clock.now()
         payment = Payment.initiate(

@@ -19,11 +19,13 @@ from payagg.domain.adjustment import Adjustment, adjustments_of
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import CHECK_AFTER
 from payagg.domain.audit import AuditFilter
+from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.integration.http.providers.test_inbound import payaza_event
-from tests.support.provider_rigs import SECRET_KEYS, SIGNING, credentials_a
+from tests.support.provider_rigs import SECRET_KEYS, SIGNING, credentials_a, launch_parameters
 from tests.support.provider_world import AMOUNT, StoreWorld, world_in_memory
+from tests.support.refusals import refusal_in
 
 ROUTES = [route for spec in PROVIDERS for route in spec.routes]
 ROUTE_A, ROUTE_B = ROUTES[0], ROUTES[3]
@@ -197,6 +199,43 @@ async def test_a_success_after_an_attention_goes_on_in_number(world: MoneyWorld)
     assert (notices[0].expected, notices[0].received) == (AMOUNT, AMOUNT - 1)
     assert [notice.amount for notice in notices] == [AMOUNT - 1, AMOUNT + 1, None, None], "dollars are no kobo"
     assert (await world.read(payment)).has_adjustments
+
+
+@pytest.mark.parametrize("is_told_first", [True, False])
+async def test_an_underpayment_that_an_event_and_an_answer_tell_is_one(world: MoneyWorld, is_told_first: bool) -> None:
+    payment = await world.handed_over("provider_b")
+    world.fakes.payaza.book.alter = {"amount": HALF}
+    [attempt] = await world.attempts(payment)
+    assert attempt.hand_off is not None
+    world.fakes.payaza.open(launch_parameters(attempt.hand_off))
+    world.fakes.payaza.pay(payment.reference)
+    verify = world.services.verification.verify
+    short: dict[str, Any] = {"amount_received": HALF / 100, "amount_validation": "UNDERPAYMENT"}
+    for is_event in (is_told_first, not is_told_first):
+        if is_event:
+            await event_b(world, payment, **short)
+        else:
+            assert (await refusal_in(verify(payment.reference))).code is ErrorCode.PAYMENT_AMOUNT_MISMATCH
+    assert await told(world, payment) == ["pending", "attention"]
+    [one] = await adjustments(world, payment)
+    assert (one.received, one.state) == (HALF, "UNDERPAID")
+
+
+async def test_a_failure_of_which_nothing_was_received_is_a_failure(world: MoneyWorld) -> None:
+    payment = await world.handed_over("provider_b")
+    await event_b(world, payment, "Failed", amount_received=0)
+    assert (await world.read(payment)).status is Status.FAILED
+    assert await kinds(world, payment) == []
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_what_the_provider_calls_an_underpayment_is_told_as_one(world: MoneyWorld, more: int) -> None:
+    """The payer owed a fee on top, and paid less than both."""
+    payment = await world.handed_over("provider_b")
+    paid_naira = (AMOUNT + more) / 100
+    await event_b(world, payment, amount_received=paid_naira, amount_validation="UNDERPAYMENT")
+    _, notice = await last_notice(world, payment)
+    assert (notice.reason, notice.received) == ("UNDERPAID", AMOUNT + more)
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ async def test_a_replay_answers_the_same_until_the_payment_ends(shop: MemoryShop
     for slug in ("provider_a", "provider_b"):
         await shop.change(slug, status=GatewayStatus.DISABLED)
     assert outcome(await initiate(shop, environment, **asked)) == (first, False, False)
+    assert outcome(await initiate(shop, environment, **asked, currency="NGN")) == (first, False, False)  # the default
     assert outcome(await initiate(shop, environment, **asked, amount=501)) == (first, False, True)
     # Without the payer, and so without the fingerprint, nothing can be compared.
     shop.store.state.payments[first.reference] = (await shop.payment(first.reference)).without_payer()

@@ -128,7 +128,7 @@ async def close_anomaly(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
     body_max=16 * KB,
     status=201,
     errors=(*UNRESOLVED, ErrorCode.RESOLUTION_ALREADY_REQUESTED),
-    description="After `expiresAt`, for a payment that is not final and has an anomaly that is not closed. Nothing "
+    description="After `expiresAt`, for a payment that is not final and has an anomaly, closed or not. Nothing "
     "changes until another administrator confirms, within 24 hours.",
 )
 async def request_resolution(call: Call[Administrator, ResolvePayment]) -> ResolutionView:
