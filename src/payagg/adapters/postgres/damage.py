@@ -1,5 +1,5 @@
-"""Damage by a broken machine, a wrong clock or a manual change: a query for each, and what to do. The money rules are
-in doctor.py."""
+"""Damage by a broken machine, a wrong clock or a manual change, and what people left: a query for each, and what to do.
+The money rules are in doctor.py."""
 
 # ruff: noqa: S608 - our own words
 
@@ -60,6 +60,15 @@ DAMAGES = {
         UNION ALL SELECT id || ' drain' FROM gateways
             WHERE status = 'DRAINING' AND drain_ends_at < now() - interval '1 day'""",
         WAITING,
+    ),
+    "a PENDING payment will be asked about, or people know that nobody can answer": Damage(
+        """SELECT p.reference FROM payments p WHERE p.status = 'PENDING' AND NOT EXISTS (
+            SELECT FROM attempts a
+            WHERE a.reference = p.reference AND a.state = 'HANDED_OFF' AND a.next_ask_at IS NOT NULL)
+        AND NOT EXISTS (SELECT FROM anomalies a
+            WHERE a.reference = p.reference AND a.kind = 'NO_EVIDENCE' AND a.status <> 'CLOSED')""",
+        "ask the provider by the reference. If it was not paid, or the money went back, end it by hand"
+        " (docs/operating/runbook.md#payagganomaliesopen).",
     ),
     "a charge that is to be asked about is of a provider of this deployment": Damage(
         """SELECT reference || ' at ' || gateway FROM attempts
