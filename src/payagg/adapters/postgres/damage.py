@@ -23,6 +23,10 @@ FROM_BACKUP = (
 WAITING = (
     "see that a worker runs and what its log says (docs/operating/runbook.md). What is named here is done when it runs."
 )
+BY_HAND = (
+    "ask the provider by the reference. If it was not paid, or the money went back, end it by hand"
+    " (docs/operating/runbook.md#payagganomaliesopen)."
+)
 # By the broken rule.
 DAMAGES = {
     "every trigger that guards a table is there and switched on": Damage(
@@ -61,14 +65,19 @@ DAMAGES = {
             WHERE status = 'DRAINING' AND drain_ends_at < now() - interval '1 day'""",
         WAITING,
     ),
+    "a PENDING payment's gateway can be asked: it has credentials, deleted or not": Damage(
+        """SELECT p.reference FROM payments p JOIN attempts a USING (reference)
+        LEFT JOIN gateways g ON g.id = a.gateway_id
+        WHERE p.status = 'PENDING' AND a.state = 'HANDED_OFF' AND a.gateway <> 'sandbox' AND g.credentials IS NULL""",
+        BY_HAND,
+    ),
     "a PENDING payment will be asked about, or people know that nobody can answer": Damage(
         """SELECT p.reference FROM payments p WHERE p.status = 'PENDING' AND NOT EXISTS (
             SELECT FROM attempts a
             WHERE a.reference = p.reference AND a.state = 'HANDED_OFF' AND a.next_ask_at IS NOT NULL)
         AND NOT EXISTS (SELECT FROM anomalies a
             WHERE a.reference = p.reference AND a.kind = 'NO_EVIDENCE' AND a.status <> 'CLOSED')""",
-        "ask the provider by the reference. If it was not paid, or the money went back, end it by hand"
-        " (docs/operating/runbook.md#payagganomaliesopen).",
+        BY_HAND,
     ),
     "a charge that is to be asked about is of a provider of this deployment": Damage(
         """SELECT reference || ' at ' || gateway FROM attempts
