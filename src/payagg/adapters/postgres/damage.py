@@ -1,5 +1,5 @@
-"""Damage by a broken machine, a wrong clock or a manual change: a query for each, and what to do. The money rules are
-in doctor.py."""
+"""Damage by a broken machine, a wrong clock or a manual change, and what people left: a query for each, and what to do.
+The money rules are in doctor.py."""
 
 # ruff: noqa: S608 - our own words
 
@@ -22,6 +22,10 @@ FROM_BACKUP = (
 )
 WAITING = (
     "see that a worker runs and what its log says (docs/operating/runbook.md). What is named here is done when it runs."
+)
+BY_HAND = (
+    "ask the provider by the reference. If it was not paid, or the money went back, end it by hand"
+    " (docs/operating/runbook.md#payagganomaliesopen)."
 )
 # By the broken rule.
 DAMAGES = {
@@ -60,6 +64,20 @@ DAMAGES = {
         UNION ALL SELECT id || ' drain' FROM gateways
             WHERE status = 'DRAINING' AND drain_ends_at < now() - interval '1 day'""",
         WAITING,
+    ),
+    "a PENDING payment's gateway can be asked: it has credentials, deleted or not": Damage(
+        """SELECT p.reference FROM payments p JOIN attempts a USING (reference)
+        LEFT JOIN gateways g ON g.id = a.gateway_id
+        WHERE p.status = 'PENDING' AND a.state = 'HANDED_OFF' AND a.gateway <> 'sandbox' AND g.credentials IS NULL""",
+        BY_HAND,
+    ),
+    "a PENDING payment will be asked about, or people know that nobody can answer": Damage(
+        """SELECT p.reference FROM payments p WHERE p.status = 'PENDING' AND NOT EXISTS (
+            SELECT FROM attempts a
+            WHERE a.reference = p.reference AND a.state = 'HANDED_OFF' AND a.next_ask_at IS NOT NULL)
+        AND NOT EXISTS (SELECT FROM anomalies a
+            WHERE a.reference = p.reference AND a.kind = 'NO_EVIDENCE' AND a.status <> 'CLOSED')""",
+        BY_HAND,
     ),
     "a charge that is to be asked about is of a provider of this deployment": Damage(
         """SELECT reference || ' at ' || gateway FROM attempts

@@ -107,15 +107,6 @@ RULES = {
     "a PENDING payment has a hand-off": """
         SELECT p.reference FROM payments p WHERE p.status = 'PENDING' AND NOT EXISTS (
             SELECT FROM attempts a WHERE a.reference = p.reference AND a.state = 'HANDED_OFF')""",
-    "a PENDING payment's gateway can be asked: it has credentials, deleted or not": """
-        SELECT p.reference FROM payments p JOIN attempts a USING (reference) LEFT JOIN gateways g ON g.id = a.gateway_id
-        WHERE p.status = 'PENDING' AND a.state = 'HANDED_OFF' AND a.gateway <> 'sandbox' AND g.credentials IS NULL""",
-    "a PENDING payment will be asked about, or people know that nobody can answer": """
-        SELECT p.reference FROM payments p WHERE p.status = 'PENDING' AND NOT EXISTS (
-            SELECT FROM attempts a
-            WHERE a.reference = p.reference AND a.state = 'HANDED_OFF' AND a.next_ask_at IS NOT NULL)
-        AND NOT EXISTS (SELECT FROM anomalies a
-            WHERE a.reference = p.reference AND a.kind = 'NO_EVIDENCE' AND a.status <> 'CLOSED')""",
     "a deleted gateway keeps no credentials beyond its settling, and no secret once no event of it is proved": """
         SELECT id FROM gateways WHERE status = 'DELETED' AND (
             (credentials IS NOT NULL AND updated_at < now() - interval '4 days')

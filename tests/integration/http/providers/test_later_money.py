@@ -81,6 +81,12 @@ async def paid(world: MoneyWorld, slug: str = "provider_a") -> Payment:
     return payment
 
 
+async def open_popup(world: MoneyWorld, payment: Payment) -> None:
+    [attempt] = await world.attempts(payment)
+    assert attempt.hand_off is not None
+    assert world.fakes.payaza.open(launch_parameters(attempt.hand_off)) is None
+
+
 async def reconcile(world: MoneyWorld, span: timedelta) -> None:
     """Moves the clock on by `span`, the reconciler at work meanwhile."""
     until = world.clock.now() + span
@@ -205,9 +211,7 @@ async def test_a_success_after_an_attention_goes_on_in_number(world: MoneyWorld)
 async def test_an_underpayment_that_an_event_and_an_answer_tell_is_one(world: MoneyWorld, is_told_first: bool) -> None:
     payment = await world.handed_over("provider_b")
     world.fakes.payaza.book.alter = {"amount": HALF}
-    [attempt] = await world.attempts(payment)
-    assert attempt.hand_off is not None
-    world.fakes.payaza.open(launch_parameters(attempt.hand_off))
+    await open_popup(world, payment)
     world.fakes.payaza.pay(payment.reference)
     verify = world.services.verification.verify
     short: dict[str, Any] = {"amount_received": HALF / 100, "amount_validation": "UNDERPAYMENT"}
@@ -219,6 +223,18 @@ async def test_an_underpayment_that_an_event_and_an_answer_tell_is_one(world: Mo
     assert await told(world, payment) == ["pending", "attention"]
     [one] = await adjustments(world, payment)
     assert (one.received, one.state) == (HALF, "UNDERPAID")
+
+
+async def test_a_popup_that_was_opened_and_left_expires_after_the_last_check(world: MoneyWorld) -> None:
+    payment = await world.handed_over("provider_b")
+    await open_popup(world, payment)
+    await reconcile(world, CHECK_AFTER[-1] - HOUR)
+    assert (await world.read(payment)).status is Status.PENDING
+    await reconcile(world, 2 * HOUR)
+    seen = await world.read(payment)
+    assert (seen.status, seen.failure_reason) == (Status.FAILED, "EXPIRED")
+    await event_b(world, payment)
+    assert await told(world, payment) == ["pending", "failed", "late_success"]
 
 
 async def test_a_failure_of_which_nothing_was_received_is_a_failure(world: MoneyWorld) -> None:

@@ -142,7 +142,7 @@ def test_trap_2_an_empty_secret_proves_nothing(provider: Any, header: str) -> No
 
 # Trap 3 (the outer status is not the payment's) is held by the contract over HTTP; its inner half is here.
 def test_trap_3_and_4_an_amount_without_a_paid_status_is_no_payment() -> None:
-    assert read(B, payaza(status='"Initialized"', transaction_status='""')).outcome is Outcome.PENDING
+    assert read(B, payaza(status='"Initialized"', transaction_status='""')).outcome is Outcome.UNPAID
     # Two status fields that disagree prove nothing.
     assert read(B, payaza(transaction_status='"Transaction Failed"')).outcome is Outcome.PENDING
     failed = read(B, payaza(status='"Failed"', transaction_status='"Transaction Failed"'))

@@ -9,10 +9,11 @@ from payagg.domain.report import Outcome
 
 BASE_URL = "https://api.payaza.africa/live"  # `/live` is part of the address for test keys as well
 UNIT = 100  # kobo in the naira Payaza speaks
-# Any other status leaves the payment in flight.
-OUTCOMES = {"Completed": Outcome.SUCCEEDED, "Failed": Outcome.FAILED}
+# Any other status leaves the payment in flight. `Initialized` only means that the popup was opened, and stays when the
+# payer leaves it; no account number outlives the checkout window.
+OUTCOMES = {"Completed": Outcome.SUCCEEDED, "Failed": Outcome.FAILED, "Initialized": Outcome.UNPAID}
 # Statuses of a payment in progress or given up; a status in neither table is unknown.
-IN_FLIGHT = frozenset({"Initialized", "Pending", "Processing", "Cancelled"})
+IN_FLIGHT = frozenset({"Pending", "Processing", "Cancelled"})
 ABSENT = msgspec.Raw(b"")
 
 
