@@ -33,7 +33,7 @@ from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
 from payagg.domain.business import BusinessStatus, check_subject
 from payagg.domain.checks import restore, with_changes
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import Gateway, GatewayStatus
+from payagg.domain.gateway import Gateway, GatewayStatus, parse_credentials
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.resolution import Resolution
 from payagg.domain.values import MAX_AMOUNT, Environment
@@ -253,6 +253,16 @@ def test_an_administrators_slug_has_hyphens_alone_and_a_members_subject_is_one_l
         assert refusal_of(Gateway.create, id="gw_1", slug=slug, name="Acme", now=NOW).field == "slug"
     for subject in ("", " ", "x" * 256, "a\x00b", "two\nlines", None):
         assert refusal_of(check_subject, subject, "sub").field == "sub"
+
+
+def test_credentials_are_one_to_fifty_texts_of_4000_characters() -> None:
+    most = {f"{n:0100}": "x" * 4000 for n in range(50)}
+    assert parse_credentials(most) is most
+    wrong: Any
+    for wrong in ({}, {**most, "50": "x"}, {7: "x"}, {"n" * 101: "x"}, "text"):
+        assert refusal_of(parse_credentials, wrong).field == "credentials"
+    for wrong in ("x" * 4001, 7):
+        assert refusal_of(parse_credentials, {"key": wrong}).field == "credentials.key"
 
 
 @pytest.mark.rule("payments.18")

@@ -111,10 +111,23 @@ def test_whatever_happens_identity_stays_and_the_sequence_counts_the_moves(
     assert {name: asdict(first)[name] for name in IDENTITY} == {name: asdict(payment)[name] for name in IDENTITY}
 
 
-# What test_interface_limits.py does not try.
+def nested(depth: int) -> dict[str, Any]:
+    """An object whose innermost object is at `depth`, the outermost being 1."""
+    return {} if depth == 1 else {"a": nested(depth - 1)}
+
+
+def json_of_size(size: int) -> dict[str, Any]:
+    """Metadata of exactly `size` bytes as compact JSON."""
+    return {"a": "x" * (size - len('{"a":""}'))}
+
+
 LIMITS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "50 keys": ({str(n): n for n in range(50)}, {str(n): n for n in range(51)}),
+    "a key of 100 characters": ({"ẹ" * 100: 1}, {"ẹ" * 101: 1}),
     "an inner key of 100 characters": ({"a": {"k" * 100: 1}}, {"a": {"k" * 101: 1}}),
+    "5 levels of objects": (nested(5), nested(6)),
     "5 levels of lists": ({"a": [[[[]]]]}, {"a": [[[[[]]]]]}),
+    "16 KB": (json_of_size(16 * 1024), json_of_size(16 * 1024 + 1)),
     "16 KB of wide characters": ({"a": "ẹ" * 5458}, {"a": "ẹ" * 5459}),
     "the largest 64-bit integer": ({"a": 2**63 - 1}, {"a": 2**63}),
     "the smallest 64-bit integer": ({"a": [-(2**63)]}, {"a": [-(2**63) - 1]}),
