@@ -198,6 +198,7 @@ class Api:
         page: dict[str, Any] = {"hasMore": True}
         while page["hasMore"]:
             page = await self.get(path, headers, **query)
+            assert len(page[of]) <= query.get("limit", 100)
             met += page[of]
             query["after"] = page["nextCursor"]
         assert await self.get(path, headers, **query) == {of: [], "nextCursor": query["after"], "hasMore": False}

@@ -5,16 +5,19 @@ from typing import Any
 
 import httpx
 import pytest
-from payagg_testing.builders import a_payment, an_attempt
+from payagg_testing.builders import a_business, a_payment, an_attempt
+from payagg_testing.clocks import ManualClock
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.gateways.seed import seed_gateways
+from payagg.domain.business import Role
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import FakeServers, Fault
+from tests.support.assembly import services_over
 from tests.support.audit_trail import entries
-from tests.support.gateway_api import GatewayApi, a_gateway_api
 from tests.support.gateway_world import DRAIN, TICK
-from tests.support.http_world import refusal
+from tests.support.http_world import Api, admin_token, an_api, bearer, merchant_token, refusal
 from tests.support.images import HOSTILE, a_png_of, an_image
 from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running
 
@@ -22,10 +25,42 @@ BUILT_IN = "/gw_builtin"
 GONE = "/gw_unknown"
 
 
+class GatewayApi(Api):
+    """With `biz_1`, whose owner is `ada`, the seeded gateways and a clock that stands still."""
+
+    @property
+    def clock(self) -> ManualClock:
+        assert isinstance(self.services.clock, ManualClock)
+        return self.services.clock
+
+    async def admin(self, method: str, path: str = "", **more: Any) -> httpx.Response:
+        headers = bearer(admin_token()) | more.pop("headers", {})
+        return await self.client.request(method, f"/admin/gateways{path}", headers=headers, **more)
+
+    async def merchant(self, method: str, path: str = "", **more: Any) -> httpx.Response:
+        path = f"/merchant/businesses/biz_1/gateways{path}"
+        return await self.client.request(method, path, headers=bearer(merchant_token("ada")), **more)
+
+    async def an_active(self, slug: str = "acme", **fields: Any) -> str:
+        """The id of a new gateway that was enabled."""
+        created = await self.admin("POST", json={"slug": slug, "name": "Acme Pay", **fields})
+        gateway_id: str = created.json()["data"]["id"]
+        assert (await self.admin("POST", f"/{gateway_id}/enable")).status_code == 200
+        return gateway_id
+
+    async def upload(self, gateway_id: str, content: bytes) -> httpx.Response:
+        return await self.admin("POST", f"/{gateway_id}/logo", files={"file": ("logo.png", content, "image/png")})
+
+
 @pytest.fixture
 async def api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
-    async with a_gateway_api(store) as api:
-        yield api
+    services = services_over(store, clock=ManualClock())
+    await seed_gateways(services.gateways, "builtin", ("provider_a", "provider_b"))
+    async with store.begin() as tx:
+        await tx.businesses.add(a_business())
+        await tx.members.add("biz_1", "ada", Role.OWNER)
+    async with an_api(services) as api:
+        yield GatewayApi(services, api.origin, api.client)
 
 
 @pytest.mark.rule("GATEWAY_ALREADY_ENABLED", "GATEWAY_NOT_ACTIVE", "GATEWAY_IN_USE", "GATEWAY_SLUG_EXISTS", "options.8")

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 SOURCE = Path(__file__).parents[3] / "src"
 ANYWHERE = {"search", "sub", "subn", "findall", "finditer", "split"}  # what may begin at any character of a text
 _constants: Any = importlib.import_module("re._constants")
@@ -46,21 +44,6 @@ def begins_with_endless_repeat(items: Any) -> bool:
             return bool(rest)
         return begins_with_endless_repeat([*repeated, *rest]) or (low == 0 and begins_with_endless_repeat(rest))
     return False
-
-
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        (r"//|.+/\Z", True),
-        ("(.*) at", True),
-        ("(?:x|a*)b", True),
-        ("x?a*b", True),
-        ("a{1,9}b", False),
-        ("a+|b+", False),
-    ],
-)
-def test_a_square_pattern_is_told(pattern: str, expected: bool) -> None:
-    assert begins_with_endless_repeat(_parser.parse(pattern)) is expected
 
 
 def test_no_pattern_takes_the_square_of_a_text() -> None:

@@ -61,3 +61,7 @@ async def test_unknown_businesses_and_members_are_not_found(businesses: Business
         businesses.remove_member(made, "bo", by=AN_ADMIN),
     ):
         assert (await refused_with(call))[0] is ErrorCode.NOT_FOUND
+
+
+async def test_a_cursor_is_the_id_of_a_business(businesses: Businesses) -> None:
+    assert await refused_with(businesses.list_businesses(None, "biz_1", 2)) == (ErrorCode.VALIDATION_ERROR, "after")

@@ -42,6 +42,19 @@ async def test_before_there_is_a_hand_off_nobody_is_asked(shop: MemoryShop) -> N
     assert shop.a.fetched == []
 
 
+async def test_a_provider_is_asked_once_in_two_seconds_until_the_payment_is_final(shop: MemoryShop) -> None:
+    reference = await shop.handed_over()
+    await shop.verification.verify(reference)
+    shop.says(Outcome.SUCCEEDED)
+    shop.clock.move(VERIFY_EVERY / 2)
+    assert (await shop.verification.verify(reference)).status is Status.PENDING
+    assert len(shop.a.fetched) == 1
+    for wait in (VERIFY_EVERY / 2, VERIFY_EVERY):
+        shop.clock.move(wait)
+        assert (await shop.verification.verify(reference)).status is Status.SUCCESS
+    assert len(shop.a.fetched) == 2
+
+
 async def test_who_asks_for_an_hour_causes_a_few_hundred_calls(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     shop.says(Outcome.UNPAID)
