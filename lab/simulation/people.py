@@ -121,7 +121,7 @@ class Payer:
             await self.world.wait(self.chance.choice((0.0, 0.3, 4.0)))
         while self.chance.happens(0.6):
             await self.world.wait(self.chance.choice((1.0, 4.0, 70.0, 900.0)))
-            await self._verify(reference)
+            self.world.send_out(self._verify(reference))  # the one before may be under way
 
     async def _tab(self, reference: str) -> None:
         options = [PAGE, PAGE, SDK] + [SANDBOX_SLUG] * (self.order.environment is Environment.SANDBOX)

@@ -16,7 +16,7 @@ from payagg_testing.conformance.over import WORDS, open_target
 from payagg_testing.conformance.receiver import check_receiver
 from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, coverage, run_machine
 from payagg_testing.conformance.statements import SAYS, Coverage
-from payagg_testing.conformance.target import PARTS, ConformanceTarget
+from payagg_testing.conformance.target import ConformanceTarget
 from payagg_testing.state_machine.model import CARDS, FINAL
 
 LEFT_SHOWN = 4
@@ -56,13 +56,6 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, help="repeat a search")
     run.add_argument("--kinds", type=int, default=5, help="of violations, after which a machine stops (5)")
     run.add_argument(
-        "--without",
-        action="append",
-        choices=PARTS,
-        default=[],
-        help="a part of the interface that the service does not have yet",
-    )
-    run.add_argument(
         "--outcome", "--card", action="append", type=_word, default=[], metavar="SUCCESS=YOURS", help=OWN_WORD
     )
     run.add_argument(
@@ -96,7 +89,7 @@ class Assumptions(argparse.Action):
 def _run(chosen: argparse.Namespace) -> int:
     verdicts: list[MachineVerdict] = []
     target = open_target(chosen.over) if chosen.over is not None else _by_url(chosen)
-    target.without, target.words = frozenset(chosen.without), dict(chosen.outcome)
+    target.words = dict(chosen.outcome)
     effort = Effort(chosen.histories, chosen.actions, chosen.seed, kinds=chosen.kinds)
     try:
         for name in chosen.machine or MACHINES:

@@ -49,11 +49,6 @@ class ConformanceMachine(RuleBasedStateMachine):
         self.story.hide(self.target.admin_token, "token of the administrator")
 
     @property
-    def has_payer(self) -> bool:
-        """Whether the service has what payers use: its public routes of payments."""
-        return "payer" not in self.target.without
-
-    @property
     def merchants(self) -> tuple[MerchantAccess, ...]:
         return self.target.merchants
 

@@ -11,7 +11,7 @@ from payagg_testing.conformance.expectation import among
 from payagg_testing.conformance.payments import NO_ANSWER
 from payagg_testing.conformance.payments_by_url import PaymentsByUrl, UrlPayment
 from payagg_testing.conformance.service import ServiceCall
-from payagg_testing.conformance.statements import CLOCK, OWNER_WITH_KEY, PAYER, SANDBOX_KEY, tries
+from payagg_testing.conformance.statements import CLOCK, OWNER_WITH_KEY, SANDBOX_KEY, tries
 from payagg_testing.state_machine.model import FINAL, HOUR, SIMULATOR
 
 TOGETHER = 4
@@ -114,7 +114,6 @@ class IdempotencyConformance(PaymentsByUrl):
             self.simulate_outcome(reference, outcome)
 
     @rule(pick=st.integers(0, 7))
-    @tries(needs=PAYER)
     def begin(self, pick: int) -> None:
         """The payer is sent on and never comes back: the payment stays PENDING, and has its key."""
         if (reference := self._running(pick)) is not None:

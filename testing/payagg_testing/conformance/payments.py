@@ -10,7 +10,7 @@ from payagg.domain.values import Environment
 from payagg_testing.conformance.assumptions import CARD
 from payagg_testing.conformance.expectation import lacks
 from payagg_testing.conformance.payments_by_url import PaymentsByUrl
-from payagg_testing.conformance.statements import CLOCK, LIVE, PAYER, SANDBOX_KEY, tries
+from payagg_testing.conformance.statements import CLOCK, LIVE, SANDBOX_KEY, tries
 from payagg_testing.state_machine.model import CARDS, FINAL, HOUR, SIMULATOR
 
 KNOWN_AT_ONCE = sorted(card for card, (_, _, seconds) in CARDS.items() if not seconds)
@@ -64,7 +64,7 @@ BAD_REFERENCES += ["PAY-20250131-7K2M9X%0A", "PAY-%D9%A2025131-7K2M9X", "%20PAY-
 
 class PaymentConformance(PaymentsByUrl):
     title = "payments"
-    in_passing: ClassVar = {"checkout.7": (PAYER, LIVE), "checkout.8": (PAYER, LIVE), "limits.4": (PAYER, CLOCK)}
+    in_passing: ClassVar = {"checkout.7": (LIVE,), "checkout.8": (LIVE,)}
 
     needs = (SANDBOX_KEY,)
 
@@ -95,13 +95,11 @@ class PaymentConformance(PaymentsByUrl):
 
     @rule(reference=st.sampled_from(BAD_REFERENCES), public=st.booleans())
     def read_badly(self, reference: str, public: bool) -> None:
-        public = public and self.has_payer
         path = f"/public/payments/{reference}" if public else f"/payments/{reference}"
         bearer = None if public else self.merchants[0].keys["SANDBOX"]
         who = "a payer" if public else "the server of business 1 (SANDBOX)"
         self.ask(who, "reads a malformed reference", "GET", path, 400, bearer=bearer, code="INVALID_REFERENCE")
 
-    @precondition(lambda self: self.has_payer)
     @rule(route=st.sampled_from(["", "/gateways", "/process", "/verify"]))
     def ask_of_nobody(self, route: str) -> None:
         """None of the payer's routes knows a payment that there is not."""
@@ -130,14 +128,14 @@ class PaymentConformance(PaymentsByUrl):
             self.agrees(reference)
 
     @rule(reference=PAYMENTS, card=st.sampled_from(KNOWN_AT_ONCE))
-    @tries("checkout.3", needs=PAYER)
+    @tries("checkout.3")
     def process(self, reference: str, card: str) -> None:
         """The payer chooses the simulator. On a LIVE payment it is never an option."""
         self.look_at_options(reference)
         self.choose_gateway(reference, f"chooses the simulator with the card {card}", SIMULATOR, card)
         self.agrees(reference)
 
-    @precondition(lambda self: self.has_payer and not self.target.words)
+    @precondition(lambda self: not self.target.words)
     @rule()
     @tries(needs=CLOCK)
     def wait_for_the_card(self) -> None:
@@ -152,7 +150,6 @@ class PaymentConformance(PaymentsByUrl):
                 self.fail(f'status is "{status}"', assumption=CARD)
 
     @rule(reference=PAYMENTS)
-    @tries(needs=PAYER)
     def process_badly(self, reference: str) -> None:
         """A gateway that there is not. A hand-off may be given again all the same."""
         model, path = self.models[reference], f"/public/payments/{reference}/process"
@@ -165,7 +162,7 @@ class PaymentConformance(PaymentsByUrl):
         self.agrees(reference)
 
     @rule(more=st.sampled_from(OTHERS))
-    @tries("checkout.1", needs=PAYER)
+    @tries("checkout.1")
     def process_with_more(self, more: dict[str, Any]) -> None:
         """Whether such names are refused or ignored, the interface leaves open: the payment stays as it was."""
         body = {"amount": 5_000, "callbackUrl": "https://shop.example/thanks"}
@@ -188,12 +185,10 @@ class PaymentConformance(PaymentsByUrl):
         self.ask("the payer", "looks at the options", "GET", path, 200, data=data)
 
     @rule(reference=PAYMENTS)
-    @tries(needs=PAYER)
     def verify(self, reference: str) -> None:
         if not self.models[reference].is_expired(self.now):
             self.verify_payment(reference)
 
-    @precondition(lambda self: self.has_payer)
     @rule(late=st.sampled_from([-INSTANT, INSTANT]), is_begun=st.booleans())
     @tries("limits.4", needs=CLOCK)
     def choose_at_the_end(self, late: timedelta, is_begun: bool) -> None:

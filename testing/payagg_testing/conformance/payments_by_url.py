@@ -142,6 +142,5 @@ class PaymentsByUrl(ConformanceMachine):
         own |= {"callbackUrl": among(model.callback_url, ABSENT)} if model.callback_url else {}
         hidden = lacks("businessId", "id", "metadata", *CUSTOMER)
         seen = self.ask_as_server(model, "reads", "GET", path, 200, data=own).data
-        if self.has_payer:
-            self.ask("the payer", "looks at the payment", "GET", f"/public{path}", 200, data=facts | {"": hidden})
+        self.ask("the payer", "looks at the payment", "GET", f"/public{path}", 200, data=facts | {"": hidden})
         return {name: value for name, value in seen.items() if not name.endswith("At")}

@@ -15,7 +15,7 @@ from payagg_testing.conformance.payments_by_url import UrlPayment
 from payagg_testing.conformance.played_charges import PAYMENTS, PlayedEvents, told_of
 from payagg_testing.conformance.provider import PlayedProvider
 from payagg_testing.conformance.service import ServiceAnswer
-from payagg_testing.conformance.statements import ADMIN, CLOCK, PAYER, SANDBOX_KEY, Need, tries
+from payagg_testing.conformance.statements import ADMIN, CLOCK, SANDBOX_KEY, Need, tries
 from payagg_testing.conformance.target import ENVIRONMENTS, ConformanceTarget
 from payagg_testing.state_machine.model import FINAL, HOUR
 
@@ -33,7 +33,7 @@ class SettlementConformance(PlayedEvents):
     title = "settlement"
     in_passing: ClassVar = {"checkout.11": (), "provider-events.6": ()}
 
-    needs = (PAYER, ACCOUNT, ADMIN, SANDBOX_KEY)
+    needs = (ACCOUNT, ADMIN, SANDBOX_KEY)
 
     @precondition(lambda self: self.provider.starts_by_call)
     @rule(
@@ -250,7 +250,7 @@ class SettlementOfProviderB(SettlementConformance):
     """The same rules; only the provider's protocol is another."""
 
     title = "settlement at provider_b"
-    needs = (PAYER, ACCOUNT_B, ADMIN, SANDBOX_KEY)
+    needs = (ACCOUNT_B, ADMIN, SANDBOX_KEY)
     in_passing: ClassVar = {**SettlementConformance.in_passing, "checkout.5": ()}
 
     def arrive(self, model: UrlPayment) -> None:

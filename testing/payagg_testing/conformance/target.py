@@ -9,7 +9,6 @@ from payagg_testing.conformance.provider import PlayedProvider, ProviderAccount,
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 
 ENVIRONMENTS = ("SANDBOX", "LIVE")
-PARTS = ("payer",)  # what a service may be built without: the public routes of payments
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,6 @@ class ConformanceTarget:
     inbox: Inbox | None = None
     provider: ProviderAccount | None = None
     provider_b: ProviderBAccount | None = None
-    without: frozenset[str] = frozenset()  # what the service does not have yet, of PARTS
     closing: Callable[[], None] | None = None  # what is left to be closed after everything else
     left_behind: list[str] = field(default_factory=list)  # what a run could not take back
     words: Mapping[str, str] = field(default_factory=dict)  # the service's own for our outcomes and test cards

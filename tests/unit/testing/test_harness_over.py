@@ -18,7 +18,7 @@ from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformanc
 from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
-from payagg_testing.conformance.statements import CODES, LIVE, NEVER, PAYER, ROUTES, SAYS, statements_of
+from payagg_testing.conformance.statements import CODES, LIVE, NEVER, ROUTES, SAYS, statements_of
 from payagg_testing.state_machine.model import CARDS
 
 from payagg.domain.errors import ErrorCode
@@ -150,22 +150,6 @@ def test_a_fault_is_of_the_interface_or_of_an_assumption(
     came = ServiceAnswer(201 if fault.endswith("201") else 200, {"data": answer, **answer}, {}, "")
     found = assumptions.assumption_of(call, Expected((200,), data=data), came, fault)
     assert found == (assumption and getattr(assumptions, assumption))
-
-
-def without_payers() -> ConformanceTarget:
-    """A service without the public routes of payments."""
-
-    def missing(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
-        assert not call.path.startswith("/public/payments/"), call.path
-        return answer
-
-    return altered(missing)
-
-
-def test_what_is_not_built_is_left_out_and_said(capsys: pytest.CaptureFixture[str]) -> None:
-    run = ["run", "--over", f"{__name__}:without_payers", "--histories", "2", "--without", "payer"]
-    status, told = harness(capsys, *run)
-    assert (status, f"checkout.3 {SAYS['checkout.3']}: it needs {PAYER.words}" in told) == (0, True)
 
 
 @pytest.mark.parametrize(
