@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from payagg.application.payments.status_checks import HOLD
+from payagg.application.payments.status_checks import HOLD, RATE
 from payagg.domain.attempt import CHECK_AFTER, VERIFY_EVERY
 from payagg.domain.payment import Status
 from payagg.domain.rate_limit import EPOCH
@@ -35,8 +35,9 @@ async def test_two_workers_ask_once_about_each_payment(world: World) -> None:
     world.clock.move(CHECK_AFTER[0] * 2)
     other, reconciler = world.other_process(), world.services.reconciler
     book = world.fakes.paystack.book
-    held = [attempt for share in reconciler.shares() for attempt in await reconciler._due(*share, EPOCH)]
-    assert len(held) == len(payments)
+    async with world.services.store.begin() as tx:  # as the first worker does
+        claims = [tx.attempts.due_checks(*share, world.clock.now(), RATE, HOLD, EPOCH) for share in reconciler.shares()]
+        assert sum([len(await claim) for claim in claims]) == len(payments)
     assert await other.reconciler.run_once() == 0
     world.clock.move(HOLD)
     await asyncio.gather(*(w.reconciler.run_once() for w in (world.services, other, world.services, other)))

@@ -164,11 +164,11 @@ _IS_IN_STATUS = """
 
 
 @cache
-def _adjustment_page(needs_attention: bool, is_after: bool, columns: str) -> Statement:
+def _adjustment_page(needs_attention: bool, is_after: bool) -> Statement:
     """Anomalies with the amounts of their payments, newest first."""
     return Statement(
         f"""
-        SELECT {columns}, p.amount FROM anomalies a JOIN payments p ON p.reference = a.reference
+        SELECT {_COLUMNS}, p.amount FROM anomalies a JOIN payments p ON p.reference = a.reference
         WHERE a.business_id = :business_id AND a.environment = :environment
         AND {"a.id < :after" if is_after else "true"}
         AND {_NEEDS_ATTENTION if needs_attention else "true"}
@@ -202,7 +202,7 @@ def _totals(has_business: bool) -> Statement:
 class PostgresAdjustments(PostgresRepository):
     async def page(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
         rows = await self._connection.rows(
-            _adjustment_page(wanted.needs_attention, wanted.after is not None, _COLUMNS),
+            _adjustment_page(wanted.needs_attention, wanted.after is not None),
             business_id=wanted.business_id,
             environment=wanted.environment.value,
             after=wanted.after,
