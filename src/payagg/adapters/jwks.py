@@ -4,6 +4,7 @@ any length, and accepts weak keys; its parser of one key, `PyJWK`, is used."""
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,7 +59,8 @@ class KeySet:
         while True:
             await asyncio.sleep(pause)
             if self._keys:
-                await _either(self._wanted, fresh)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wanted.wait(), fresh)
             self._wanted.clear()
             try:
                 await self.load()
@@ -116,11 +118,3 @@ def _usable(jwk: dict[str, Any]) -> VerifyingKey | None:
         key.key.key_size < RSA_BITS_MIN or key.key.public_numbers().e < RSA_EXPONENT_MIN
     )
     return VerifyingKey(key.key, key.algorithm_name) if key.algorithm_name in ALGORITHMS and not is_weak else None
-
-
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return

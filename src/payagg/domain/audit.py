@@ -165,12 +165,12 @@ def changes_of(before: object | None, after: object | None, *names: str) -> dict
     return changes
 
 
-def secrets_changed(field: str, before: Mapping[str, str], after: Mapping[str, str]) -> Changes:
-    """Of secrets the names alone: `<field>Set` are those whose value is new, `<field>Removed` those gone."""
+def credentials_changed(before: Mapping[str, str], after: Mapping[str, str]) -> Changes:
+    """Of credentials the names alone: those whose value is new, and those gone."""
     new = sorted(name for name, value in after.items() if before.get(name) != value)
     gone = sorted(set(before) - set(after))
-    changes = {f"{field}Set": {"before": None, "after": new}} if new else {}
-    return changes | ({f"{field}Removed": {"before": gone, "after": None}} if gone else {})
+    changes = {"credentialsSet": {"before": None, "after": new}} if new else {}
+    return changes | ({"credentialsRemoved": {"before": gone, "after": None}} if gone else {})
 
 
 def accounts_changed(before: Mapping[Environment, str], after: Mapping[Environment, str]) -> Changes:

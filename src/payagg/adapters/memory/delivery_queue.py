@@ -166,8 +166,6 @@ class MemoryDeliveryQueue:
             old = [d for d in ended if d.created_at < before][:limit]
             for delivery in old:
                 del state.deliveries[delivery.id]
-                if delivery.endpoint_id is not None:
-                    state.purged[delivery.endpoint_id] = state.purged.get(delivery.endpoint_id, 0) + 1
             open_events = {d.event_id for d in state.deliveries.values() if d.status is DeliveryStatus.PENDING}
             gone = [k for k, e in state.events.items() if e.created_at < before and e.id not in open_events][:limit]
             for key in gone:

@@ -49,7 +49,6 @@ class State:
     business_gateways: dict[tuple[str, str], BusinessGateway] = field(default_factory=dict)  # business id, gateway id
     endpoints: dict[str, WebhookEndpoint] = field(default_factory=dict)
     removed: dict[str, datetime] = field(default_factory=dict)  # endpoint id: since when nothing shows it
-    purged: dict[str, int] = field(default_factory=dict)  # endpoint id: ended deliveries removed by retention
     events: dict[tuple[str, int], Event] = field(default_factory=dict)  # reference, sequence
     deliveries: dict[str, Delivery] = field(default_factory=dict)
     inbox: dict[str, ProviderEvent] = field(default_factory=dict)

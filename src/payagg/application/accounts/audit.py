@@ -1,7 +1,6 @@
 """The audit trail: writing an entry beside its change, reading, and what a reader sees."""
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,14 +12,14 @@ from msgspec.structs import replace
 from payagg.application.ports.outside import Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import DeliveryResult
-from payagg.application.schemas.views import view_of
+from payagg.application.schemas.views import check_after, id_form, view_of
 from payagg.domain.audit import Action, Actor, ActorRealm, AuditEntry, AuditFilter, Changes, clock
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import invalid
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 100
-EntryId = Annotated[str, Meta(min_length=36, max_length=36, pattern="^aud_[0-9a-f]{32}$")]
+EntryId = Annotated[str, id_form("aud")]
 # The client's address, or the host name of a command.
 Address = Annotated[str, Meta(max_length=255, examples=["192.0.2.1"])]
 RequestId = Annotated[str, Meta(min_length=8, max_length=64, pattern="^[A-Za-z0-9._-]+$", examples=["4be3f0a9c1d2"])]
@@ -69,7 +68,6 @@ class AuditPage(Struct, rename="camel", frozen=True):
 
 
 ACTIONS = frozenset(action.value for action in Action)
-_CURSOR = re.compile(r"aud_[0-9a-f]{32}")
 
 
 async def record(
@@ -116,8 +114,7 @@ class AuditTrail:
             raise invalid("action", "Unknown action; the description of this operation lists them.")
         if wanted.since is not None and wanted.until is not None and wanted.until <= wanted.since:
             raise invalid("to", "Must be later than `from`.")
-        if after is not None and not _CURSOR.fullmatch(after):
-            raise invalid("after", "Must be an entry's id, for example the last answer's nextCursor.")
+        check_after(after, "aud", "an entry's id, for example the last answer's nextCursor")
         async with self.store.begin() as tx:
             found = await tx.audit.list_entries(wanted, after, limit + 1)
         shown = found[:limit]

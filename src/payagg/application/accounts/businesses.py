@@ -1,6 +1,5 @@
 """Businesses, their KYC and their members: what operators do, from the command line and over HTTP."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,7 @@ from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
-from payagg.application.schemas.views import view_of
+from payagg.application.schemas.views import check_after, view_of
 from payagg.domain.audit import Action, Actor, ActorRealm, changes_of
 from payagg.domain.business import (
     BUSINESS_NAME_MAX,
@@ -27,7 +26,7 @@ from payagg.domain.business import (
     move_kyc,
 )
 from payagg.domain.checks import with_changes
-from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist
+from payagg.domain.errors import ErrorCode, Refusal, must_exist
 
 SEARCH_MAX = 100
 
@@ -101,7 +100,6 @@ class BusinessPage(Struct, rename="camel", frozen=True):
 
 
 NO_BUSINESS = "No such business."
-_CURSOR = re.compile(r"biz_[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -112,8 +110,7 @@ class Businesses:
 
     async def list_businesses(self, search: str | None, after: str | None, limit: int) -> BusinessPage:
         """Newest first, strictly older than the cursor; raises VALIDATION_ERROR on `after`."""
-        if after is not None and not _CURSOR.fullmatch(after):
-            raise invalid("after", "Must be a business's id, for example the last answer's nextCursor.")
+        check_after(after, "biz", "a business's id, for example the last answer's nextCursor")
         async with self.store.begin() as tx:
             found = await tx.businesses.list_businesses(search, after, limit + 1)
         shown = [view_of(AdminBusiness, business) for business in found[:limit]]

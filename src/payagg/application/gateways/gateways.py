@@ -33,7 +33,7 @@ from payagg.application.schemas.gateways import (
 )
 from payagg.application.schemas.payments import Message
 from payagg.application.schemas.views import view_of
-from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, secrets_changed
+from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, credentials_changed
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist
 from payagg.domain.gateway import Gateway, parse_credentials
@@ -186,7 +186,7 @@ class Gateways:
                 if account != accounts[0].get(environment):
                     # That the one before was refused says nothing of this one.
                     await tx.health.save(Health(gateway.slug, environment))
-            changes = {**secrets_changed("credentials", before, credentials), **accounts_changed(*accounts)}
+            changes = {**credentials_changed(before, credentials), **accounts_changed(*accounts)}
             await record(tx, self.entropy, now, by, Action.GATEWAY_SET_CREDENTIALS, gateway_id, changes)
             still = list(accounts[1].values()) or [""]
             left = await tx.attempts.count_open(gateway_id, OPEN_ATTEMPTS_MAX, still)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert
 
-from payagg.application.schemas.views import view_of
+from payagg.application.schemas.views import id_form, view_of
 from payagg.domain.anomaly import (
     ASSIGNEE_MAX,
     CLOSE_REASON_MAX,
@@ -19,15 +19,7 @@ from payagg.domain.anomaly import (
 PAGE_DEFAULT = 50
 PAGE_MAX = 100
 NOT_BLANK = r"\S"
-AnomalyId = Annotated[
-    str,
-    Meta(
-        min_length=36,
-        max_length=36,
-        pattern="^anm_[0-9a-f]{32}$",
-        examples=["anm_0194bb8f3c0000000000000000000001"],
-    ),
-]
+AnomalyId = Annotated[str, id_form("anm", ["anm_0194bb8f3c0000000000000000000001"])]
 
 
 class CloseAnomaly(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):

@@ -3,25 +3,17 @@
 from datetime import date, datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from payagg.application.schemas.payment_search import KoboSum, exact
-from payagg.application.schemas.views import view_of
+from payagg.application.schemas.views import id_form, view_of
 from payagg.domain.reconciliation import ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 
 PAGE_DEFAULT = 50
 PAGE_MAX = 100
 COLUMNS = ("bucket", "reference", "providerReference", "kind", "lineId", "ourKobo", "theirKobo", "effect")
-ReconciliationId = Annotated[
-    str,
-    Meta(
-        min_length=36,
-        max_length=36,
-        pattern="^rec_[0-9a-f]{32}$",
-        examples=["rec_0194bb8f3c0000000000000000000001"],
-    ),
-]
+ReconciliationId = Annotated[str, id_form("rec", ["rec_0194bb8f3c0000000000000000000001"])]
 
 
 class BucketView(Struct, rename="camel", frozen=True):

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from payagg.application.schemas.payments import Message, PaymentDetail
-from payagg.application.schemas.views import view_of
+from payagg.application.schemas.views import id_form, view_of
 from payagg.domain.adjustment import OTHER_CURRENCY, amount_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.payment import Payment
@@ -97,7 +97,7 @@ EventNames = Annotated[
     ],
     Meta(max_length=EVENT_NAMES_MAX, description="Event types to receive; empty means all."),
 ]
-EventId = Annotated[str, Meta(pattern="^evt_[0-9a-f]{32}$", min_length=36, max_length=36)]
+EventId = Annotated[str, id_form("evt")]
 
 
 class CreateWebhook(Struct, rename="camel", kw_only=True, frozen=True, forbid_unknown_fields=True):

@@ -1,6 +1,5 @@
 """What was sent to a business: the logs of endpoints and of payments' own addresses, sending again, past events."""
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
+from payagg.application.schemas.views import check_after
 from payagg.application.schemas.webhooks import DeliveryView, EventBody, EventPage
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist
@@ -35,8 +35,7 @@ class DeliveryLog:
     ) -> tuple[list[DeliveryView], int]:
         """A page of the log, newest first, and the total; with `after` the page after that delivery. Raises
         VALIDATION_ERROR on `after`, NOT_FOUND."""
-        if after is not None and not re.fullmatch(r"dlv_[0-9a-f]{32}", after):
-            raise invalid("after", "Must be a delivery's id, for example of the last one shown.")
+        check_after(after, "dlv", "a delivery's id, for example of the last one shown")
         async with self.store.begin() as tx:
             must_exist(await tx.endpoints.get(business_id, endpoint_id))
             rows, total = await tx.webhook_events.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
@@ -95,8 +94,7 @@ class DeliveryLog:
         PAGE_BYTES."""
         if environment not in Environment.__members__:
             raise invalid("environment", "Must be SANDBOX or LIVE.")
-        if after is not None and not re.fullmatch(r"evt_[0-9a-f]{32}", after):
-            raise invalid("after", "Must be an event id, for example the last answer's nextCursor.")
+        check_after(after, "evt", "an event id, for example the last answer's nextCursor")
         async with self.store.begin() as tx:
             found = await tx.webhook_events.page(business_id, Environment(environment), after, limit + 1)
         sizes = accumulate((len(event.body) for event in found), initial=0)

@@ -19,7 +19,6 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
-    update,
 )
 from sqlalchemy.dialects.postgresql import insert
 
@@ -36,7 +35,7 @@ from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 
 REVOCATION = RowMap(Revocation, token_revocations, claim=RevokedClaim)
-_NEW = insert(token_revocations).values(parameters(*REVOCATION.names))
+_NEW = REVOCATION.insert()
 REVOKE = Statement(
     _NEW.on_conflict_do_update(
         index_elements=["claim", "value"],
@@ -62,15 +61,14 @@ MOVING = ("name", "status", "kyc_status")
 # `last_used_at` is moved by `touch_key` alone; writing it here could set it back.
 KEY_MOVING = ("name", "status", "revoked_at")
 
-_BY_ID = businesses.c.id == bindparam("id")
-GET = Statement(select(*BUSINESS.columns).where(_BY_ID))
-LOCK = Statement(select(*BUSINESS.columns).where(_BY_ID).with_for_update(key_share=True))
+GET = Statement(BUSINESS.select("id"))
+LOCK = Statement(BUSINESS.select("id").with_for_update(key_share=True))
 NAMES = Statement(
     select(businesses.c.id, businesses.c.name).where(businesses.c.id == any_(bindparam("ids", type_=ARRAY(Text))))
 )
 COUNT = Statement(select(func.count()).select_from(businesses))
-ADD = Statement(insert(businesses).values(parameters(*BUSINESS.names, "updated_at")))
-SAVE = Statement(update(businesses).where(_BY_ID).values(parameters(*MOVING) | {"updated_at": func.clock_timestamp()}))
+ADD = Statement(BUSINESS.insert().values(updated_at=bindparam("created_at")))
+SAVE = Statement(BUSINESS.update(*MOVING).values(updated_at=func.clock_timestamp()))
 # The parameter is what `escape_like` makes of the text.
 SEARCHED = businesses.c.name.icontains(bindparam("search", type_=Text), escape="/")
 
@@ -91,11 +89,7 @@ def _list_businesses(is_searched: bool, is_after: bool) -> Statement:
     )
 
 
-GET_KEY = Statement(
-    select(*API_KEY.columns)
-    .where(api_keys.c.business_id == bindparam("business_id"), api_keys.c.id == bindparam("id"))
-    .with_for_update(key_share=True)
-)
+GET_KEY = Statement(API_KEY.select("business_id", "id").with_for_update(key_share=True))
 _NEWEST = (func.coalesce(api_keys.c.revoked_at, api_keys.c.created_at).desc(), api_keys.c.id.desc())
 _RANKED = (
     select(
@@ -119,8 +113,8 @@ COUNT_ACTIVE = Statement(
         api_keys.c.status == in_text(ApiKeyStatus.ACTIVE.value),
     )
 )
-ADD_KEY = Statement(insert(api_keys).values(parameters(*API_KEY.names)))
-SAVE_KEY = Statement(update(api_keys).where(api_keys.c.id == bindparam("id")).values(parameters(*KEY_MOVING)))
+ADD_KEY = Statement(API_KEY.insert())
+SAVE_KEY = Statement(API_KEY.update(*KEY_MOVING))
 
 
 class PostgresBusinesses(PostgresRepository):
@@ -134,7 +128,7 @@ class PostgresBusinesses(PostgresRepository):
         return dict(await self._connection.rows(NAMES, ids=list(business_ids)))
 
     async def add(self, business: Business) -> None:
-        self._connection.send(ADD, updated_at=business.created_at, **BUSINESS.values(business))
+        self._connection.send(ADD, **BUSINESS.values(business))
 
     async def save(self, business: Business) -> None:
         self._connection.send(SAVE, **BUSINESS.values(business))
@@ -232,7 +226,7 @@ TICK = timedelta(milliseconds=1)  # what an id tells of its instant
 FIRST, LAST = "aud_", "aud_g"  # below and above every id
 _BY_SELECTIVITY = ("object_id", "subject", "business_id", "action")  # each has an index together with the id
 
-ADD_ENTRY = Statement(insert(audit).values(parameters(*ENTRY.names)))
+ADD_ENTRY = Statement(ENTRY.insert())
 
 
 @cache

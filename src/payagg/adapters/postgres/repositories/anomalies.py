@@ -7,10 +7,9 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, text, true, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, text, true
 
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
 from payagg.adapters.postgres.schema.payments import MAY_END, MAY_NEED_ATTENTION, anomalies
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
@@ -37,14 +36,9 @@ UNCLOSED = text("anomalies.status <> 'CLOSED'")
 # What people may change; the rest is fixed, by the database too.
 MOVING = ("status", "acknowledged_by", "acknowledged_at", "closed_by", "closed_at", "close_reason", "assignee", "notes")
 
-ADD = Statement(insert(anomalies).values(parameters(*ANOMALY.names)))
+ADD = Statement(ANOMALY.insert())
 LAST = Statement(select(anomalies.c.id).order_by(anomalies.c.id.desc()).limit(in_text(1)), reads=True)
-OF_PAYMENT = Statement(
-    select(*ANOMALY.columns)
-    .where(anomalies.c.reference == bindparam("reference"))
-    .order_by(anomalies.c.id.desc())
-    .limit(in_text(OF_PAYMENT_MAX))
-)
+OF_PAYMENT = Statement(ANOMALY.select("reference").order_by(anomalies.c.id.desc()).limit(in_text(OF_PAYMENT_MAX)))
 OF_PAYMENTS = Statement(
     f"""
     SELECT {", ".join(f"own.{name}" for name in ANOMALY.names)}
@@ -55,11 +49,9 @@ OF_PAYMENTS = Statement(
     """,
     reads=True,
 )
-LOCK = Statement(select(*ANOMALY.columns).where(anomalies.c.id == bindparam("id")).with_for_update())
-SAVE = Statement(update(anomalies).where(anomalies.c.id == bindparam("id")).values(parameters(*MOVING)))
-NOTIFY = Statement(
-    update(anomalies).where(anomalies.c.id == bindparam("id")).values(event_sequence=bindparam("sequence"))
-)
+LOCK = Statement(ANOMALY.select("id").with_for_update())
+SAVE = Statement(ANOMALY.update(*MOVING))
+NOTIFY = Statement(ANOMALY.update("event_sequence"))
 _BY = (anomalies.c.kind, anomalies.c.environment)
 COUNT_UNCLOSED = Statement(select(*_BY, func.count()).where(UNCLOSED).group_by(*_BY))
 
@@ -116,7 +108,7 @@ class PostgresAnomalies(PostgresRepository):
         self._connection.send(SAVE, **ANOMALY.values(anomaly) | {"notes": notes})
 
     async def notify(self, anomaly_id: str, sequence: int) -> None:
-        self._connection.send(NOTIFY, id=anomaly_id, sequence=sequence)
+        self._connection.send(NOTIFY, id=anomaly_id, event_sequence=sequence)
 
     async def page(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
         kinds = None if wanted.kinds is None else [kind.value for kind in wanted.kinds]
@@ -172,11 +164,11 @@ _IS_IN_STATUS = """
 
 
 @cache
-def _adjustment_page(needs_attention: bool, is_after: bool, columns: str) -> Statement:
+def _adjustment_page(needs_attention: bool, is_after: bool) -> Statement:
     """Anomalies with the amounts of their payments, newest first."""
     return Statement(
         f"""
-        SELECT {columns}, p.amount FROM anomalies a JOIN payments p ON p.reference = a.reference
+        SELECT {_COLUMNS}, p.amount FROM anomalies a JOIN payments p ON p.reference = a.reference
         WHERE a.business_id = :business_id AND a.environment = :environment
         AND {"a.id < :after" if is_after else "true"}
         AND {_NEEDS_ATTENTION if needs_attention else "true"}
@@ -210,7 +202,7 @@ def _totals(has_business: bool) -> Statement:
 class PostgresAdjustments(PostgresRepository):
     async def page(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
         rows = await self._connection.rows(
-            _adjustment_page(wanted.needs_attention, wanted.after is not None, _COLUMNS),
+            _adjustment_page(wanted.needs_attention, wanted.after is not None),
             business_id=wanted.business_id,
             environment=wanted.environment.value,
             after=wanted.after,

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ARRAY, Boolean, Text, and_, any_, bindparam, case, insert, not_, null, or_, select, update
+from sqlalchemy import ARRAY, Boolean, Text, and_, any_, bindparam, case, not_, null, or_, select, update
 
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
 from payagg.adapters.postgres.schema.payments import payments
 from payagg.adapters.postgres.schema.webhooks import webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
@@ -29,9 +29,7 @@ ENDPOINT = _EndpointMap(WebhookEndpoint, webhook_endpoints, environment=Environm
 _EVENTS = ENDPOINT.names.index("events")
 # Written by the queue alone.
 _COUNTERS = ("failing_since", "successful", "failed", "concurrency")
-_ENDPOINTS = select(*ENDPOINT.columns).where(
-    webhook_endpoints.c.business_id == bindparam("business_id"), webhook_endpoints.c.removed_at.is_(None)
-)
+_ENDPOINTS = ENDPOINT.select("business_id").where(webhook_endpoints.c.removed_at.is_(None))
 ENDPOINTS = Statement(
     _ENDPOINTS.order_by(
         webhook_endpoints.c.is_active.desc(), webhook_endpoints.c.created_at.desc(), webhook_endpoints.c.id.desc()
@@ -63,18 +61,15 @@ SUBSCRIBERS_OF = Statement(
 _ENDPOINT = _ENDPOINTS.where(webhook_endpoints.c.id == bindparam("id"))
 FIND_ENDPOINT = Statement(_ENDPOINT)
 LOCK_ENDPOINT = Statement(_ENDPOINT.with_for_update())
-ADD_ENDPOINT = Statement(insert(webhook_endpoints).values(parameters(*ENDPOINT.names)))
+ADD_ENDPOINT = Statement(ENDPOINT.insert())
 # The right-hand sides see the row as it was: a new address or an activation starts a new run of failures.
 _RESTARTED = or_(
     webhook_endpoints.c.url != bindparam("url"),
     and_(not_(webhook_endpoints.c.is_active), bindparam("is_active", type_=Boolean)),
 )
 SAVE_ENDPOINT = Statement(
-    update(webhook_endpoints)
-    .where(webhook_endpoints.c.id == bindparam("id"))
-    .values(
-        parameters(*(name for name in ENDPOINT.names if name not in _COUNTERS))
-        | {"failing_since": case((_RESTARTED, null()), else_=webhook_endpoints.c.failing_since)}
+    ENDPOINT.update(*(name for name in ENDPOINT.names if name not in _COUNTERS)).values(
+        failing_since=case((_RESTARTED, null()), else_=webhook_endpoints.c.failing_since)
     )
 )
 REMOVE_ENDPOINT = Statement(

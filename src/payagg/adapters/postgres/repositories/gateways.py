@@ -5,11 +5,10 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import and_, bindparam, false, func, or_, select, true, update
-from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.accounts import BUSINESS, SEARCHED, escape_like
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
 from payagg.adapters.postgres.schema.accounts import business_gateways, businesses, gateways
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
@@ -55,8 +54,8 @@ DRAINING = Statement(
     .limit(in_text(DRAINS_MAX))
     .with_for_update(skip_locked=True, key_share=True)
 )
-ADD = Statement(insert(gateways).values(parameters(*GATEWAY.names)).on_conflict_do_nothing().returning(gateways.c.id))
-SAVE = Statement(update(gateways).where(_BY_ID).values(parameters(*(name for name in GATEWAY.names if name != "id"))))
+ADD = Statement(GATEWAY.insert().on_conflict_do_nothing().returning(gateways.c.id))
+SAVE = Statement(GATEWAY.update(*(name for name in GATEWAY.names if name != "id")))
 
 
 class PostgresGateways(PostgresRepository):
@@ -128,7 +127,7 @@ MERCHANTS = Statement(
     .limit(bindparam("limit"))
 )
 COUNT_MERCHANTS = Statement(select(func.count()).select_from(businesses).where(_IS_ACTIVE, SEARCHED))
-OF_BUSINESS = Statement(select(*SETTINGS.columns).where(business_gateways.c.business_id == bindparam("business_id")))
+OF_BUSINESS = Statement(SETTINGS.select("business_id"))
 CLEAR_DEFAULT = Statement(
     update(business_gateways)
     .where(
@@ -141,7 +140,7 @@ CLEAR_DEFAULT = Statement(
 
 
 def _save_settings() -> Statement:
-    added = insert(business_gateways).values(parameters(*SETTINGS.names))
+    added = SETTINGS.insert()
     key = ("business_id", "gateway_id")
     return Statement(
         added.on_conflict_do_update(

@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
-from payagg.adapters.postgres.repositories.payments import PAYMENT
+from payagg.adapters.postgres.repositories.payments import GET, PAYMENT
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text
 from payagg.adapters.postgres.schema.payments import idempotency_keys, payments
 from payagg.adapters.postgres.statement import Statement
@@ -90,7 +90,6 @@ _IN_ENVIRONMENTS = any_(bindparam("environments", type_=ARRAY(Text)))
 _IS_PAST = (payments.c.status == in_text(Status.INITIATED.value)) & (payments.c.expires_at <= bindparam("now"))
 # As a reader at `now` sees it.
 _SEEN = case((_IS_PAST, in_text(Status.FAILED.value)), else_=payments.c.status)
-OF_REFERENCE = Statement(select(*PAYMENT.columns).where(payments.c.reference == bindparam("reference")))
 OF_KEY = Statement(
     select(*PAYMENT.columns)
     .join(idempotency_keys, idempotency_keys.c.reference == payments.c.reference)
@@ -229,7 +228,7 @@ class PostgresPaymentSearch(PostgresRepository):
 
     async def _looked_up(self, wanted: PaymentFilter) -> list[Payment]:
         if wanted.reference is not None:
-            return PAYMENT.all(await self._connection.rows(OF_REFERENCE, reference=wanted.reference))
+            return PAYMENT.all(await self._connection.rows(GET, reference=wanted.reference))
         values = {"business_id": wanted.business_id, "key": wanted.idempotency_key}
         return PAYMENT.all(await self._connection.rows(OF_KEY, environments=_environments(wanted), **values))
 

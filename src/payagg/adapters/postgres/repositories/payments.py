@@ -5,7 +5,7 @@
 from functools import lru_cache
 
 import msgspec
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.errors import UNSTORABLE, Taken
@@ -15,7 +15,7 @@ from payagg.adapters.postgres.repositories.anomalies import ANOMALY
 from payagg.adapters.postgres.repositories.anomalies import OF_PAYMENT as ANOMALIES_OF
 from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
 from payagg.adapters.postgres.repositories.webhook_events import LAST_EVENT_BESIDE, PostgresWebhookEvents
 from payagg.adapters.postgres.schema.accounts import businesses
 from payagg.adapters.postgres.schema.payments import payments, provider_calls, resolutions, transitions
@@ -107,16 +107,14 @@ TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Statu
 # What `save` may change; the rest of a payment is fixed, and the database says so too.
 MOVING = ("status", "gateway", "failure_reason", "sequence", "updated_at", "settled_at", "fee", "net_amount")
 _REFERENCE = payments.c.reference == bindparam("reference")
-_OF_PAYMENT = select(*PAYMENT.columns).where(_REFERENCE)
-GET = Statement(_OF_PAYMENT)
-LOCK = Statement(_OF_PAYMENT.with_for_update(key_share=True))
+GET = Statement(PAYMENT.select("reference"))
+LOCK = Statement(PAYMENT.select("reference").with_for_update(key_share=True))
 BUSINESS_OF = Statement(
     select(*BUSINESS.columns).join(payments, payments.c.business_id == businesses.c.id).where(_REFERENCE)
 )
 _MOVED = (
-    update(payments)
-    .where(_REFERENCE, payments.c.status == bindparam("from_status"), payments.c.sequence == bindparam("before"))
-    .values(parameters(*MOVING))
+    PAYMENT.update(*MOVING, key=["reference"])
+    .where(payments.c.status == bindparam("from_status"), payments.c.sequence == bindparam("before"))
     .returning(payments.c.reference)
     .cte("moved")
 )
@@ -131,12 +129,8 @@ _NOTED = (
     .cte("noted")
 )
 MOVE = Statement(must_find(_NOTED))
-NOTE = Statement(update(payments).where(_REFERENCE).values(parameters(*NOTED)))
-TRANSITIONS = Statement(
-    select(*TRANSITION.columns)
-    .where(transitions.c.reference == bindparam("reference"))
-    .order_by(transitions.c.sequence)
-)
+NOTE = Statement(PAYMENT.update(*NOTED, key=["reference"]))
+TRANSITIONS = Statement(TRANSITION.select("reference").order_by(transitions.c.sequence))
 
 
 PART = RowMap(ArchivePart, archive_parts)
@@ -219,8 +213,8 @@ class PostgresPayments:
 
 CALL = RowMap(ProviderCall, provider_calls)
 CALLS_MAX = 1_000
-ADD_CALL = Statement(insert(provider_calls).values(parameters(*CALL.names)))
-_CALLS = select(*CALL.columns).where(provider_calls.c.reference == bindparam("reference"))
+ADD_CALL = Statement(CALL.insert())
+_CALLS = CALL.select("reference")
 CALLS = Statement(_CALLS.order_by(provider_calls.c.id).limit(in_text(CALLS_MAX)))
 LAST_ANSWER = Statement(
     _CALLS.where(provider_calls.c.word.is_not(None)).order_by(provider_calls.c.id.desc()).limit(in_text(1))
@@ -242,15 +236,11 @@ RESOLUTION = RowMap(Resolution, resolutions)
 RESOLUTIONS_MAX = 100
 CONFIRMING = ("confirmed_by", "confirmed_at")
 
-ADD_RESOLUTION = Statement(insert(resolutions).values(parameters(*RESOLUTION.names)))
-_RESOLUTIONS = select(*RESOLUTION.columns).where(resolutions.c.reference == bindparam("reference"))
+ADD_RESOLUTION = Statement(RESOLUTION.insert())
+_RESOLUTIONS = RESOLUTION.select("reference")
 LATEST_RESOLUTION = Statement(_RESOLUTIONS.order_by(resolutions.c.id.desc()).limit(in_text(1)))
 RESOLUTIONS = Statement(_RESOLUTIONS.order_by(resolutions.c.id).limit(in_text(RESOLUTIONS_MAX)))
-CONFIRM = Statement(
-    update(resolutions)
-    .where(resolutions.c.reference == bindparam("reference"), resolutions.c.id == bindparam("id"))
-    .values(parameters(*CONFIRMING))
-)
+CONFIRM = Statement(RESOLUTION.update(*CONFIRMING, key=["reference", "id"]))
 
 
 class PostgresResolutions(PostgresRepository):

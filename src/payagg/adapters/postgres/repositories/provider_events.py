@@ -5,7 +5,6 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, literal, select, text, update
-from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.fast_path.batching import Batch, Note
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
@@ -22,7 +21,7 @@ HEALTH = RowMap(Health, provider_health, environment=Environment)
 REFUSED_MAX = 1_000
 HEALTH_ROWS_MAX = 1_000  # gateways with a processor, twice
 
-ADD = Statement(insert(inbox).values(parameters(*EVENT.names)).on_conflict_do_nothing().returning(inbox.c.id))
+ADD = Statement(EVENT.insert().on_conflict_do_nothing().returning(inbox.c.id))
 LOCK_DUE = Statement(
     select(*EVENT.columns)
     .where(inbox.c.next_attempt_at <= bindparam("now"))
@@ -33,15 +32,11 @@ LOCK_DUE = Statement(
 COUNT_DUE = Statement(
     "SELECT count(*) FROM (SELECT FROM inbox WHERE next_attempt_at <= :now LIMIT :most) AS due", reads=True
 )
-SAVE = Statement(
-    update(inbox)
-    .where(inbox.c.id == bindparam("event_id"))
-    .values(parameters("attempts", "next_attempt_at", "handled_at", "result"))
-)
+SAVE = Statement(EVENT.update("attempts", "next_attempt_at", "handled_at", "result"))
 KEEP_REFUSED = Statement(
-    insert(refused_events)
-    .values(parameters(*REFUSED.names))
-    .on_conflict_do_update(index_elements=["provider", "environment", "fault", "slot"], set_=parameters(*REFUSED.names))
+    REFUSED.insert().on_conflict_do_update(
+        index_elements=["provider", "environment", "fault", "slot"], set_=parameters(*REFUSED.names)
+    )
 )
 ALL_REFUSED = Statement(
     select(*REFUSED.columns).order_by(refused_events.c.received_at.desc()).limit(in_text(REFUSED_MAX))
@@ -84,15 +79,8 @@ REMOVE = Statement(
 )
 
 ALL_HEALTH = Statement(select(*HEALTH.columns).limit(in_text(HEALTH_ROWS_MAX)))
-LOCK_HEALTH = Statement(
-    select(*HEALTH.columns)
-    .where(
-        provider_health.c.gateway == bindparam("gateway"),
-        provider_health.c.environment == bindparam("environment"),
-    )
-    .with_for_update()
-)
-_HEALTH = insert(provider_health).values(parameters(*HEALTH.names))
+LOCK_HEALTH = Statement(HEALTH.select("gateway", "environment").with_for_update())
+_HEALTH = HEALTH.insert()
 ADD_HEALTH = Statement(_HEALTH.on_conflict_do_nothing())
 SAVE_HEALTH = Statement(
     _HEALTH.on_conflict_do_update(index_elements=["gateway", "environment"], set_=parameters(*HEALTH.names))
@@ -116,7 +104,7 @@ class PostgresProviderEvents(PostgresRepository):
         return int(number)
 
     async def save(self, event: ProviderEvent) -> None:
-        self._connection.send(SAVE, event_id=event.id, **EVENT.values(event))
+        self._connection.send(SAVE, **EVENT.values(event))
 
     async def list_refused(self) -> list[RefusedEvent]:
         return REFUSED.all(await self._connection.rows(ALL_REFUSED))

@@ -4,11 +4,10 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, and_, any_, bindparam, or_, select, tuple_, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, or_, select, tuple_
 
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
 from payagg.adapters.postgres.schema.payments import anomalies, attempts, payments
 from payagg.adapters.postgres.schema.reports import reconciliation_findings, reconciliation_runs
 from payagg.adapters.postgres.statement import Statement, must_find
@@ -22,7 +21,7 @@ from payagg.domain.values import Environment
 PAST_RUNS = "rec_g"  # above every id
 RUN = RowMap(ReconciliationRun, reconciliation_runs, environment=Environment)
 FINDING = RowMap(ReconciliationFinding, reconciliation_findings, bucket=MatchBucket, line_kind=LineKind)
-_ADDED = insert(reconciliation_runs).values(parameters(*RUN.names))
+_ADDED = RUN.insert()
 ADD = Statement(_ADDED)
 CLAIM = Statement(
     _ADDED.on_conflict_do_update(
@@ -31,22 +30,18 @@ CLAIM = Statement(
         where=and_(reconciliation_runs.c.ended_at.is_(None), reconciliation_runs.c.started_at < bindparam("stale")),
     ).returning(reconciliation_runs.c.id)
 )
-GET = Statement(select(*RUN.columns).where(reconciliation_runs.c.id == bindparam("id")))
+GET = Statement(RUN.select("id"))
 _ENDED = (
-    update(reconciliation_runs)
-    .where(reconciliation_runs.c.id == bindparam("id"), reconciliation_runs.c.ended_at.is_(None))
-    .values(parameters("ended_at", "totals"))
+    RUN.update("ended_at", "totals")
+    .where(reconciliation_runs.c.ended_at.is_(None))
     .returning(reconciliation_runs.c.id)
     .cte("ended")
 )
 END = Statement(must_find(_ENDED))
-ADD_FINDING = Statement(insert(reconciliation_findings).values(parameters(*FINDING.names)))
+ADD_FINDING = Statement(FINDING.insert())
 FINDINGS = Statement(
-    select(*FINDING.columns)
-    .where(
-        reconciliation_findings.c.run_id == bindparam("run_id"),
-        reconciliation_findings.c.number > bindparam("after"),
-    )
+    FINDING.select("run_id")
+    .where(reconciliation_findings.c.number > bindparam("after"))
     .order_by(reconciliation_findings.c.number)
     .limit(bindparam("limit"))
 )

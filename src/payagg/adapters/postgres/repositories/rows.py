@@ -1,11 +1,24 @@
 """Rows and dataclasses share their names: storing takes the fields, loading passes them back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import BindParameter, Column, ColumnClause, Table, bindparam, literal, literal_column
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnClause,
+    Select,
+    Table,
+    Update,
+    bindparam,
+    literal,
+    literal_column,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import Insert, insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.domain.checks import restore
@@ -29,7 +42,7 @@ class RowMap(Generic[T]):
     def __init__(
         self, cls: type[T], table: Table, renamed: Mapping[str, str] | None = None, **words: type[Enum]
     ) -> None:
-        self._cls = cls
+        self._cls, self._table = cls, table
         self._fields = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
         self._renamed = renamed or {}
         self.names = tuple(self._renamed.get(name, name) for name in self._fields)
@@ -38,6 +51,18 @@ class RowMap(Generic[T]):
             (self._fields.index(name), {None: None, **{word.value: word for word in kind}})
             for name, kind in words.items()
         )
+
+    def insert(self) -> Insert:
+        return insert(self._table).values(parameters(*self.names))
+
+    def select(self, *key: str) -> Select[Any]:
+        """The rows whose columns `key` are the parameters of these names."""
+        return select(*self.columns).where(*(self._table.c[name] == bindparam(name) for name in key))
+
+    def update(self, *changed: str, key: Sequence[str] = ("id",)) -> Update:
+        """Sets the columns `changed` of the rows whose columns `key` are the parameters of these names."""
+        is_it = (self._table.c[name] == bindparam(name) for name in key)
+        return update(self._table).where(*is_it).values(parameters(*changed))
 
     def load(self, row: Any) -> T:
         """The object of a row whose values stand in the order of `names`. They were checked when they came in."""

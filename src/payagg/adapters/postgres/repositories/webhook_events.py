@@ -48,7 +48,7 @@ _BODY = literal_column(whole_body("events"), LargeBinary)
 _WHOLE_EVENT = [_BODY if column is events.c.body else column for column in EVENT.columns]
 DELIVERY = RowMap(Delivery, deliveries, {"partition": "lane"}, environment=Environment, status=DeliveryStatus)
 ADD_EVENT = Statement(insert(events).values(parameters(*EVENT.names, *_APART)))
-ADD_DELIVERY = Statement(insert(deliveries).values(parameters(*DELIVERY.names)))
+ADD_DELIVERY = Statement(DELIVERY.insert())
 # The instant before which every event is visible. An event id carries the time it was drawn, inside a transaction
 # that already held a row lock and so an xid; while such a transaction is open, nothing younger than it is shown.
 # Where the clock went back, ids go on behind the last one (`last_id`) and have no instant: they are shown once every
@@ -88,14 +88,8 @@ def _log(is_after: bool) -> Statement:
     )
 
 
-LOCK_DELIVERY = Statement(
-    select(*DELIVERY.columns).where(_OF_ENDPOINT, deliveries.c.id == bindparam("id")).with_for_update()
-)
-LOCK_OWN_DELIVERY = Statement(
-    select(*DELIVERY.columns)
-    .where(deliveries.c.reference == bindparam("reference"), deliveries.c.id == bindparam("id"))
-    .with_for_update()
-)
+LOCK_DELIVERY = Statement(DELIVERY.select("endpoint_id", "id").with_for_update())
+LOCK_OWN_DELIVERY = Statement(DELIVERY.select("reference", "id").with_for_update())
 RECOUNT = Statement(
     update(webhook_endpoints)
     .where(webhook_endpoints.c.id == bindparam("endpoint_id"))
@@ -152,12 +146,7 @@ EVENTS_OF_PAYMENT = Statement(
     .order_by(events.c.sequence)
     .limit(in_text(OF_PAYMENT_MAX))
 )
-DELIVERIES_OF_PAYMENT = Statement(
-    select(*DELIVERY.columns)
-    .where(deliveries.c.reference == bindparam("reference"))
-    .order_by(deliveries.c.id)
-    .limit(in_text(OF_PAYMENT_MAX))
-)
+DELIVERIES_OF_PAYMENT = Statement(DELIVERY.select("reference").order_by(deliveries.c.id).limit(in_text(OF_PAYMENT_MAX)))
 EVENTS_OF = Statement(
     select(*_WHOLE_EVENT)
     .where(events.c.reference == any_(bindparam("references", type_=ARRAY(Text))))
