@@ -215,6 +215,11 @@ def gets(*paths: str) -> list[bytes]:
     return [f"GET {API}{path} HTTP/1.1\r\n{HEAD}\r\n".encode() for path in paths]
 
 
+def pages(references: Sequence[str]) -> list[bytes]:
+    head = f"{HEAD}Accept-Encoding: gzip, deflate, br\r\n"
+    return [f"GET /checkout/{reference} HTTP/1.1\r\n{head}\r\n".encode() for reference in references]
+
+
 def charges(references: Sequence[str]) -> list[bytes]:
     body = '{"gatewaySlug": "sandbox", "cardNumber": "4242 4242 4242 4242"}'
     return [_post(f"/public/payments/{reference}/process", body) for reference in references]
@@ -287,6 +292,7 @@ async def counted(counter: Callgrind | Cpu) -> None:
         ("read", gets(*(f"/payments/{reference}" for reference in own)), 200),
         ("list", gets("/payments?limit=20") * number, 200),
         ("public", gets(*public), 200),
+        ("page", pages(own), 200),
         ("options", gets(*(f"{path}/gateways" for path in public)), 200),
         ("process", charges(own), 200),
         ("verify", gets(*(f"{path}/verify" for path in public)), 200),

@@ -101,7 +101,7 @@ async def event_accepted(side: Side) -> Cost:
 STEPS: dict[str, tuple[Step, float | None]] = {
     "initiate": (initiate, None),
     "read": (sent(lambda side: [calls.read(*one) for one in side.opened], b'"INITIATED"'), None),
-    "page": (of_opened(calls.page, b"<html"), 0.35),
+    "page": (of_opened(calls.page, calls.ZIPPED), 0.35),
     "process": (of_opened(calls.process, b'"PENDING"'), 1.6),
     "verify, settles": (of_opened(calls.verify, b'"SUCCESS"'), 1.6),
     "event accepted": (event_accepted, 1.2),

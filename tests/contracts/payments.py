@@ -282,9 +282,10 @@ class PaymentContract:
             an_endpoint(id="whe_5", business_id="biz_2"),
         ]
         await put(db, business, a_business("biz_2"), *attempts, second, first, *others)
-        for read in (db.payments.aggregate, db.payments.lock_aggregate):
-            assert await read(REFERENCE) == PaymentAggregate(payment, business, attempts)
-            assert await read(OTHER) is None
+        assert await db.payments.with_attempts(REFERENCE) == (payment, attempts)
+        assert await db.payments.with_attempts(OTHER) is None
+        assert await db.payments.lock_aggregate(REFERENCE) == PaymentAggregate(payment, business, attempts)
+        assert await db.payments.lock_aggregate(OTHER) is None
         assert await db.payments.lock_for_status(REFERENCE) == LockedPayment(payment, attempts, [first, second], [])
         assert await db.payments.lock_for_status(OTHER) is None
         assert await db.find_checkout(REFERENCE) == (payment, business)

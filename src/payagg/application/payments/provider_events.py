@@ -154,8 +154,6 @@ class ProviderEvents:
         is_handled = False
         try:
             result = await self._handle(event)
-            self.crash_point("W3")
-            await self._finish(event, result)
             is_handled = result != EventResult.MALFORMED.value
         except (Unavailable, Conflict) as problem:
             result = type(problem).__name__
@@ -167,28 +165,30 @@ class ProviderEvents:
         return is_handled
 
     async def _handle(self, event: ProviderEvent) -> str:
-        """Applies the event; safe to repeat, since settling the same report twice changes nothing."""
+        """Applies the event and stores its result, which is returned; safe to repeat, since settling the same report
+        twice changes nothing."""
         provider = self.payment_options.providers.get(event.provider)
         if provider is None:
             raise Unavailable("no provider has this slug any more")
         try:
             report = provider.read_event(event.body)
         except ProviderFault:
-            return EventResult.MALFORMED.value
+            return await self._close(event, EventResult.MALFORMED)
         if report is None:
-            return EventResult.IGNORED.value
+            return await self._close(event, EventResult.IGNORED)
         if report.outcome is Outcome.REVERSED and not is_named(report.details):
             # Two refunds of the same amount are two facts; the same event twice is one.
             report = with_changes(report, details={**report.details, "eventDigest": event.digest.hex()[:16]})
         actor = f"event:{event.provider}"
-        settled = await self.settlement.report(report, event.provider, event.environment, actor)
+        settled = await self.settlement.report(report, event.provider, event.environment, actor, event=event)
         return settled.effect.value
 
     @retry_on_conflict
-    async def _finish(self, event: ProviderEvent, result: str) -> None:
-        now = self.clock.now()
+    async def _close(self, event: ProviderEvent, result: EventResult) -> str:
+        """Stores that there was nothing to apply."""
         async with self.store.begin() as tx:
-            await tx.inbox.save(with_changes(event, next_attempt_at=None, handled_at=now, result=result))
+            await tx.inbox.save(event.handled(result.value, self.clock.now()))
+        return result.value
 
 
 def _postpone(event: ProviderEvent, now: datetime) -> ProviderEvent:

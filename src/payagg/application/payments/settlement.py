@@ -11,6 +11,7 @@ from msgspec import UNSET
 from payagg.application.counters import count
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Clock, Entropy
+from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.payments import PaymentDetail
@@ -135,11 +136,13 @@ class Settlement:
         actor: str,
         *,
         asked: Attempt | None = None,
+        event: ProviderEvent | None = None,
         as_of: datetime | None = None,
     ) -> Settled:
-        """Applies a provider's report about one of our references; `asked` is the attempt that was checked. It is
-        judged as of now, or as of an instant known to lie before the money moved. Raises MISDIRECTED_REQUEST or
-        Unavailable for a payment that moved to another cell or is on its way."""
+        """Applies a provider's report about one of our references; `asked` is the attempt that was checked,
+        `event` the stored event that reported, which is handled in the same transaction. It is judged as of now, or as
+        of an instant known to lie before the money moved. Raises MISDIRECTED_REQUEST or Unavailable for a payment that
+        moved to another cell or is on its way."""
         if asked is not None and report.changes_nothing(asked):
             return Settled(ReportEffect.UNCHANGED, None)
         reference = asked.reference if asked else payment_reference(report.provider_reference)
@@ -174,8 +177,10 @@ class Settlement:
             subscribers = found.subscribers if found is not None else None
             settled = await self._apply(tx, verdict, payment, known, actor, subscribers)
             done = Settled(verdict.effect, settled, is_known=_is_known(verdict, known))
+            if event is not None:
+                await tx.inbox.save(event.handled(verdict.effect.value, self.clock.now()))
         if verdict.anomaly is AnomalyKind.SECOND_CHARGE and report.outcome is Outcome.REVERSED and not done.is_known:
-            return await self.report(report, gateway, environment, actor, asked=asked, as_of=as_of)
+            return await self.report(report, gateway, environment, actor, asked=asked, event=event, as_of=as_of)
         return done
 
     async def end_asking(

@@ -58,9 +58,9 @@ class Verification:
     async def _verify(self, reference: str) -> VerifiedPayment:
         now, choice = self.clock.now(), None
         async with self.store.begin() as tx:
-            found = must_exist(await tx.payments.aggregate(reference), code=ErrorCode.PAYMENT_NOT_FOUND)
-            payment, seen = found.payment, found.payment.as_of(now)
-            attempt = next((a for a in found.attempts if a.state is AttemptState.HANDED_OFF), None)
+            payment, attempts = must_exist(await tx.payments.with_attempts(reference), code=ErrorCode.PAYMENT_NOT_FOUND)
+            seen = payment.as_of(now)
+            attempt = next((a for a in attempts if a.state is AttemptState.HANDED_OFF), None)
             if attempt is not None:
                 # Refunds and disputes of a final payment are checked seldom, and are no part of this answer.
                 every = attempt.verify_every(now, is_final=seen.is_final)

@@ -1,7 +1,7 @@
 """Ports of the events that providers send."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Protocol
@@ -26,6 +26,9 @@ class ProviderEvent:
     next_attempt_at: datetime | None = None
     handled_at: datetime | None = None
     result: str | None = None
+
+    def handled(self, result: str, now: datetime) -> "ProviderEvent":
+        return replace(self, next_attempt_at=None, handled_at=now, result=result)
 
 
 class SignatureFault(Enum):

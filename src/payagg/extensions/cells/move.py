@@ -248,7 +248,7 @@ class CellMove:
             if not await tx.inbox.add(carried):  # it was there before the business came here, and went with it
                 await tx.inbox.save(carried)
         async with self.source.begin() as tx:
-            await tx.inbox.save(replace(event, next_attempt_at=None, handled_at=now, result=MOVED))
+            await tx.inbox.save(event.handled(MOVED, now))
 
     async def _copy_audit(self, business_id: str) -> None:
         """With the entry of the move itself. The trail is never changed, so this cell keeps its own."""

@@ -231,6 +231,18 @@ async def test_an_event_whose_handling_fails_is_acknowledged_and_handled_later(s
     assert {row.result for row in await site.inbox()} == {"MOVED"}
 
 
+@pytest.mark.error_lines("inbound event not handled")
+async def test_an_event_is_handled_in_the_transaction_of_its_change(site: InboundWorld) -> None:
+    payment = await payment_for(site, "provider_a/sandbox")
+    await site.store.pool.run(Statement("ALTER TABLE inbox ADD CONSTRAINT never CHECK (handled_at IS NULL)"))
+    assert await site.deliver("provider_a/sandbox", event_for("provider_a/sandbox", payment)) == 200
+    await site.store.pool.run(Statement("ALTER TABLE inbox DROP CONSTRAINT never"))
+    assert (await site.read(payment)).status is Status.PENDING
+    site.clock.move(timedelta(minutes=1))
+    await site.services.provider_events.retry_due()
+    assert await site.history(payment) == ["PENDING", "SUCCESS"]
+
+
 @pytest.mark.error_lines("request failed")
 async def test_an_event_that_could_not_be_kept_is_not_acknowledged(site: InboundWorld) -> None:
     payments = {route: await payment_for(site, route) for route in ROUTES}

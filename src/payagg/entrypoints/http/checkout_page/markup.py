@@ -49,18 +49,18 @@ class Head:
         tags += [f'<script type="module" src="{escape(assets)}/{script}"></script>'] if script else []
         scripts = Markup("\n").join(map(Markup, tags))
         guard = Markup(GUARD) if script else ""  # noqa: S704 - our own file
-        self._text = str(fill("page", style=Markup(STYLE), guard=guard, scripts=scripts, assets=assets))  # noqa: S704
+        self._plain = fill("page", style=Markup(STYLE), guard=guard, scripts=scripts, assets=assets).encode()  # noqa: S704
         self._zip = zlib.compressobj(6, zlib.DEFLATED, GZIP + WINDOW_BITS, MEMORY)
-        self._zipped = self._zip.compress(self._text.encode()) + self._zip.flush(zlib.Z_SYNC_FLUSH)
+        self._zipped = self._zip.compress(self._plain) + self._zip.flush(zlib.Z_SYNC_FLUSH)
 
     def document(self, title: str, content: Markup, extra: Markup, *, zipped: bool) -> bytes:
         """The whole page, gzip when `zipped`. It holds no secret beside caller input, so its size reveals nothing
         (BREACH)."""
-        rest = f"{extra}<title>{escape(title)}</title>\n</head>\n<body>\n{content}</body>\n</html>\n"
+        rest = f"{extra}<title>{escape(title)}</title>\n</head>\n<body>\n{content}</body>\n</html>\n".encode()
         if not zipped:
-            return (self._text + rest).encode()
+            return self._plain + rest
         compressor = self._zip.copy()
-        return self._zipped + compressor.compress(rest.encode()) + compressor.flush()
+        return self._zipped + compressor.compress(rest) + compressor.flush()
 
 
 head = cache(Head)

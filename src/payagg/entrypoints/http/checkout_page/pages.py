@@ -1,12 +1,13 @@
 """The pages and their routes, at the root: the payment's own, the provider's launch page and refusals, with the headers
 every page carries."""
 
+from collections.abc import Awaitable, Callable
 from functools import cache
+from typing import Any
 from urllib.parse import urlsplit
 
 from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath
 from markupsafe import Markup
 
 from payagg.application.schemas.checkout import CheckoutPage, PublicPaymentDetail
@@ -20,7 +21,7 @@ from payagg.entrypoints.http.checkout_page.markup import ASSETS, GUARD, STYLE, H
 from payagg.entrypoints.http.server import errors
 from payagg.entrypoints.http.server.page_assets import takes_gzip
 from payagg.entrypoints.http.server.routing import AnyRequest, services
-from payagg.entrypoints.http.server.wire import ReadyAnswer
+from payagg.entrypoints.http.server.wire import FIELDS, ReadyAnswer
 
 LONG_AMOUNT = 15  # characters that the largest type has room for at 320 px
 NOTICES = {
@@ -159,28 +160,36 @@ def _refusal_page(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
 PAGES = errors.pages(_refusal_page)
 
 
-@get("/checkout/{reference:str}", include_in_schema=False, exception_handlers=PAGES)
-async def checkout(request: AnyRequest, reference: FromPath[str]) -> Response[bytes]:
+async def _show_checkout(request: AnyRequest) -> Response[bytes]:
     """The stored payment; guesses count against the same limit as on the public endpoints."""
-    use_cases = services(request)
+    use_cases, reference = services(request), request.path_params["reference"]
     page = await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.page(reference))
     return _checkout(use_cases, page, _accept_header(request))
 
 
-@get("/checkout/{reference:str}/launch", include_in_schema=False, exception_handlers=PAGES)
-async def launch(request: AnyRequest, reference: FromPath[str]) -> Response[bytes]:
-    use_cases = services(request)
+async def _show_launch(request: AnyRequest) -> Response[bytes]:
+    use_cases, reference = services(request), request.path_params["reference"]
     payment = await public_reference.admit(request, use_cases, lambda _: use_cases.checkout.detail(reference))
     return _launch(use_cases, payment, _accept_header(request))
 
 
-@get("/checkout/assets/{digest:str}/{name:str}", include_in_schema=False)
-async def asset(request: AnyRequest, digest: FromPath[str], name: FromPath[str]) -> Response[bytes]:
-    return ASSETS.answer(digest, name, _accept_header(request))
+async def _send_asset(request: AnyRequest) -> Response[bytes]:
+    return ASSETS.answer(**request.path_params, accepted=_accept_header(request))
 
 
 def _accept_header(request: AnyRequest) -> str:
-    return request.headers.get("accept-encoding", "")
+    scope: Any = request.scope
+    accepted: bytes = scope[FIELDS].get(b"accept-encoding", b"")
+    return accepted.decode("latin-1")
 
 
-routes: list[HTTPRouteHandler] = [checkout, launch, asset]
+def _route(path: str, endpoint: Callable[[AnyRequest], Awaitable[Response[bytes]]]) -> HTTPRouteHandler:
+    """Called by `dispatch`, past Litestar's layers."""
+    return get(path, include_in_schema=False, exception_handlers=PAGES, opt={"endpoint": endpoint})(endpoint)
+
+
+routes = [
+    _route("/checkout/{reference:str}", _show_checkout),
+    _route("/checkout/{reference:str}/launch", _show_launch),
+    _route("/checkout/assets/{digest:str}/{name:str}", _send_asset),
+]
