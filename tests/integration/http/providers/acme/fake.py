@@ -74,4 +74,4 @@ def fake_acme(fake: FakeAcme) -> ASGIApp:
         return json({"error": "unknown"}, 404) if charge is None else json(fake.told(charge))
 
     refused_key = (401, b'{"error":"key"}')
-    return Faulty(application(book, [start, shown]), book, lambda path: path.startswith("/charges"), refused_key)
+    return Faulty(application([start, shown]), book, lambda path: path.startswith("/charges"), refused_key)
