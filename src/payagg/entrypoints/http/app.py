@@ -32,12 +32,11 @@ from payagg.entrypoints.http.api import (
     reconciliations,
     webhooks,
 )
-from payagg.entrypoints.http.api.openapi.document import API_PATH, document
 from payagg.entrypoints.http.server.errors import EXCEPTION_HANDLERS, try_later
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS, STOPPING, ASGIApp, Edge
 from payagg.entrypoints.http.server.own_hosts import OwnHosts
 from payagg.entrypoints.http.server.rate_limits import Limits
-from payagg.entrypoints.http.server.routing import dispatch
+from payagg.entrypoints.http.server.routing import API_PATH, dispatch
 from payagg.entrypoints.http.server.routing import services as services_of
 from payagg.entrypoints.http.server.wire import envelope
 from payagg.entrypoints.settings import Settings, SettingsError
@@ -107,7 +106,7 @@ def create_app(
         *checkout_page.routes,
         *metrics.routes,
         *(route for routes in parts(settings.extensions, "routes") for route in routes(services)),
-        *docs.routes_for(lambda: document(api_routes(settings), settings)),
+        *docs.routes_for(settings),
         healthz,
         readyz,
         *extra_routes,
