@@ -14,7 +14,6 @@ from litestar.types import ControllerRouterHandler
 from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.extensions import parts
-from payagg.entrypoints.http import checkout_page, docs
 from payagg.entrypoints.http.api import (
     anomalies,
     api_keys,
@@ -32,6 +31,8 @@ from payagg.entrypoints.http.api import (
     reconciliations,
     webhooks,
 )
+from payagg.entrypoints.http.checkout_page import pages
+from payagg.entrypoints.http.docs import routes as docs
 from payagg.entrypoints.http.server.errors import EXCEPTION_HANDLERS, try_later
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS, STOPPING, ASGIApp, Edge
 from payagg.entrypoints.http.server.own_hosts import OwnHosts
@@ -103,7 +104,7 @@ def create_app(
     settings = services.settings
     handlers: list[ControllerRouterHandler] = [
         Router(API_PATH, route_handlers=api_routes(settings)),
-        *checkout_page.routes,
+        *pages.routes,
         *metrics.routes,
         *(route for routes in parts(settings.extensions, "routes") for route in routes(services)),
         *docs.routes_for(settings),
