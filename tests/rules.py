@@ -12,9 +12,9 @@ from litestar.handlers import HTTPRouteHandler
 
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http import api
-from payagg.entrypoints.http.api.openapi.operations import routes_of
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
 from tests.support.extensions import is_removed
+from tools.openapi.operations import routes_of
 
 TESTS = Path(__file__).parent
 INTRO = """# Rules

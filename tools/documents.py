@@ -17,13 +17,13 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GATEWAY
 from payagg.domain.machine import Machine
 from payagg.domain.payment import PAYMENT
-from payagg.entrypoints.http.api.openapi.document import document
-from payagg.entrypoints.http.api.openapi.events import MEANINGS
-from payagg.entrypoints.http.api.openapi.examples import FILE, load_examples
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.server.errors import HTTP_STATUS
-from payagg.entrypoints.settings import Settings, fields_of, variable
+from payagg.entrypoints.settings import fields_of, variable
 from tools import sql_page
+from tools.openapi.document import document
+from tools.openapi.events import MEANINGS
+from tools.openapi.examples import FILE, load_examples
 from tools.remedies import REMEDIES
 
 MACHINES: dict[str, tuple[Machine[Any, Any], str]] = {
@@ -98,7 +98,7 @@ def errors() -> str:
 
 def events() -> str:
     """Every event with a body recorded from the story, the first one whole."""
-    bodies = load_examples(Settings())["events"]
+    bodies = load_examples()["events"]
     parts = [
         HEAD,
         "# Event catalogue",
@@ -123,8 +123,7 @@ def examples() -> str:
 
 def openapi() -> str:
     """The description with the default settings, so it is the same on every machine."""
-    defaults = Settings()
-    return json.dumps(document(api_routes(defaults), defaults), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(document(api_routes()), indent=2, ensure_ascii=False) + "\n"
 
 
 def rules() -> str:

@@ -10,7 +10,7 @@ import schemathesis
 from schemathesis.core.failures import Failure
 
 from lab.fuzz.run import SIGNING_SECRETS
-from payagg.entrypoints.http.api.openapi.answers import CODES
+from payagg.entrypoints.http.docs.reference import CODES
 from tests.support.answers.crawler import leaks
 from tests.support.answers.recorder import Answer
 

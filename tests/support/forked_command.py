@@ -19,7 +19,7 @@ LOADED = (
     "payagg.adapters.postgres.migrations.upgrade",
     "payagg.entrypoints.cli.tokens",
     "payagg.entrypoints.http.app",
-    "payagg.entrypoints.http.api.openapi.document",
+    "payagg.entrypoints.http.docs.description",
     "payagg.entrypoints.process.server",
 )
 

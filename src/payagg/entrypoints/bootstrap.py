@@ -260,7 +260,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
     """Services on Postgres, ready to use; leaving closes the connections. Raises Unavailable when it is down."""
     store = PostgresStore(database_url, pool_size=settings.pool_size, pgbouncer=settings.pgbouncer, dates_payments=True)
     clock = DatabaseClock(store.now)
-    sender = HttpSender(allow_loopback=settings.dev, resolve=Resolver(settings.name_servers))
+    sender = HttpSender(allow_loopback=settings.dev, resolve=Resolver())
     keys = KeySet(settings.jwt_jwks) if settings.jwt_jwks is not None else None
     tokens = tokens_of(settings, keys, clock)
     keeping: list[asyncio.Task[None]] = []

@@ -113,13 +113,6 @@ def origin(text: str) -> str:
     return text
 
 
-def _name_server(text: str) -> tuple[str, int]:
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+))(?::([0-9]{1,5}))?", text)
-    if found is None or not 1 <= int(found[3] or 53) <= 65_535:
-        raise ValueError
-    return str(ipaddress.ip_address(found[1] or found[2])), int(found[3] or 53)
-
-
 def _encryption_keys(text: str) -> EncryptionKeys:
     keys = []
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -153,7 +146,6 @@ SLUG = matching(
 BASE_URL = SettingKind("an http or https address without a query or fragment", _base_url)
 WEB_ADDRESS = SettingKind("an http or https address", lambda text: _url(text, ("http", "https")))
 NETWORKS = several(ipaddress.ip_network, "networks, for example 10.0.0.0/8")
-NAME_SERVERS = several(_name_server, "addresses, for example 9.9.9.9,[2620:fe::fe]:53")
 ORIGINS = several(origin, "origins as browsers send them, for example https://shop.example,http://localhost:3000")
 ENCRYPTION_KEYS = SettingKind("a comma list of kid:base64 with 32 bytes each", _encryption_keys)
 JWT_KEY = SettingKind("a PEM key, or 32 bytes or more for HS256", _jwt_key)

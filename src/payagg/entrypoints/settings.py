@@ -30,7 +30,7 @@ def setting(default: str | None, kind: SettingKind, meaning: str, *, unset: str 
     value: Any = None
     if default is not None:
         value = kind.read(default)
-    elif kind in (kinds.NETWORKS, kinds.ORIGINS, kinds.ENCRYPTION_KEYS, kinds.NAME_SERVERS):
+    elif kind in (kinds.NETWORKS, kinds.ORIGINS, kinds.ENCRYPTION_KEYS):
         value = ()
     about = {"default": default, "kind": kind, "meaning": meaning, "unset": unset, "secret": secret}
     return field(default=value, repr=not secret, metadata=about)
@@ -108,9 +108,6 @@ class Settings:
         "false", kinds.YES_OR_NO, "`true` behind PgBouncer in transaction mode, for every command"
     )
     cors_origins: tuple[str, ...] = setting(None, kinds.ORIGINS, "origins whose scripts may read answers")
-    name_servers: tuple[tuple[str, int], ...] = setting(
-        None, kinds.NAME_SERVERS, "name servers for merchants' hosts", unset="none: the system's"
-    )
     payer_retention: timedelta = setting(
         "365", kinds.lasting("days", 36_500), "how long after a payment's end `payagg retention` keeps who paid"
     )

@@ -4,14 +4,14 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page
 
-from payagg.entrypoints.http.api.openapi.document import document
-from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.docs.site import DocsSite
 from tests.support.browser import SMALL_PHONE, judge_on_every_screen, opened
 from tests.support.checkout_site import Site
+from tools.openapi.document import document
 
 pytestmark = pytest.mark.browser
-PAGES = [page.slug for page in DocsSite(document(api_routes(), DEFAULTS)).pages]
+PAGES = [page.slug for page in DocsSite(document(api_routes())).pages]
 KINDS = ("", "webhooks", "states", "reference-businesses")  # a page of each kind of content
 
 

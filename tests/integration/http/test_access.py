@@ -7,10 +7,10 @@ import pytest
 
 from payagg.domain.business import BusinessStatus
 from payagg.entrypoints.http.api.auth import cached_key, merchant, provider_signature
-from payagg.entrypoints.http.api.openapi.operations import Route, routes_of
 from payagg.entrypoints.http.app import api_routes
 from tests.integration.http.test_hostile import credential
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, merchant_token, refusal
+from tools.openapi.operations import Route, routes_of
 
 ROUTES = routes_of(api_routes())
 USERS = ("merchant", "unverified merchant", "other merchant", "member")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from payagg.domain.audit import Action, ActorRealm, AuditEntry
-from payagg.entrypoints.http.api.openapi.operations import routes_of
 from payagg.entrypoints.http.app import api_routes
 from tests.support.answers.story import a_story
 from tests.support.audit_trail import entries
 from tests.support.http_world import Api, admin_token, assert_refused, bearer
+from tools.openapi.operations import routes_of
 
 ADMIN = bearer(admin_token())
 SUPPORT = bearer(admin_token("SUPPORT"))

@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
-from payagg.entrypoints.http.api.openapi.document import document
-from payagg.entrypoints.http.api.openapi.operations import Route, routes_of
 from payagg.entrypoints.http.app import api_routes
 from tests.integration.http.hostile_cells import HostileCell, hostile_cells
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, refusal
+from tools.openapi.document import document
+from tools.openapi.operations import Route, routes_of
 
 ROUTES = {route.id: route for route in routes_of(api_routes())}
 AT_ONCE = 16
@@ -95,7 +95,7 @@ def with_inputs(described: dict[str, Any]) -> set[str]:
 async def test_one_hostile_value_in_a_valid_call_is_named_or_taken_and_never_our_fault(
     api: Api, shop: Shop, places: dict[str, str]
 ) -> None:
-    described = document(api_routes(), api.services.settings)
+    described = document(api_routes())
     cells = list(hostile_cells(described))
     assert {cell.operation for cell in cells} == with_inputs(described)
     faults: list[str] = []

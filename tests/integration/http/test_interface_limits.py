@@ -9,14 +9,14 @@ import httpx
 import jsonschema
 import pytest
 
-from payagg.entrypoints.http.api.openapi.document import document
-from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.app import api_routes
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
+from tools.openapi.document import document
 
 ADMIN = bearer(admin_token())
 CREDENTIALS_CAP = 2_500_000  # bytes of the body
 PROVIDER = "/admin/gateways/gw_provider_a"
-DOCUMENT = document(api_routes(), DEFAULTS)
+DOCUMENT = document(api_routes())
 # By field: the values at the limit, and those past it, of which the description refuses the first.
 Table = dict[str, tuple[list[Any], list[Any]]]
 

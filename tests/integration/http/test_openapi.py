@@ -10,18 +10,19 @@ from litestar.routes import HTTPRoute
 from openapi_spec_validator import validate
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.api.openapi.audiences import Audience, described_for
-from payagg.entrypoints.http.api.openapi.document import API_PATH, document
-from payagg.entrypoints.http.api.openapi.examples import FILE, load_examples
 from payagg.entrypoints.http.app import DEFAULTS, api_routes, create_app
+from payagg.entrypoints.http.docs.description import Audience, describe, described_for
 from payagg.entrypoints.http.docs.pages import MISSING
 from payagg.entrypoints.http.docs.site import DocsSite
+from payagg.entrypoints.http.server.routing import API_PATH
 from payagg.entrypoints.settings import Settings
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, assert_refused
 from tests.support.machine import ROOT
+from tools.openapi.document import document
+from tools.openapi.examples import FILE, load_examples
 
-DOCUMENT = document(api_routes(), DEFAULTS)
+DOCUMENT = document(api_routes())
 
 
 def check(value: Any, schema: dict[str, Any]) -> None:
@@ -63,7 +64,7 @@ def test_every_code_has_an_answer_that_was_recorded() -> None:
     for name, example in examples.items():
         check(example["value"], {"$ref": "#/components/schemas/ErrorEnvelope"})
         assert example["value"]["error"]["code"] == name
-    assert {code.name for code in ErrorCode} - set(load_examples(DEFAULTS)["errors"]) == OURS
+    assert {code.name for code in ErrorCode} - set(load_examples()["errors"]) == OURS
 
 
 def test_examples_show_no_secret_and_speak_as_the_deployment_does() -> None:
@@ -71,7 +72,7 @@ def test_examples_show_no_secret_and_speak_as_the_deployment_does() -> None:
     assert re.findall(r"ssk_(?:sand|live)_[0-9a-f]*[1-9a-f][0-9a-f]{4,}", shown) == []
     assert re.findall(r"whsec_A*[^A\"\W][^\"]{8,}", shown) == []
     own = DEFAULTS.having(base_url="https://pay.example", reference_prefix="ABC", provider_a_slug="paystack")
-    whole = json.dumps(load_examples(own))
+    whole = json.dumps(describe(own))
     assert "127.0.0.1:8000" not in whole
     assert "PAY-2" not in whole
     assert "provider_a" not in whole.replace("gw_provider_a", "")
@@ -178,4 +179,4 @@ def operation_ids(described: dict[str, Any]) -> list[str]:
 def test_operation_ids_are_frozen_and_the_same_whatever_the_slugs_are(settings: Settings) -> None:
     """Generated clients name their methods after these: one may be added, none may change."""
     committed = json.loads((ROOT / "docs" / "openapi.json").read_text("utf-8"))
-    assert operation_ids(document(api_routes(settings), settings)) == operation_ids(committed)
+    assert operation_ids(document(api_routes(settings))) == operation_ids(committed)

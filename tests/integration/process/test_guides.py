@@ -7,8 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from payagg.entrypoints.http.api.openapi.document import document
-from payagg.entrypoints.http.app import api_routes
+from payagg.entrypoints.http.docs.description import describe
 from payagg.entrypoints.http.docs.samples import samples
 from payagg.entrypoints.settings import Settings
 from tests.integration.process.listings import Listing, ReadersShell, is_refusal, listings, shape
@@ -72,8 +71,7 @@ def test_every_word_after_a_language_is_known() -> None:
 
 @pytest.mark.parametrize("language", ["bash", "python", "js", "php"])
 def test_the_references_calls_work_in_every_language(demo: dict[str, str], shell: ReadersShell, language: str) -> None:
-    settings = Settings(base_url=demo["baseUrl"].removesuffix("/api/v1"))
-    described = document(api_routes(settings), settings)
+    described = describe(Settings(base_url=demo["baseUrl"].removesuffix("/api/v1")))
     operations = [(path, method, item[method]) for path, item in described["paths"].items() for method in item]
     chosen = [one for one in operations if one[2]["operationId"] in SAMPLED]
     assert len(chosen) == len(SAMPLED)

@@ -16,11 +16,11 @@ from tests.support.processes import one_line
 
 pytestmark = pytest.mark.release
 USE_OF_SITE = """
-from payagg.entrypoints.http.api.openapi.document import document
-from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.docs.description import describe
 from payagg.entrypoints.http.docs.site import DocsSite
+from payagg.entrypoints.settings import Settings
 
-print(DocsSite(document(api_routes(), DEFAULTS)).files()["quick-start"].decode())
+print(DocsSite(describe(Settings())).files()["quick-start"].decode())
 """
 USE_OF_TESTING = """
 import importlib.metadata

@@ -8,13 +8,13 @@ from typing import Any
 import jsonschema
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.api.openapi.answers import CODES
-from payagg.entrypoints.http.api.openapi.document import document
-from payagg.entrypoints.http.api.openapi.operations import routes_of
-from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.app import api_routes
+from payagg.entrypoints.http.docs.reference import CODES
 from tests.rules import operations, proofs
 from tests.support.answers.crawler import leaks
 from tests.support.answers.recorder import Answer, answers
+from tools.openapi.document import document
+from tools.openapi.operations import routes_of
 
 # The framework answers the first two on every path, and a cell the third about what another has.
 UNDESCRIBED = {404, 405, 421}
@@ -53,7 +53,7 @@ def gaps(kept: Iterable[Answer]) -> Iterator[str]:
 
 def misfits(kept: Iterable[Answer]) -> Iterator[str]:
     """Answers that the description does not describe. One of each shape is looked at: there are tens of thousands."""
-    whole = document(api_routes(), DEFAULTS)
+    whole = document(api_routes())
     described = {f"{m.upper()} {path}": op for path, ops in whole["paths"].items() for m, op in ops.items()}
     seen = set()
     for answer in kept:

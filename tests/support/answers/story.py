@@ -2,7 +2,7 @@
 
 It runs on the in-memory store with a clock and a chance of its own, so it comes to the same bytes each time, and asks
 through the whole application. `python -m tools.documents` writes what it gives to
-`payagg/entrypoints/http/api/openapi/examples.json`.
+`tools/openapi/examples.json`.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ async def a_story() -> AsyncIterator[tuple[Storyteller, StoryMerchant]]:
 
 
 async def tell() -> dict[str, Any]:
-    """`operations`, `errors` and `events`, as payagg.entrypoints.http.api.openapi.examples reads them."""
+    """`operations`, `errors` and `events`, as tools.openapi.examples reads them."""
     async with a_story() as (told, merchant):
         found = {"operations": told.operations, "errors": told.errors, "events": merchant.events}
         provider = told.fakes.paystack.base_url

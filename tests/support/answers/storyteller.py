@@ -10,9 +10,9 @@ import httpx
 from payagg_testing.clocks import ManualClock
 
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http.api.openapi.operations import routes_of
 from payagg.entrypoints.http.app import api_routes
 from tests.support.http_world import admin_token, bearer, merchant_token
+from tools.openapi.operations import routes_of
 
 ROUTES = {route.id: route for route in routes_of(api_routes())}
 BETWEEN_CALLS = timedelta(seconds=7)

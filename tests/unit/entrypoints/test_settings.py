@@ -150,14 +150,6 @@ def test_an_address_that_paths_are_put_behind_has_no_query_or_fragment() -> None
         assert "address without a query or fragment" in told
 
 
-def test_name_servers_are_addresses() -> None:
-    given = read_settings({"PAYAGG_NAME_SERVERS": "9.9.9.9, [2620:fe::fe],127.0.0.1:5353,[::1]:5353"}).name_servers
-    assert given == (("9.9.9.9", 53), ("2620:fe::fe", 53), ("127.0.0.1", 5353), ("::1", 5353))
-    assert read_settings({}).name_servers == ()
-    for bad in ("dns.example", "9.9.9", "9.9.9.9:0", "9.9.9.9:65536", "2620:fe::fe", "[9.9.9.9", "https://9.9.9.9"):
-        assert "PAYAGG_NAME_SERVERS" in faults({"PAYAGG_NAME_SERVERS": bad})[0]
-
-
 def test_an_object_store_is_a_folder_or_a_whole_url() -> None:
     must = "must be a folder, file:///FOLDER or s3://BUCKET/PREFIX"
     for good in ("/srv/logos", "logos", "file:///srv/logos", "s3://shop", "s3://shop/logos?region=eu"):

@@ -248,11 +248,9 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def openapi(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.entrypoints.http.api.openapi.audiences import Audience, described_for
-    from payagg.entrypoints.http.api.openapi.document import document
-    from payagg.entrypoints.http.app import api_routes
+    from payagg.entrypoints.http.docs.description import Audience, describe, described_for
 
-    whole = document(api_routes(settings), settings)
+    whole = describe(settings)
     chosen = next((one for one in Audience if one.word == options.audience), None)
     say(json.dumps(described_for(chosen, whole) if chosen else whole, indent=2))
     return 0

@@ -29,7 +29,6 @@ class Demo:
 
     shown: dict[str, str]
     reference: str  # of a second payment, so the tour's commands do not use up the checkout link
-    endpoint_id: str
     signing_secret: str = field(repr=False)
 
 
@@ -79,19 +78,7 @@ class DemoMaker:
             **links,
         }
         write_private(self._settings.state_dir / "demo.json", json.dumps(shown, indent=2) + "\n")
-        return Demo(shown, other["reference"], kept["endpointId"], kept["signingSecret"])
-
-    async def redeliver(self, demo: Demo, event_id: str) -> str:
-        """Asks our API to send the event again; a line for the inbox page."""
-        business = f"{self._origin}/api/v1/merchant/businesses/{demo.shown['businessId']}"
-        base = f"{business}/webhooks/{demo.endpoint_id}/deliveries"
-        async with httpx.AsyncClient(headers=_bearer(self._merchant), timeout=20, trust_env=False) as api:
-            listed = await api.get(base, params={"perPage": 100})
-            found = [one["id"] for one in listed.json().get("data", []) if one["eventId"] == event_id]
-            if not found:
-                return "Only an event of a payment can be delivered again."
-            answer = await api.post(f"{base}/{found[0]}/redeliver")
-        return "It is on its way again." if answer.is_success else str(answer.json()["error"]["message"])
+        return Demo(shown, other["reference"], kept["signingSecret"])
 
     async def _business(self, kept: dict[str, str]) -> dict[str, str]:
         services = self._services

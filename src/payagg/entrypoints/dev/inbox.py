@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,8 +24,6 @@ POLICY = {
 }
 KEPT = 200
 TOLERANCE = 300  # seconds; older timestamps may be replays
-# Set by `dev` once the endpoint exists: redelivers the event of that id and returns a line for the page.
-Redeliver = Callable[[str], Awaitable[str]]
 
 
 @dataclass
@@ -34,7 +32,6 @@ class WebhookViewer:
 
     now: Callable[[], datetime]
     secrets: list[str] = field(default_factory=list, repr=False)
-    redeliver: Redeliver | None = None
     received: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=KEPT))
     count: int = 0
 
@@ -72,7 +69,7 @@ class WebhookViewer:
 
 
 def inbox_routes(inbox: WebhookViewer) -> list[HTTPRouteHandler]:
-    """The receiver, the page, its files and its two calls, under /dev/inbox."""
+    """The receiver, the page, its files and its call, under /dev/inbox."""
 
     @post("/dev/inbox/hook", status_code=204)
     async def hook(request: Request[Any, Any, Any]) -> None:
@@ -92,14 +89,7 @@ def inbox_routes(inbox: WebhookViewer) -> list[HTTPRouteHandler]:
         seen = int(after) if after.isascii() and after.isdecimal() and len(after) < 10 else 0
         return _json({"deliveries": [one for one in inbox.received if one["number"] > seen]})
 
-    @post("/dev/inbox/redeliver/{event_id:str}", status_code=200)
-    async def redeliver(request: Request[Any, Any, Any], event_id: FromPath[str]) -> Response[bytes]:
-        # Another site's page can post here, but cannot set a header.
-        if "x-inbox" not in request.headers or inbox.redeliver is None:
-            return _json({"message": "Not from this page."}, 403)
-        return _json({"message": await inbox.redeliver(event_id)})
-
-    return [hook, page, asset, deliveries, redeliver]
+    return [hook, page, asset, deliveries]
 
 
 def _file(name: str) -> Response[bytes]:

@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlsplit
@@ -67,7 +66,6 @@ async def _serve(settings: Settings, url: str, listener: socket.socket, entropy:
             _tell("Making the demo data ...")
             demo = await maker.make({name: url for page in pages for name, url in page.links.items()})
             inbox.secrets.append(demo.signing_secret)
-            inbox.redeliver = partial(maker.redeliver, demo)
             async with background(services, stop, with_worker=True):
                 _show(json.dumps(demo.shown) if as_json else tour(demo, state=settings.state_dir))
                 await stop.wait()

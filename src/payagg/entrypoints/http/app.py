@@ -14,7 +14,6 @@ from litestar.types import ControllerRouterHandler
 from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.extensions import parts
-from payagg.entrypoints.http import checkout_page, docs
 from payagg.entrypoints.http.api import (
     anomalies,
     api_keys,
@@ -32,12 +31,13 @@ from payagg.entrypoints.http.api import (
     reconciliations,
     webhooks,
 )
-from payagg.entrypoints.http.api.openapi.document import API_PATH, document
+from payagg.entrypoints.http.checkout_page import pages
+from payagg.entrypoints.http.docs import routes as docs
 from payagg.entrypoints.http.server.errors import EXCEPTION_HANDLERS, try_later
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS, STOPPING, ASGIApp, Edge
 from payagg.entrypoints.http.server.own_hosts import OwnHosts
 from payagg.entrypoints.http.server.rate_limits import Limits
-from payagg.entrypoints.http.server.routing import dispatch
+from payagg.entrypoints.http.server.routing import API_PATH, dispatch
 from payagg.entrypoints.http.server.routing import services as services_of
 from payagg.entrypoints.http.server.wire import envelope
 from payagg.entrypoints.settings import Settings, SettingsError
@@ -104,10 +104,10 @@ def create_app(
     settings = services.settings
     handlers: list[ControllerRouterHandler] = [
         Router(API_PATH, route_handlers=api_routes(settings)),
-        *checkout_page.routes,
+        *pages.routes,
         *metrics.routes,
         *(route for routes in parts(settings.extensions, "routes") for route in routes(services)),
-        *docs.routes_for(lambda: document(api_routes(settings), settings)),
+        *docs.routes_for(settings),
         healthz,
         readyz,
         *extra_routes,

@@ -18,7 +18,7 @@ EXTENSION = Extension(
             "catch-up",
             "after a restore, before servers start: ask what happened since",
             _arguments,
-            "command:catch_up",
+            "catch_up:catch_up",
         ),
     )
 )

@@ -12,6 +12,7 @@ database lacks is left in doubt (`Attempt.leave_in_doubt`), and so is each one f
 provider has answered about it. Elsewhere an attempt without a hand-off never had a payer.
 """
 
+import argparse
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
@@ -32,8 +33,11 @@ from payagg.domain.errors import invalid
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import Payment, Status
 from payagg.domain.report import ProviderFault, ProviderReport
-from payagg.domain.values import Environment
-from payagg.entrypoints.bootstrap import Services
+from payagg.domain.values import Environment, parse_instant
+from payagg.entrypoints.bootstrap import Services, running
+from payagg.entrypoints.cli.database import database
+from payagg.entrypoints.cli.operators import operator, say
+from payagg.entrypoints.settings import Settings
 
 BATCH = 500
 AT_ONCE = 30  # concurrent calls, enough for RATE at two providers that take half a second
@@ -231,6 +235,30 @@ class _Pace:
         at = max(now, self._next.get(slug, now))
         self._next[slug] = at + 1 / RATE
         await asyncio.sleep(at - now)
+
+
+def catch_up(options: argparse.Namespace, settings: Settings) -> int:
+    since = parse_instant(options.since, "since")
+
+    def begun(hastened: int) -> None:
+        say(f"{hastened} charges that were known are asked about as soon as a worker runs.")
+        say(f"Asking each provider {ATTEMPTS_MAX} times about each payment that was open, {RATE} times a second ...")
+
+    async def act(url: str) -> CaughtUp:
+        async with running(settings, url) as services:
+            return await catch_up_over(services).run(since, by=operator(), begun=begun)
+
+    with database(settings) as url:
+        done = asyncio.run(act(url))
+    say(f"{done.looked_at} payments were open: {len(done.found)} charges of theirs were unknown here, and are no more.")
+    for reference in done.found:
+        say(f"        {reference}")
+    if done.unanswered:
+        say(f"{len(done.unanswered)} of their providers did not answer, or have credentials that do not open here:")
+        say("run this again before servers start, with the servers' PAYAGG_ENCRYPTION_KEYS.")
+        for reference in done.unanswered:
+            say(f"        {reference}")
+    return 1 if done.unanswered else 0
 
 
 def catch_up_over(core: Services) -> CatchUp:

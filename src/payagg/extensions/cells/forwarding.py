@@ -15,8 +15,7 @@ from payagg.entrypoints.http.server.client_address import address_of, counted_as
 from payagg.entrypoints.http.server.errors import refusal_envelope, try_later
 from payagg.entrypoints.http.server.middleware import ASGIApp
 from payagg.entrypoints.http.server.rate_limits import RATES, Limits
-from payagg.entrypoints.http.server.request_id import REQUEST_ID
-from payagg.entrypoints.http.server.wire import envelope
+from payagg.entrypoints.http.server.wire import REQUEST_ID, envelope
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
 from payagg.extensions.cells.places import By, Destination, business_context
 from payagg.extensions.cells.ports import CellAnswer

@@ -4,7 +4,7 @@ from payagg.entrypoints.extensions import Extension
 
 EXTENSION = Extension(
     settings="settings:ConsoleSettings",
-    services="services:console_over",
+    services="console_sessions:console_over",
     routes="routes:routes",
     exception_handlers="page_request:EXCEPTION_HANDLERS",
     dev_pages="dev_links:dev_pages",

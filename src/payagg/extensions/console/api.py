@@ -15,10 +15,8 @@ from litestar import Response
 
 from payagg.application.accounts.access import Credential, SignedIn
 from payagg.entrypoints.http.api.auth import SIGNED_IN
-from payagg.entrypoints.http.api.openapi.document import API_PATH
-from payagg.entrypoints.http.server.request_id import REQUEST_ID
-from payagg.entrypoints.http.server.routing import AnyRequest
-from payagg.entrypoints.http.server.wire import IS_HEAD
+from payagg.entrypoints.http.server.routing import API_PATH, AnyRequest
+from payagg.entrypoints.http.server.wire import IS_HEAD, REQUEST_ID
 
 JSON = "application/json"
 # Who asks, and under which of our names, which `dev` looks at.

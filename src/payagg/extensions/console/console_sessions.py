@@ -1,4 +1,5 @@
-"""Console sessions: start, use, list, end. Each is a row; a session without a row is refused."""
+"""Console sessions: start, use, list, end. Each is a row; a session without a row is refused. And the issuer that
+signs people in."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -8,7 +9,10 @@ from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import ActorRealm
+from payagg.entrypoints.bootstrap import Services
+from payagg.extensions.console.openid import OpenIdIssuer
 from payagg.extensions.console.ports import SESSIONS, ConsoleSession
+from payagg.extensions.console.settings import ConsoleSettings
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,27 @@ class ConsoleSessions:
     async def _touch(self, session: ConsoleSession) -> None:
         async with self.store.begin() as tx:
             await tx.of(SESSIONS).touch(session)
+
+
+@dataclass(frozen=True)
+class Console:
+    """What the console keeps beyond the core's services."""
+
+    sessions: ConsoleSessions
+    issuer: OpenIdIssuer | None  # None: it takes bearer tokens
+
+
+def console_over(core: Services) -> Console:
+    settings = core.settings.of(ConsoleSettings)
+    return Console(ConsoleSessions(core.store, core.clock, settings.console_idle), _issuer(settings, core.clock))
+
+
+def _issuer(settings: ConsoleSettings, clock: Clock) -> OpenIdIssuer | None:
+    """Makes no call."""
+    if settings.oidc_issuer is None or settings.oidc_client_id is None:
+        return None
+    claim = settings.oidc_roles[0] if settings.oidc_roles else None
+    return OpenIdIssuer(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret, claim, clock)
 
 
 def digest(form_token: str) -> bytes:

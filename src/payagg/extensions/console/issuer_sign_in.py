@@ -16,10 +16,10 @@ from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.extensions.console import cookies
 from payagg.extensions.console import session as sessions
 from payagg.extensions.console.api import ApiRefused
+from payagg.extensions.console.console_sessions import Console
 from payagg.extensions.console.openid import IssuerAway, OpenIdIssuer, SignInFlow, SignInRefused
 from payagg.extensions.console.page_request import PAGES
 from payagg.extensions.console.pages import render_page
-from payagg.extensions.console.services import Console
 from payagg.extensions.console.session import HOME, NAMES, Realm
 from payagg.extensions.console.settings import ConsoleSettings
 from payagg.extensions.console.sign_in import let_in, sign_in_form

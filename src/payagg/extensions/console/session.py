@@ -14,8 +14,8 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.rate_limits import client_ip
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.extensions.console import cookies
+from payagg.extensions.console.console_sessions import Console
 from payagg.extensions.console.ports import SESSION_MAX
-from payagg.extensions.console.services import Console
 
 Realm = Literal["merchant", "admin"]
 HOME: dict[Realm, str] = {"merchant": "/console", "admin": "/console/admin"}

@@ -14,10 +14,9 @@ from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import envelope, whole_body
 from payagg.extensions.console import session as sessions
 from payagg.extensions.console.api import ApiRefused, OwnApi, part
-from payagg.extensions.console.console_sessions import digest
+from payagg.extensions.console.console_sessions import Console, digest
 from payagg.extensions.console.page_request import PAGES, PageRequest, Pages, fields_of, notice
 from payagg.extensions.console.pages import ASSETS, render_page, see_other
-from payagg.extensions.console.services import Console
 from payagg.extensions.console.session import HOME, Realm, Session
 
 ENDED = "You are signed out, or the token has expired. Sign in again."

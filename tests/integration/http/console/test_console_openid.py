@@ -22,8 +22,8 @@ from litestar.testing import TestClient
 
 from payagg.adapters.system import SystemClock
 from payagg.domain.revocation import Revocation, RevokedClaim
+from payagg.extensions.console.console_sessions import Console
 from payagg.extensions.console.openid import OpenIdIssuer
-from payagg.extensions.console.services import Console
 from payagg.extensions.console.settings import ConsoleSettings
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import an_app

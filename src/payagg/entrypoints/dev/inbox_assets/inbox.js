@@ -13,16 +13,6 @@ function pretty(text) {
   }
 }
 
-async function redeliver(eventId, answer) {
-  answer.textContent = "Asking…";
-  try {
-    const response = await fetch(`/dev/inbox/redeliver/${encodeURIComponent(eventId)}`, { method: "POST", headers: { "X-Inbox": "1" } });
-    answer.textContent = (await response.json()).message;
-  } catch {
-    answer.textContent = "payagg dev does not answer.";
-  }
-}
-
 // Everything received is untrusted text, so it only ever becomes textContent.
 function show(delivery) {
   const card = template.content.cloneNode(true);
@@ -33,8 +23,6 @@ function show(delivery) {
   part("facts").textContent = `Received ${delivery.receivedAt}, webhook-id ${delivery.eventId}`;
   part("headers").textContent = delivery.headers.map(([name, value]) => `${name}: ${value}`).join("\n");
   part("body").textContent = pretty(delivery.body);
-  const answer = part("answer");
-  card.querySelector("button").addEventListener("click", () => redeliver(delivery.eventId, answer));
   list.prepend(card);
 }
 

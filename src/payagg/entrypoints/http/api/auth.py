@@ -13,9 +13,8 @@ from payagg.domain.values import Environment, parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.client_address import counted_as
 from payagg.entrypoints.http.server.rate_limits import client_ip, client_of, limits
-from payagg.entrypoints.http.server.request_id import REQUEST_ID
 from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Guard
-from payagg.entrypoints.http.server.wire import FIELDS
+from payagg.entrypoints.http.server.wire import FIELDS, REQUEST_ID
 
 T = TypeVar("T")
 Acting = TypeVar("Acting", bound=Administrator | Manager | KeyHolder)

@@ -2,13 +2,13 @@
 
 import hmac
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import product
 from typing import Any
 
 from litestar import Request, Response, get
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
@@ -21,7 +21,7 @@ from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.http.api.auth import bearer
-from payagg.entrypoints.http.api.metric_families import counter_families, histogram_families
+from payagg.entrypoints.http.api.metric_families import Totals, counter_families, histogram_families
 from payagg.entrypoints.http.server.routing import services
 
 DEPTH_MAX = 100_000  # a longer queue is reported as this long
@@ -29,39 +29,13 @@ INBOX_DEPTH_MAX = 1_000
 
 
 class Snapshot:
-    """One scrape's values, in the form that the client library writes."""
+    """One scrape's families, as the client library collects them."""
 
-    def __init__(
-        self,
-        use_cases: Services,
-        totals: dict[tuple[str, ...], int],
-        gauges: dict[str, tuple[str, float]],
-        unclosed: Mapping[tuple[AnomalyKind, Environment | None], int] | None = None,
-        brought: Sequence[Metric] = (),  # by extensions
-    ) -> None:
-        self._use_cases = use_cases
-        self._totals = totals
-        self._gauges = gauges
-        self._unclosed = unclosed
-        self._brought = brought
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
 
-    def collect(self) -> Iterator[Metric]:
-        yield from counter_families(self._use_cases, self._totals)
-        yield from histogram_families(self._totals)
-        build = GaugeMetricFamily("payagg_build_info", "What runs here.", labels=["version", "python"])
-        build.add_metric([__version__, platform.python_version()], 1)
-        yield build
-        for name, (text, level) in self._gauges.items():
-            yield GaugeMetricFamily(f"payagg_{name}", text, value=level)
-        if self._unclosed is not None:
-            labels = ["kind", "environment"]
-            waiting = GaugeMetricFamily("payagg_anomalies_unclosed", "Anomalies to be worked off.", labels=labels)
-            for kind, place in product(AnomalyKind, (*Environment, None)):
-                waiting.add_metric(
-                    [kind.value, place.value if place else "UNKNOWN"], self._unclosed.get((kind, place), 0)
-                )
-            yield waiting
-        yield from self._brought
+    def collect(self) -> Iterable[Metric]:
+        return self._families
 
 
 async def snapshot(use_cases: Services) -> Snapshot:
@@ -69,39 +43,53 @@ async def snapshot(use_cases: Services) -> Snapshot:
     try:
         await flush(use_cases.store)
         totals = await use_cases.store.counts()
-        now = use_cases.clock.now()
-        async with use_cases.store.begin() as tx:
-            unclosed = await tx.anomalies.count_open()
-            waiting = await tx.inbox.count_due(now, INBOX_DEPTH_MAX)
-        queue = use_cases.store.queue
-        gauges = {
-            "database_up": ("Whether the database answers.", 1.0),
-            "deliveries_due": (
-                f"Deliveries that are due and in nobody's hands, counted up to {DEPTH_MAX}.",
-                float(await queue.due(now, DEPTH_MAX)),
-            ),
-            "deliveries_oldest_due_seconds": (
-                "How long the longest overdue delivery has been due.",
-                _age(now, await queue.oldest_due(now)),
-            ),
-            "inbox_due": (
-                f"Events from providers that wait to be handled again, counted up to {INBOX_DEPTH_MAX}.",
-                float(waiting),
-            ),
-            "webhook_endpoints_deactivated": (
-                "Endpoints that are switched off.",
-                float(await queue.count_deactivated()),
-            ),
-            "payments_oldest_unasked_seconds": (
-                "How long the longest overdue question to a provider has been due.",
-                _age(now, await use_cases.reconciler.oldest_unasked()),
-            ),
-        }
-        own = parts(use_cases.settings.extensions, "metrics")
-        brought = [family for bring in own for family in await bring(use_cases, totals)]
+        kept = await _of_database(use_cases, totals)
     except (Unavailable, Conflict):
-        return Snapshot(use_cases, dict(counts), {"database_up": ("Whether the database answers.", 0.0)})
-    return Snapshot(use_cases, totals, gauges, unclosed, brought)
+        totals, kept = dict(counts), [_gauge("database_up", "Whether the database answers.", 0.0)]
+    build = GaugeMetricFamily("payagg_build_info", "What runs here.", labels=["version", "python"])
+    build.add_metric([__version__, platform.python_version()], 1)
+    return Snapshot([*counter_families(use_cases, totals), *histogram_families(totals), build, *kept])
+
+
+async def _of_database(use_cases: Services, totals: Totals) -> list[Metric]:
+    now, queue = use_cases.clock.now(), use_cases.store.queue
+    async with use_cases.store.begin() as tx:
+        unclosed = await tx.anomalies.count_open()
+        waiting = await tx.inbox.count_due(now, INBOX_DEPTH_MAX)
+    gauges = [
+        _gauge("database_up", "Whether the database answers.", 1.0),
+        _gauge(
+            "deliveries_due",
+            f"Deliveries that are due and in nobody's hands, counted up to {DEPTH_MAX}.",
+            await queue.due(now, DEPTH_MAX),
+        ),
+        _gauge(
+            "deliveries_oldest_due_seconds",
+            "How long the longest overdue delivery has been due.",
+            _age(now, await queue.oldest_due(now)),
+        ),
+        _gauge(
+            "inbox_due",
+            f"Events from providers that wait to be handled again, counted up to {INBOX_DEPTH_MAX}.",
+            waiting,
+        ),
+        _gauge("webhook_endpoints_deactivated", "Endpoints that are switched off.", await queue.count_deactivated()),
+        _gauge(
+            "payments_oldest_unasked_seconds",
+            "How long the longest overdue question to a provider has been due.",
+            _age(now, await use_cases.reconciler.oldest_unasked()),
+        ),
+    ]
+    labels = ["kind", "environment"]
+    open_ones = GaugeMetricFamily("payagg_anomalies_unclosed", "Anomalies to be worked off.", labels=labels)
+    for kind, place in product(AnomalyKind, (*Environment, None)):
+        open_ones.add_metric([kind.value, place.value if place else "UNKNOWN"], unclosed.get((kind, place), 0))
+    own = parts(use_cases.settings.extensions, "metrics")
+    return [*gauges, open_ones, *[family for bring in own for family in await bring(use_cases, totals)]]
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"payagg_{name}", text, value=value)
 
 
 def _age(now: datetime, since: datetime | None) -> float:
@@ -118,9 +106,7 @@ async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
         raise Refusal(ErrorCode.UNAUTHORIZED, "Metrics are closed: PAYAGG_METRICS_TOKEN is not set.")
     if token is not None and not hmac.compare_digest(bearer(request).encode(), token.encode()):
         raise Refusal(ErrorCode.UNAUTHORIZED)
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(await snapshot(use_cases))
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(await snapshot(use_cases)), media_type=CONTENT_TYPE_LATEST)
 
 
 routes = [metrics]

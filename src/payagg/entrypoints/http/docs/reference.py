@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
-from payagg.entrypoints.http.api.openapi.answers import CODES
 from payagg.entrypoints.http.docs.markdown import anchor, choices, code
 from payagg.entrypoints.http.docs.samples import samples
 
 SECTION = "API reference"
+CODES = "x-error-codes"  # where the description says which codes one response of an operation may carry
 INDEX = "reference"
 CREDENTIALS = {
     "secretKey": "a secret key",

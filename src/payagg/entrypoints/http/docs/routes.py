@@ -2,8 +2,8 @@
 
 import asyncio
 import gzip
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -12,8 +12,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.entrypoints.http.api.openapi.audiences import Audience, described_for
+from payagg.entrypoints.http.docs.description import Audience, describe, described_for
 from payagg.entrypoints.http.docs.pages import MISSING
+from payagg.entrypoints.settings import Settings
 
 CACHED = {"Cache-Control": "public, max-age=300"}
 HEADERS = {
@@ -28,10 +29,10 @@ TYPES = {
 }
 
 
-def routes_for(describe: Callable[[], dict[str, Any]]) -> list[HTTPRouteHandler]:
-    """`/docs` and what is under it, `/openapi.json`, and the description of each audience. `describe` gives the OpenAPI
-    document; it is called once, by the first request that needs it."""
-    document = cache(describe)
+def routes_for(settings: Settings) -> list[HTTPRouteHandler]:
+    """`/docs` and what is under it, `/openapi.json`, and the description of each audience, read once, by the first
+    request that needs it."""
+    document = cache(partial(describe, settings))
 
     @cache
     def files() -> Mapping[str, tuple[bytes, bytes]]:

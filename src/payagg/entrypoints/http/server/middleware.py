@@ -17,10 +17,9 @@ from payagg.entrypoints.http.server.client_address import address_of
 from payagg.entrypoints.http.server.cors import Headers, Origins
 from payagg.entrypoints.http.server.errors import OPTIONS_PROBE, refusal_envelope, try_later
 from payagg.entrypoints.http.server.rate_limits import RATES, rate_headers
-from payagg.entrypoints.http.server.request_id import REQUEST_ID, request_id_of
 from payagg.entrypoints.http.server.routing import CALLER, OBJECT, Operation
 from payagg.entrypoints.http.server.uvicorn_protocol import Cycle
-from payagg.entrypoints.http.server.wire import FIELDS, IS_HEAD, fields_of
+from payagg.entrypoints.http.server.wire import FIELDS, IS_HEAD, REQUEST_ID, fields_of, request_id_of
 from payagg.entrypoints.setting_kinds import Networks
 
 Scope = MutableMapping[str, Any]

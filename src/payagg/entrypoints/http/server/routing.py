@@ -26,6 +26,7 @@ from payagg.entrypoints.http.server.wire import FIELDS, ReadyAnswer, decode_body
 
 # Where the scope carries, for the log line and the audit trail, who called and what was answered.
 CALLER, OBJECT = "payagg.caller", "payagg.object"
+API_PATH = "/api/v1"
 KB = 1024  # bytes
 AnyRequest = Request[Any, Any, Any]
 Caller = TypeVar("Caller")

@@ -1,11 +1,13 @@
-"""One uploaded file from a multipart/form-data body, read as it arrives."""
+"""One uploaded file from a multipart/form-data body."""
 
+from io import BytesIO
 from typing import Any
 
 from litestar import Request
-from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
+from multipart import MultipartError, MultipartParser, parse_options_header
 
-from payagg.domain.errors import Refusal, invalid
+from payagg.domain.errors import invalid
+from payagg.entrypoints.http.server.wire import whole_body
 
 PARTS_MAX = 16
 BOUNDARY_MAX = 200
@@ -13,58 +15,27 @@ BOUNDARY_MAX = 200
 
 async def read_upload(request: Request[Any, Any, Any], name: str, most: int) -> bytes:
     """The content of the one part called `name`; raises VALIDATION_ERROR on it when it is absent, repeated, empty,
-    over `most` bytes or the body is not whole. Its file name and type are the sender's word and are not looked at.
+    over `most` bytes or the body cannot be read. Its file name and type are the sender's word and are not looked at.
 
-    A body that is already refused is still read to its end (the operation's cap bounds it), so that the sender gets
-    to read the answer instead of a broken connection.
+    The whole body is read first (the operation's cap bounds it), so that the sender gets to read the answer instead of
+    a broken connection.
     """
+    body = await whole_body(request)
     media_type, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get("boundary", "")
-    refusal: Refusal | None = None
-    part = _Part(name, most)
     if media_type != "multipart/form-data" or not 0 < len(boundary) <= BOUNDARY_MAX or not boundary.isascii():
-        refusal = invalid(name, "Send the file as multipart/form-data.")
-    parser = PushMultipartParser("none" if refusal else boundary, max_segment_count=PARTS_MAX, strict=True)
-    async for chunk in request.stream():
-        if refusal is None:
-            try:
-                for event in parser.parse(chunk):
-                    part.take(event)
-            except MultipartError:
-                refusal = invalid(name, "The multipart body cannot be read.")
-            except Refusal as refused:
-                refusal = refused
-    if refusal is not None:
-        raise refusal
+        raise invalid(name, "Send the file as multipart/form-data.")
     try:
-        parser.close()
+        parts = MultipartParser(
+            BytesIO(body), boundary, strict=True, part_limit=PARTS_MAX, spool_limit=len(body), memory_limit=len(body)
+        )
+        found = [part.raw for part in parts if part.name == name]
     except MultipartError:
-        raise invalid(name, "The multipart body ended early.") from None
-    return part.content()
-
-
-class _Part:
-    """Collects the part that is wanted and lets the others pass."""
-
-    def __init__(self, name: str, most: int) -> None:
-        self._name = name
-        self._most = most
-        self._found: bytearray | None = None
-        self._is_open = False
-
-    def take(self, event: "MultipartSegment | bytearray | bytes | None") -> None:
-        if isinstance(event, MultipartSegment):
-            self._is_open = event.name == self._name
-            if self._is_open and self._found is not None:
-                raise invalid(self._name, "Must appear once.")
-            if self._is_open:
-                self._found = bytearray()
-        elif event and self._is_open and self._found is not None:
-            self._found += event
-            if len(self._found) > self._most:
-                raise invalid(self._name, f"Must be at most {self._most} bytes.")
-
-    def content(self) -> bytes:
-        if not self._found:
-            raise invalid(self._name, "Is required.")
-        return bytes(self._found)
+        raise invalid(name, "The multipart body cannot be read.") from None
+    if not found or not found[0]:
+        raise invalid(name, "Is required.")
+    if len(found) > 1:
+        raise invalid(name, "Must appear once.")
+    if len(found[0]) > most:
+        raise invalid(name, f"Must be at most {most} bytes.")
+    return bytes(found[0])

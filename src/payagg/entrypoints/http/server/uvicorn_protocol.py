@@ -17,8 +17,7 @@ from payagg.entrypoints.http.server.answer_transport import FEW_BYTES, AnswerTra
 from payagg.entrypoints.http.server.client_address import address_of
 from payagg.entrypoints.http.server.connections import CROWDED_KEEP_ALIVE, OpenConnections
 from payagg.entrypoints.http.server.cors import Headers
-from payagg.entrypoints.http.server.request_id import REQUEST_ID, request_id_of
-from payagg.entrypoints.http.server.wire import FIELDS, error_envelope, fields_of
+from payagg.entrypoints.http.server.wire import FIELDS, REQUEST_ID, error_envelope, fields_of, request_id_of
 
 HEAD_MAX = 64 * 1024  # bytes of a request line with headers
 _HOST = re.compile(rb"[0-9A-Za-z!$&'()*+,;=._~:\[\]@%-]*")  # all that RFC 3986, 3.2 lets stand there

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -16,6 +16,9 @@ from payagg.entrypoints.http.server.strict_json import decode
 T = TypeVar("T")
 IS_HEAD = "payagg.head"  # in the scope of a request that is answered as GET without its body
 FIELDS = "payagg.fields"  # where the scope carries what `fields_of` finds
+REQUEST_ID = "payagg.request_id"  # and the id of the request in logs, in its response and in the audit trail
+REQUEST_ID_BYTES = 12
+_ID_OF_A_CALLER = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _encoder = msgspec.json.Encoder()
 
 
@@ -47,6 +50,12 @@ def fields_of(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[bytes, bytes]:
         names = Counter(name for name, _ in headers)
         found.update((name, b"") for name, times in names.items() if times > 1)
     return found
+
+
+def request_id_of(fields: Mapping[bytes, bytes], new_id: Callable[[int], str]) -> str:
+    """The caller's own where it is sane, a new one otherwise."""
+    own = fields.get(b"x-request-id", b"")
+    return own.decode() if own and _ID_OF_A_CALLER.fullmatch(own) else new_id(REQUEST_ID_BYTES)
 
 
 def envelope(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:

@@ -10,15 +10,15 @@ from html import unescape
 import pytest
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.api.openapi.document import document
-from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.docs.markdown import render_page
 from payagg.entrypoints.http.docs.pages import DOCS, MISSING, OPERATING, SECTIONS, pictures
 from payagg.entrypoints.http.docs.samples import samples
 from payagg.entrypoints.http.docs.site import DocsSite
 from payagg.entrypoints.http.server.errors import help_link
+from tools.openapi.document import document
 
-DOCUMENT = document(api_routes(), DEFAULTS)
+DOCUMENT = document(api_routes())
 OPERATIONS = [(path, method, item[method]) for path, item in DOCUMENT["paths"].items() for method in item]
 
 

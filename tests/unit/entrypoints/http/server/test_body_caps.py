@@ -6,8 +6,8 @@ import pytest
 from msgspec import inspect
 
 from payagg.domain.payment import METADATA_BYTES_MAX
-from payagg.entrypoints.http.api.openapi.operations import Route, routes_of
 from payagg.entrypoints.http.app import api_routes
+from tools.openapi.operations import Route, routes_of
 
 ROUTES = [route for route in routes_of(api_routes()) if route.operation.body is not None or route.operation.upload]
 ESCAPED = 12  # bytes of the longest character: two escapes of six

@@ -5,26 +5,17 @@
 """
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.settings import Settings
 
 FILE = Path(__file__).with_name("examples.json")
-_DEFAULTS = Settings()
 
 
-def load_examples(settings: Settings) -> dict[str, Any]:
-    """`operations` by id: the `request`, and each success by its status; `errors` by code; `events` by type. Names,
-    addresses and references are spelt as in this deployment."""
-    text = FILE.read_text(encoding="utf-8")
-    text = text.replace(_DEFAULTS.base_url + "/", settings.base_url + "/")
-    for spec in settings.providers:
-        text = text.replace(spec.name, spec.slug)
-    text = re.sub(r"(?<![A-Z])PAY(?=-[0-9]{8}-[A-Z0-9]{6})", settings.reference_prefix, text)
-    found: dict[str, Any] = json.loads(text)
+def load_examples() -> dict[str, Any]:
+    """`operations` by id: the `request`, and each success by its status; `errors` by code; `events` by type."""
+    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return found
 
 

@@ -10,31 +10,30 @@ from litestar.handlers import HTTPRouteHandler
 
 from payagg.application.schemas.payments import Reference
 from payagg.application.schemas.webhooks import EventBody, TestBody
-from payagg.entrypoints.http.api.openapi.answers import ERRORS, envelopes, errors, responses
-from payagg.entrypoints.http.api.openapi.components import HEADERS, IDEMPOTENCY_KEY, JSON, REF, SECURITY_SCHEMES, TAGS
-from payagg.entrypoints.http.api.openapi.events import SCHEMAS as EVENT_SCHEMAS
-from payagg.entrypoints.http.api.openapi.events import TAG as EVENTS_TAG
-from payagg.entrypoints.http.api.openapi.events import webhooks
-from payagg.entrypoints.http.api.openapi.examples import error_examples, load_examples, place
-from payagg.entrypoints.http.api.openapi.operations import Route, routes_of
-from payagg.entrypoints.http.api.openapi.schemas import ID, add_bounds, set_prefix
-from payagg.entrypoints.http.server.routing import Operation
+from payagg.entrypoints.http.docs.description import DEFAULTS
+from payagg.entrypoints.http.server.routing import API_PATH, Operation
 from payagg.entrypoints.http.server.wire import PAGE_MAX, PaginationMeta
-from payagg.entrypoints.settings import Settings
+from tools.openapi.answers import ERRORS, envelopes, errors, responses
+from tools.openapi.components import HEADERS, IDEMPOTENCY_KEY, JSON, REF, SECURITY_SCHEMES, TAGS
+from tools.openapi.events import SCHEMAS as EVENT_SCHEMAS
+from tools.openapi.events import TAG as EVENTS_TAG
+from tools.openapi.events import webhooks
+from tools.openapi.examples import error_examples, load_examples, place
+from tools.openapi.operations import Route, routes_of
+from tools.openapi.schemas import ID, add_bounds
 
-API_PATH = "/api/v1"
 VERSION = "0.1.0"  # interface, Versioning
 
 
-def document(handlers: Iterable[HTTPRouteHandler], settings: Settings) -> dict[str, Any]:
-    """The description of `app.api_routes(settings)`; needs no database."""
+def document(handlers: Iterable[HTTPRouteHandler]) -> dict[str, Any]:
+    """The description of `app.api_routes()` with the default settings, as which `describe` reads it."""
     routes = routes_of(handlers)
     types = {kind for route in routes for kind in (route.operation.body, route.operation.returns) if _is_json(kind)}
     ordered = [*sorted(types, key=str), Reference]
     extra = [PaginationMeta, EventBody, TestBody]
     described, components = msgspec.json.schema_components([*ordered, *extra], ref_template=REF)
     schemas = dict(zip(ordered, described, strict=False))
-    recordings = load_examples(settings)
+    recordings = load_examples()
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
     for route in routes:
         paths[route.path][route.method] = _operation(route, routes, schemas)
@@ -47,12 +46,12 @@ def document(handlers: Iterable[HTTPRouteHandler], settings: Settings) -> dict[s
             "summary": "A payment aggregator for merchants.",
             "description": "Every JSON response is an envelope: `{success, data}`; numbered pages add `meta`; failures "
             "are `{success, error: {code, message, field?}}`. Money is an integer number of kobo.",
-            "contact": {"name": "payagg", "url": settings.base_url},
+            "contact": {"name": "payagg", "url": DEFAULTS.base_url},
             "license": {"name": "Proprietary", "identifier": "LicenseRef-Proprietary"},
         },
         "servers": [
             {
-                "url": settings.base_url + API_PATH,
+                "url": DEFAULTS.base_url + API_PATH,
                 "description": "Production and sandbox: the key decides.",
                 "x-internal": False,
             }
@@ -70,7 +69,6 @@ def document(handlers: Iterable[HTTPRouteHandler], settings: Settings) -> dict[s
     # Shared components and parameters are bounded once.
     whole = copy.deepcopy(whole)
     add_bounds(whole)
-    set_prefix(whole, settings.reference_prefix)
     place(whole, recordings)
     return whole
 

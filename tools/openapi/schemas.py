@@ -6,7 +6,7 @@ from typing import Any
 from payagg.domain.business import BUSINESS_NAME_MAX
 from payagg.domain.checks import ID_MAX, ID_PATTERN
 from payagg.domain.payment import CUSTOMER_NAME_MAX, CUSTOMER_PHONE_MAX
-from payagg.domain.values import CURRENCY, EMAIL_MAX, REFERENCE_PATTERN, SLUG_MAX, URL_MAX
+from payagg.domain.values import CURRENCY, EMAIL_MAX, SLUG_MAX, URL_MAX
 
 TEXT_MAX = 4096
 ITEMS_MAX = 1000
@@ -74,15 +74,6 @@ def add_bounds(node: Any) -> None:
             node.setdefault("format", "int64" if node["maximum"] > INT32_MAX else "int32")
     elif kind == "array":
         node.setdefault("maxItems", ITEMS_MAX)
-
-
-def set_prefix(node: Any, prefix: str) -> None:
-    """Puts the deployment's prefix, in place, into every example of a reference. The pattern accepts any prefix:
-    references under an older one keep working."""
-    if isinstance(node, dict) and node.get("pattern") == REFERENCE_PATTERN:
-        node["examples"] = [prefix + example[3:] for example in node["examples"]]
-    for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        set_prefix(inner, prefix)
 
 
 def _specify(name: str, schema: Any) -> None:

@@ -5,15 +5,14 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.api.openapi.components import JSON, REF, headers
-from payagg.entrypoints.http.api.openapi.operations import Route
+from payagg.entrypoints.http.docs.reference import CODES
 from payagg.entrypoints.http.server.errors import HTTP_STATUS
 from payagg.entrypoints.http.server.routing import Operation
+from tools.openapi.components import JSON, REF, headers
+from tools.openapi.operations import Route
 
 EVERYWHERE = (ErrorCode.INTERNAL_ERROR, ErrorCode.SERVICE_UNAVAILABLE)
 # No `const` for `success`: OpenAPI Generator turns it into a text and then refuses the boolean.
-# The codes that one response of an operation may carry: its schema is that of every failure.
-CODES = "x-error-codes"
 ERRORS: dict[str, Any] = {
     "ErrorCode": {
         "type": "string",

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payagg.entrypoints.http.api.openapi.document import document
-from payagg.entrypoints.http.app import api_routes
+from payagg.entrypoints.http.docs.description import describe
 from payagg.entrypoints.settings import Settings
 from tests.support.machine import ROOT, node_package, program
 
@@ -27,7 +26,7 @@ def judge(name: str, *arguments: str) -> str:
 def description(tmp_path: Path) -> str:
     """As a deployment shows it: docs/openapi.json alone is about loopback, where there is no TLS."""
     file = tmp_path / "openapi.json"
-    file.write_text(json.dumps(document(api_routes(), Settings(base_url="https://payagg.example"))))
+    file.write_text(json.dumps(describe(Settings(base_url="https://payagg.example"))))
     return str(file)
 
 

@@ -1,11 +1,27 @@
-"""The description for one audience: the operations it calls, and their components."""
+"""The API's description, as `make docs` writes it, spelt as this deployment is; and the part for one audience."""
 
 import copy
+import json
 import re
 from enum import Enum
 from typing import Any
 
+from payagg.entrypoints.http.docs.pages import DOCS
+from payagg.entrypoints.settings import Settings
+
+DEFAULTS = Settings()  # which the written description is of
+
 _REFERENCE = re.compile(r"#/components/(\w+)/(.+)")
+
+
+def describe(settings: Settings) -> dict[str, Any]:
+    """OpenAPI 3.1, with the deployment's address, slugs and prefix of references."""
+    text = (DOCS / "openapi.json").read_text(encoding="utf-8").replace(DEFAULTS.base_url, settings.base_url)
+    for spec in settings.providers:
+        text = text.replace(spec.name, spec.slug)
+    text = re.sub(r"(?<![A-Z])PAY(?=-[0-9]{8}-[A-Z0-9]{6})", settings.reference_prefix, text)
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 class Audience(Enum):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from payagg.domain.webhook import TEST_EVENT, EventType
-from payagg.entrypoints.http.api.openapi.components import JSON, REF
+from tools.openapi.components import JSON, REF
 
 TAG = "Events"
 MEANINGS = {
