@@ -177,9 +177,12 @@ class Settlement:
             subscribers = found.subscribers if found is not None else None
             settled = await self._apply(tx, verdict, payment, known, actor, subscribers)
             done = Settled(verdict.effect, settled, is_known=_is_known(verdict, known))
-            if event is not None:
+            # It was paid, and is back: two facts, of which the second is judged by the first.
+            has_more = verdict.anomaly is AnomalyKind.SECOND_CHARGE and report.outcome is Outcome.REVERSED
+            has_more = has_more and not done.is_known
+            if event is not None and not has_more:
                 await tx.inbox.save(event.handled(verdict.effect.value, self.clock.now()))
-        if verdict.anomaly is AnomalyKind.SECOND_CHARGE and report.outcome is Outcome.REVERSED and not done.is_known:
+        if has_more:
             return await self.report(report, gateway, environment, actor, asked=asked, event=event, as_of=as_of)
         return done
 

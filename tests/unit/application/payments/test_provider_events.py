@@ -16,6 +16,8 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.providers import ProviderEventRoute
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import ChargeFacts
 from payagg.domain.payment import Status
 from payagg.domain.report import Outcome
 from tests.support.memory_shop import MemoryShop
@@ -26,13 +28,16 @@ numbers = count(1)
 
 
 class FailingSettlement(Settlement):
-    """A settlement whose next `failures` reports fail."""
+    """A settlement of which `failures` reports fail, after `passes` good ones."""
 
+    passes: int
     failures: int
     fault: Exception
 
     async def report(self, *arguments: Any, **named: Any) -> Any:
-        if type(self).failures:
+        if type(self).passes:
+            type(self).passes -= 1
+        elif type(self).failures:
             type(self).failures -= 1
             raise type(self).fault
         return await super().report(*arguments, **named)
@@ -55,8 +60,9 @@ class EventShop(MemoryShop):
     ) -> None:
         await self.inbound.receive(route, body, headers)
 
-    def fail(self, times: int, fault: Exception | None = None) -> None:
+    def fail(self, times: int, fault: Exception | None = None, after: int = 0) -> None:
         FailingSettlement.failures, FailingSettlement.fault = times, fault or RuntimeError("a defect")
+        FailingSettlement.passes = after
         settlement = FailingSettlement(self.store, self.clock, self.services.settlement.entropy)
         self.inbound = replace(self.inbound, settlement=settlement)
 
@@ -90,6 +96,17 @@ async def test_a_signed_event_settles_its_payment_once_and_is_kept_once(
     monkeypatch.setattr(world.a, "read_event", lambda body: None)
     await world.receive(b"not about us")
     assert [event.result for event in world.kept()][2:] == ["IGNORED"]
+
+
+async def test_an_event_of_two_facts_stays_due_until_both_are_stored(world: EventShop) -> None:
+    await world.receive(world.body(facts=ChargeFacts(provider_id="1")))
+    second = ChargeFacts(provider_id="2")
+    world.fail(1, Unavailable("no connection"), after=1)
+    await world.receive(world.body(Outcome.REVERSED, facts=second))
+    assert await world.anomalies() == [AnomalyKind.SECOND_CHARGE]
+    world.clock.move(HOUR)
+    assert await world.inbound.retry_due() == 1
+    assert await world.anomalies() == [AnomalyKind.LATE_REVERSAL, AnomalyKind.SECOND_CHARGE]
 
 
 async def test_only_a_defect_of_ours_logs_an_error(world: EventShop) -> None:
