@@ -237,6 +237,12 @@ async def test_a_popup_that_was_opened_and_left_expires_after_the_last_check(wor
     assert await told(world, payment) == ["pending", "failed", "late_success"]
 
 
+async def test_an_event_of_two_statuses_about_an_ended_payment_is_kept_for_people(world: MoneyWorld) -> None:
+    payment = await paid(world, "provider_b")
+    await event_b(world, payment, transaction_status="Reversed")
+    assert await kinds(world, payment) == [AnomalyKind.UNKNOWN_STATUS]
+
+
 async def test_a_failure_of_which_nothing_was_received_is_a_failure(world: MoneyWorld) -> None:
     payment = await world.handed_over("provider_b")
     await event_b(world, payment, "Failed", amount_received=0)

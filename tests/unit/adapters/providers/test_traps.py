@@ -144,7 +144,12 @@ def test_trap_2_an_empty_secret_proves_nothing(provider: Any, header: str) -> No
 def test_trap_3_and_4_an_amount_without_a_paid_status_is_no_payment() -> None:
     assert read(B, payaza(status='"Initialized"', transaction_status='""')).outcome is Outcome.UNPAID
     # Two status fields that disagree prove nothing.
-    assert read(B, payaza(transaction_status='"Transaction Failed"')).outcome is Outcome.PENDING
+    disagree = {"Completed": ("Transaction Failed", "Reversed"), "Failed": ("Funds Received",)}
+    for status, words in disagree.items():
+        for said in words:
+            unclear = read(B, payaza(status=f'"{status}"', transaction_status=f'"{said}"'))
+            assert (unclear.outcome, unclear.is_known_status, unclear.word) == (Outcome.PENDING, False, said)
+    assert read(B, payaza(transaction_status='"Completed"')).outcome is Outcome.SUCCEEDED
     failed = read(B, payaza(status='"Failed"', transaction_status='"Transaction Failed"'))
     assert (failed.outcome, failed.reason) == (Outcome.FAILED, "DECLINED")
 

@@ -58,16 +58,18 @@ def read_event(body: bytes) -> ProviderReport | None:
     if reference is None:
         return None
     outcome = OUTCOMES.get(event.status, Outcome.PENDING) if isinstance(event.status, str) else Outcome.PENDING
-    if outcome is Outcome.SUCCEEDED and said not in (RECEIVED, ""):
-        outcome = Outcome.PENDING  # two fields that disagree prove nothing; a status check decides
+    is_clear = said in (RECEIVED, event.status, "") if outcome is Outcome.SUCCEEDED else said != RECEIVED
+    if not is_clear:
+        # Two fields that disagree prove nothing: a status check decides, and people do once the payment has ended.
+        outcome = Outcome.PENDING
     return ProviderReport(
         provider_reference=reference,
         outcome=outcome,
-        word=word(event.status),
+        word=word(event.status if is_clear else said),
         amounts=_amounts(event),
         currency=word(event.currency_code),
         reason=reason_of(event.status_reason) if outcome is Outcome.FAILED else None,
-        is_known_status=is_known(event.status),
+        is_known_status=is_clear and is_known(event.status),
         facts=facts_of(
             event.transaction_reference, event.amount_received, event.transaction_fee, event.channel, outcome
         ),
