@@ -318,7 +318,12 @@ def test_trap_13_other_names_are_accepted_and_kept() -> None:
 def test_trap_13_a_paid_body_must_say_its_domain() -> None:
     assert read(A, paystack(domain="live")).mismatch(PAYMENT) == "environment"
     for domain in (None, "staging", 1):
-        assert read(A, paystack(domain=domain)).outcome is Outcome.PENDING
+        for status in ("success", "reversed"):
+            report = read(A, paystack(status, domain=domain))
+            assert (report.outcome, report.is_known_status) == (Outcome.PENDING, False), "kept once the payment ended"
+        transaction = {**json.loads(paystack("reversed"))["data"], "domain": domain}
+        lost = read(A, event_of_a("charge.dispute.resolve", id=358, resolution=None, transaction=transaction))
+        assert (lost.outcome, lost.details["state"]) == (Outcome.DISPUTED, "lost")
 
 
 # Trap 14: types drift.

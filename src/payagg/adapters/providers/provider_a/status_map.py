@@ -44,22 +44,22 @@ class PaystackTransaction(msgspec.Struct):
 
 
 def report_of(transaction: PaystackTransaction, reference: str) -> ProviderReport:
-    """The report in a transaction. Without its environment, a transaction proves nothing: PENDING."""
+    """The report in a transaction. Without its environment, a transaction proves nothing: PENDING, and a status for
+    people to look up once the payment has ended."""
     said, domain = transaction.status, transaction.domain
     outcome = OUTCOMES.get(said, Outcome.PENDING) if isinstance(said, str) else Outcome.PENDING
     environment = DOMAINS.get(domain) if isinstance(domain, str) else None
     paid = kobo_of(transaction.amount, UNIT)
-    if environment is None and outcome in (Outcome.SUCCEEDED, Outcome.REVERSED):
-        outcome = Outcome.PENDING
+    is_proven = environment is not None or outcome not in (Outcome.SUCCEEDED, Outcome.REVERSED)
     return ProviderReport(
         provider_reference=reference,
-        outcome=outcome,
+        outcome=outcome if is_proven else Outcome.PENDING,
         word=word(transaction.status),
         amounts=_amounts(paid, transaction),
         currency=word(transaction.currency),
         environment=environment,
         reason=reason_of(transaction.gateway_response, transaction.message) if outcome is Outcome.FAILED else None,
-        is_known_status=isinstance(said, str) and (said in OUTCOMES or said in IN_FLIGHT),
+        is_known_status=is_proven and isinstance(said, str) and (said in OUTCOMES or said in IN_FLIGHT),
         facts=ChargeFacts(
             provider_id=identity(transaction.id),
             channel=word(transaction.channel) or None,

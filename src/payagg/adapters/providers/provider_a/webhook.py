@@ -100,7 +100,7 @@ def _dispute(event: str, dispute: _Dispute) -> ProviderReport | None:
     report = _charge(dispute.transaction)
     if report is None:
         return None
-    is_resolved, is_reversed = event == DISPUTE_RESOLVED, report.outcome is Outcome.REVERSED
+    is_resolved, is_reversed = event == DISPUTE_RESOLVED, dispute.transaction.status == "reversed"
     state = _state(word(dispute.resolution), is_reversed=is_reversed) if is_resolved else "opened"
     part = kobo_of(dispute.refund_amount, UNIT)
     due = instant(dispute.due_at or dispute.dueAt)
@@ -111,7 +111,7 @@ def _dispute(event: str, dispute: _Dispute) -> ProviderReport | None:
         **({"dueAt": due.isoformat()} if due is not None and state == "opened" else {}),
     }
     is_whole = part is None or part >= max(report.amounts, default=0)
-    if is_resolved and is_reversed and is_whole:
+    if is_resolved and report.outcome is Outcome.REVERSED and is_whole:
         return replace(report, details=details)
     return ProviderReport(
         provider_reference=report.provider_reference,
