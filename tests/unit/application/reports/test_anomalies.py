@@ -11,6 +11,7 @@ from payagg.application.reports.anomalies import Anomalies, age_of
 from payagg.application.reports.explain import timeline
 from payagg.domain.anomaly import CLOSE_REASON_MAX, NOTE_MAX, Anomaly, AnomalyKind, Severity, severity_of
 from tests.support.audit_trail import trail
+from tests.support.refusals import refusal_of, refused_with
 
 ADA, BEN = an_actor(subject="ada"), an_actor(subject="ben")
 ONE = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {}, NOW)
