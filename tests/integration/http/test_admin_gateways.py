@@ -221,7 +221,8 @@ async def test_readiness_says_what_stands_between_a_gateway_and_a_payment(api: G
 @pytest.mark.rule("options.1", "GET /merchant/businesses/{businessId}/gateways")
 @pytest.mark.rule("PATCH /merchant/businesses/{businessId}/gateways/{gatewayId}")
 async def test_a_business_lists_active_gateways_and_changes_how_it_sees_one(api: GatewayApi) -> None:
-    acme = await api.an_active(displayOrder=0)
+    acme = await api.an_active(displayOrder=7)
+    assert (await api.admin("GET", f"/{acme}")).json()["data"]["displayOrder"] == 7
     listed = (await api.merchant("GET")).json()["data"]
     assert [(gateway["slug"], gateway["isEnabled"]) for gateway in listed] == [("builtin", True), ("acme", True)]
     chosen = {(gateway["isDefault"], gateway["businessDisplayOrder"], gateway["displayName"]) for gateway in listed}

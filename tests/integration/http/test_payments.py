@@ -154,7 +154,9 @@ async def test_refusals_of_initiate_in_order_of_precedence(api: Api) -> None:
         (shop.as_live, {"amount": 100, "gateway": "provider_a"}, 400, "GATEWAY_DISABLED"),
         (shop.as_live, {"amount": 100}, 503, "NO_GATEWAY_AVAILABLE"),
     ):
-        assert_refused(await api.client.post("/payments/initiate", json=body, headers=headers), status, code)
+        answer = await api.client.post("/payments/initiate", json=body, headers=headers)
+        assert_refused(answer, status, code)
+    assert answer.headers["retry-after"] == "60"
     assert (await api.client.post("/payments/initiate", json={"amount": 100}, headers=unapproved.as_sandbox)).is_success
     for whose in (restricted, unapproved, shop):  # whatever the business
         answer = await api.client.post("/payments/nonsense/simulate", content=b"{", headers=whose.as_live)

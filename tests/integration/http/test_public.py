@@ -89,7 +89,7 @@ async def test_refusals_of_process_in_order_of_precedence(api: Api, shop: Shop) 
 @pytest.mark.rule("POST /merchant/businesses/{businessId}/test-payment/{reference}/simulate")
 async def test_a_test_payment_from_creation_to_a_reversal(api: Api) -> None:
     shop, keyless = await api.open_shop(kyc=KycStatus.NOT_SUBMITTED), await api.open_shop(keys=(Environment.LIVE,))
-    once: dict[str, Any] = {"amount": 5000, "idempotencyKey": "t"}
+    once: dict[str, Any] = {"amount": 5000, "customerName": "Ada", "idempotencyKey": "t"}
 
     async def post(path: str = "", whose: Shop = shop, **body: Any) -> httpx.Response:
         return await api.client.post(f"{whose.path}/test-payment{path}", json=body, headers=whose.as_owner)
@@ -97,12 +97,13 @@ async def test_a_test_payment_from_creation_to_a_reversal(api: Api) -> None:
     created = await post(**once)
     assert (created.status_code, created.json()["data"]["environment"]) == (201, "SANDBOX")
     own = shop.as_owner | {"Idempotency-Key": "t"}
-    replay = await api.client.post(f"{shop.path}/test-payment", json={"amount": 5000}, headers=own)
+    same = {"amount": 5000, "customerName": "Ada"}
+    replay = await api.client.post(f"{shop.path}/test-payment", json=same, headers=own)
     assert (replay.status_code, replay.headers["idempotency-replayed"]) == (200, "true")
     assert replay.json() == created.json()
     reference = created.json()["data"]["reference"]
     read = await api.get(f"{shop.path}/test-payment/{reference}", shop.as_owner)
-    assert (read["gateway"], read["status"]) == ("sandbox", "INITIATED")
+    assert (read["gateway"], read["status"], read["customerName"]) == ("sandbox", "INITIATED", "Ada")
     assert await api.get(f"/payments/{reference}", shop.as_sandbox) == read
     done = await post(f"/{reference}/simulate", outcome="Reversed")
     assert done.json()["data"]["status"] == "REVERSED"

@@ -182,6 +182,14 @@ async def test_a_dispute_says_its_id_its_state_and_its_date(
     assert (one.state, one.effect) == (state, effect)
 
 
+async def test_a_dispute_of_all_that_was_paid_says_the_amount_without_the_payers_fee(world: MoneyWorld) -> None:
+    payment = await paid(world)
+    await dispute(world, payment, "create", refund_amount=AMOUNT + 2_250)
+    _, notice = await last_notice(world, payment)
+    [one] = await adjustments(world, payment)
+    assert (notice.amount, one.amount) == (AMOUNT, AMOUNT)
+
+
 async def test_a_second_transaction_under_one_reference_is_a_second_charge(world: MoneyWorld) -> None:
     payment = await paid(world, "provider_b")
     await event_b(world, payment, narration="the same again")
@@ -282,3 +290,12 @@ async def test_the_fee_and_the_net_amount_are_kept_as_they_were_first_known(
     await succeed(world, payment, fees=9)
     stored = await world.read(payment)
     assert (stored.fee, stored.net_amount) == ((9, AMOUNT - 9) if fee is None else (fee, net))
+
+
+async def test_the_amount_of_a_late_success_is_without_the_payers_fee(world: MoneyWorld) -> None:
+    payment = await world.handed_over("provider_b")
+    await reconcile(world, CHECK_AFTER[-1] + HOUR)
+    more = f"{(AMOUNT + 2_000) / 100:.2f}"
+    await event_b(world, payment, amount_received=more, request_amount=None, transaction_fee="20.00")
+    told_last, notice = await last_notice(world, payment)
+    assert (told_last, notice.amount) == ("payment.late_success", AMOUNT)

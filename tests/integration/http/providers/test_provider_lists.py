@@ -133,9 +133,10 @@ async def test_provider_b_lists_refunds_and_chargebacks_in_naira(fakes: FakeServ
     assert fakes.payaza.book.count("query", REFERENCE) == 1  # the list has Payaza's own reference of it alone
     (disputes,) = [page.lines for page in await read(fakes, "provider_b", LineKind.DISPUTE)]
     assert (refund.reference, refund.amount, refund.report.outcome) == (REFERENCE, 50_025, Outcome.REVERSED)
+    assert refund.report.details == {"refundId": refund.id}
     for dispute, state in zip(reversed(disputes), statuses.values(), strict=True):  # newest first
         assert (dispute.reference, dispute.amount, dispute.report.outcome) == (REFERENCE, 150_050, Outcome.DISPUTED)
-        assert (dispute.report.details["state"], dispute.report.word) == (state, state)
+        assert (dispute.report.details, dispute.report.word) == ({"disputeId": dispute.id, "state": state}, state)
 
 
 async def test_what_is_not_ours_is_asked_about_once_and_stays_the_accounts_own(fakes: FakeServers) -> None:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, a_business, a_choice, an_actor
+from payagg_testing.builders import AN_ADMIN, HOUR, SANDBOX, a_business, an_actor
 from payagg_testing.clocks import START, SeededEntropy
 
 from payagg.adapters.memory import MemoryStore
@@ -14,14 +14,13 @@ from payagg.application.retry import TRIES
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.audit import Action, ActorRealm
-from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import SIMULATED, Payment, Status
 from payagg.domain.values import Environment
 from tests.support.audit_trail import entries
 from tests.support.memory_shop import SHOP, MemoryShop
-from tests.support.refusals import refusal_in, refused_with
+from tests.support.refusals import refused_with
 
 BUSINESS = a_business(SHOP)
 DUPLICATE = (ErrorCode.DUPLICATE_PAYMENT, "idempotencyKey")
@@ -97,19 +96,6 @@ async def test_a_replay_answers_the_same_until_the_payment_ends(shop: MemoryShop
     assert await refused_with(fresh) == (ErrorCode.GATEWAY_NOT_FOUND, "gateway")
 
 
-async def test_live_needs_a_gateway_that_the_business_left_on_and_sandbox_none(shop: MemoryShop) -> None:
-    await shop.change("provider_b", credentials=None)
-    gateway = await shop.gateway("provider_a")
-    assert gateway is not None
-    await shop.store.transaction.gateway_choices.save(a_choice(gateway, SHOP, is_enabled=False))
-    assert await refused_with(initiate(shop, gateway="provider_a")) == (ErrorCode.GATEWAY_DISABLED, "gateway")
-    refused = await refusal_in(shop.initiated(LIVE))
-    assert (refused.code, refused.retry_after) == (ErrorCode.NO_GATEWAY_AVAILABLE, 60)
-    assert (await shop.payment(await shop.initiated(SANDBOX))).status is Status.INITIATED
-    await shop.change("provider_b")
-    assert (await shop.payment(await shop.initiated(LIVE))).environment is LIVE
-
-
 async def test_a_taken_reference_is_drawn_again_and_so_are_few() -> None:
     taken = ("PAY-20250131-AAAAA0", "PAY-20250131-AAAAA1")
     entropy = DrawnReferences(taken[0], taken[0], taken[0], taken[1])
@@ -122,21 +108,6 @@ async def test_a_taken_reference_is_drawn_again_and_so_are_few() -> None:
     with pytest.raises(Unavailable):
         await shop.initiated()
     assert entropy.draws == REFERENCE_DRAWS + 1
-
-
-async def test_a_test_payment_is_the_simulators_and_recorded_with_who_asked(shop: MemoryShop) -> None:
-    made = await initiate_test(shop)
-    stored = await shop.payment(made.payment.reference)
-    assert (stored.is_test, stored.gateway, stored.environment) == (True, "sandbox", SANDBOX)
-    assert (made.created, stored.customer_name) == (True, "Ada")
-    assert outcome(await initiate_test(shop)) == (made.payment, False, False)
-    assert outcome(await initiate_test(shop, amount=501)) == (made.payment, False, True)
-    [entry] = await entries(shop.store, action=Action.PAYMENT_CREATE.value)
-    assert (entry.object_id, entry.subject, entry.business_id) == (stored.reference, AN_ADMIN.subject, SHOP)
-    shop.store.state.payments[stored.reference] = with_changes(stored, settled_at=START, status=Status.SUCCESS)
-    assert await refused_with(initiate_test(shop)) == DUPLICATE
-    keyless = await MemoryShop().open(keys=False)
-    assert await refused_with(initiate_test(keyless)) == (ErrorCode.NO_SANDBOX_KEY, None)
 
 
 class BlindStore(MemoryStore):
@@ -162,24 +133,6 @@ async def test_of_two_test_payments_with_one_key_the_later_gets_the_earlier() ->
     shop.clock.move(HOUR)
     store.times = 1
     assert await refused_with(initiate_test(shop)) == DUPLICATE
-
-
-async def test_a_payment_is_read_by_its_business_and_environment_and_as_of_now(shop: MemoryShop) -> None:
-    reference = await shop.initiated()
-    own = f"biz_{1}"  # equal, and another object
-    assert (await shop.payments.read(reference, own, SANDBOX)).reference == reference
-    for question in (
-        shop.payments.read(reference, "biz_0", SANDBOX),
-        shop.payments.read(reference, "biz_2", SANDBOX),
-        shop.payments.read(reference, SHOP, LIVE),
-        shop.payments.read("PAY-20250131-000000", SHOP, SANDBOX),
-        shop.payments.simulate(reference, "SUCCESS", "biz_2", by=AN_ADMIN),
-        shop.payments.simulate(await shop.initiated(LIVE), "SUCCESS", SHOP, by=AN_ADMIN),
-    ):
-        assert await refused_with(question) == (ErrorCode.PAYMENT_NOT_FOUND, None)
-    shop.clock.move(HOUR)
-    read = await shop.payments.read(reference, SHOP, SANDBOX)
-    assert (read.status, read.failure_reason) == (Status.FAILED, "EXPIRED")
 
 
 @pytest.mark.parametrize("outcome", ["success", "Failed", "REVERSED"])

@@ -9,8 +9,9 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg.adapters.memory import MemoryStore
 from payagg.application.reports.anomalies import Anomalies, age_of
 from payagg.application.reports.explain import timeline
-from payagg.domain.anomaly import Anomaly, AnomalyKind, Severity, severity_of
+from payagg.domain.anomaly import CLOSE_REASON_MAX, NOTE_MAX, Anomaly, AnomalyKind, Severity, severity_of
 from tests.support.audit_trail import trail
+from tests.support.refusals import refusal_of, refused_with
 
 ADA, BEN = an_actor(subject="ada"), an_actor(subject="ben")
 ONE = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {}, NOW)
@@ -60,6 +61,8 @@ async def test_who_works_on_it_and_what_was_found_out_are_kept_and_audited(anoma
     assert [(note["by"], note["text"]) for note in noted.notes] == [("admin:ada", "Asked the provider.")]
     assert (await anomalies.assign("anm_1", None, by=ADA)).notes == noted.notes
     await anomalies.acknowledge("anm_1", by=ADA)
+    for nothing in ("", "   ", "x" * (CLOSE_REASON_MAX + 1)):
+        assert (await refused_with(anomalies.close("anm_1", nothing, by=BEN)))[1] == "reason"
     await anomalies.close("anm_1", "By hand.", by=BEN)
     assert trail(anomalies.store) == [
         ("anomaly.assign", "anm_1", {"assignee": (None, "ben")}),
@@ -68,3 +71,9 @@ async def test_who_works_on_it_and_what_was_found_out_are_kept_and_audited(anoma
         ("anomaly.acknowledge", "anm_1", {"status": ("OPEN", "ACKNOWLEDGED")}),
         ("anomaly.close", "anm_1", {"status": ("ACKNOWLEDGED", "CLOSED"), "closeReason": (None, "By hand.")}),
     ]
+
+
+def test_a_note_says_something_of_at_most_two_thousand_characters() -> None:
+    for text in ("", " \n", "x" * (NOTE_MAX + 1), "a\x00"):
+        assert refusal_of(ONE.note, text, "admin:ada", NOW).field == "text"
+    assert len(ONE.note("x" * NOTE_MAX, "admin:ada", NOW).notes) == 1
