@@ -1,4 +1,4 @@
-"""Fuzz targets of what comes as text: references, URLs, searches, tokens and keys."""
+"""Fuzz targets of what comes as text: URLs, searches, tokens and keys."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -18,51 +18,17 @@ from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment_search import PaymentCursor
 from payagg.domain.values import (
-    REFERENCE_ALPHABET,
     URL_MAX,
     Environment,
     ascii_url,
-    make_reference,
     parse_instant,
     parse_reference,
     parse_url,
 )
 
-DIGITS, UPPER = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 KEY = "a key of the fuzz targets, with 32 bytes or more"
 TOKENS = Tokens(KEY, "HS256")
 END = 4102444800  # 2100: seeds are the same bytes in each process
-
-
-def check_reference(data: bytes) -> None:
-    """Whole-string form, ASCII alone; written again it is the same."""
-    text = text_of(data)
-    try:
-        parsed = parse_reference(text)
-    except Refusal as refusal:
-        assert refusal.code is ErrorCode.INVALID_REFERENCE
-        assert refusal.message.isascii()
-        assert not _has_the_form(text)
-        return
-    assert parsed == text
-    assert _has_the_form(text)
-    prefix, day, suffix = text.split("-")
-    try:
-        date = datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC)
-    except ValueError:
-        return  # the form says nothing of the calendar
-    assert make_reference(prefix, date, int(suffix, 36)) == text
-
-
-def _has_the_form(text: str) -> bool:
-    """The interface's form, character by character."""
-    return (
-        len(text) == 19
-        and all(letter in UPPER for letter in text[:3])
-        and text[3] == text[12] == "-"
-        and all(digit in DIGITS for digit in text[4:12])
-        and all(letter in REFERENCE_ALPHABET for letter in text[13:])
-    )
 
 
 def check_url(data: bytes) -> None:
@@ -176,19 +142,6 @@ def check_token(data: bytes) -> None:
 GOOD_TOKEN = _issued({"sub": "admin-1", "type": "admin", "role": "ADMIN"})
 
 TARGETS = (
-    FuzzTarget(
-        check_reference,
-        (
-            b"PAY-20250131-7K2M9X",
-            b"PAY-20250131-7K2M9X\n",
-            b"PAY-20250230-000000",
-            b"PAY-2025013-7K2M9X",
-            "PAY-2025013١-7K2M9X".encode(),
-            b"pay-20250131-7k2m9x",
-            b"PAY-20250131-7K2M9X.2",
-            b"\xffAY-20250131-7K2M9X",
-        ),
-    ),
     FuzzTarget(
         check_url,
         (

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 
 import httpx
 
-from payagg_testing.conformance.access import AccessError, ServiceAccess
+from payagg_testing.conformance.access import OPTIONS, AccessError, ServiceAccess
 from payagg_testing.conformance.assumptions import ASSUMPTIONS
 from payagg_testing.conformance.over import WORDS, open_target
 from payagg_testing.conformance.receiver import check_receiver
 from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, coverage, run_machine
 from payagg_testing.conformance.statements import SAYS, Coverage
-from payagg_testing.conformance.target import ConformanceTarget
 from payagg_testing.state_machine.model import CARDS, FINAL
 
 LEFT_SHOWN = 4
@@ -38,18 +37,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="search a service for histories that break the interface")
     where = run.add_mutually_exclusive_group(required=True)
-    where.add_argument("--url", help="the base URL, with /api/v1; a test deployment, never production")
+    for name, more in OPTIONS.values():
+        (where if name == "url" else run).add_argument(f"--{name}", **more)
     where.add_argument("--over", metavar="WHAT", help=f"no URL, in this process: {WORDS}")
-    run.add_argument("--admin-token", help="for gateways, and to make businesses for the run")
-    run.add_argument("--merchant-token", action="append", default=[], help="of a manager; twice for two users")
-    run.add_argument("--business", action="append", default=[], help="the id that goes with each merchant token")
-    run.add_argument("--sandbox-key", help="without a merchant token")
-    run.add_argument("--live-key", help="the same for LIVE; the run pays nothing with it")
-    run.add_argument("--builtin-slug", default="builtin", help="the built-in gateway's slug (builtin)")
-    run.add_argument("--inbox-port", type=int, help="receive webhooks on this loopback port (0: any)")
-    run.add_argument("--inbox-url", help="the address under which the service reaches that port")
-    run.add_argument("--provider", metavar="SLUG", help="play this provider: its account is REPLACED by a fake one")
-    run.add_argument("--provider-b", metavar="SLUG", help="the same for provider_b, which has another protocol")
     run.add_argument("--machine", action="append", choices=list(MACHINES), help="one of them (all)")
     run.add_argument("--histories", type=int, default=30, help="per machine (30)")
     run.add_argument("--actions", type=int, default=20, help="in one history at most (20)")
@@ -88,7 +78,10 @@ class Assumptions(argparse.Action):
 
 def _run(chosen: argparse.Namespace) -> int:
     verdicts: list[MachineVerdict] = []
-    target = open_target(chosen.over) if chosen.over is not None else _by_url(chosen)
+    if chosen.over is not None:
+        target = open_target(chosen.over)
+    else:
+        target = ServiceAccess.of(lambda name: vars(chosen)[name.replace("-", "_")]).open_target()
     target.words = dict(chosen.outcome)
     effort = Effort(chosen.histories, chosen.actions, chosen.seed, kinds=chosen.kinds)
     try:
@@ -118,12 +111,6 @@ def _tell_what_was_tried(told: Coverage, whole: bool) -> None:
 
 def _title(statement: str) -> str:
     return f"{statement} {SAYS[statement]}" if statement in SAYS else statement
-
-
-def _by_url(chosen: argparse.Namespace) -> ConformanceTarget:
-    tokens = (chosen.admin_token, chosen.merchant_token, chosen.business, chosen.sandbox_key, chosen.live_key)
-    places = (chosen.builtin_slug, chosen.inbox_port, chosen.inbox_url, chosen.provider, chosen.provider_b)
-    return ServiceAccess(chosen.url, *tokens, *places).open_target()
 
 
 def _tell(verdict: MachineVerdict) -> None:

@@ -2,8 +2,9 @@
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from payagg_testing.conformance.inbox import Inbox
 from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccount
@@ -11,6 +12,21 @@ from payagg_testing.conformance.service import Service, ServiceCall
 from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
 
 BUSINESSES = 2  # what isolation takes
+# Options of the command and the pytest plugin, by the fields of ServiceAccess; what argparse is given of each.
+_LIST = {"action": "append", "default": []}
+OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "url": ("url", {"help": "the base URL, with /api/v1; a test deployment, never production"}),
+    "admin_token": ("admin-token", {"help": "for gateways, and to make businesses for the run"}),
+    "merchant_tokens": ("merchant-token", {**_LIST, "help": "of a manager; twice for two users"}),
+    "businesses": ("business", {**_LIST, "help": "the id that goes with each merchant token"}),
+    "sandbox_key": ("sandbox-key", {"help": "without a merchant token"}),
+    "live_key": ("live-key", {"help": "the same for LIVE; the run pays nothing with it"}),
+    "builtin_slug": ("builtin-slug", {"default": "builtin", "help": "the built-in gateway's slug (builtin)"}),
+    "inbox_port": ("inbox-port", {"type": int, "help": "receive webhooks on this loopback port (0: any)"}),
+    "inbox_url": ("inbox-url", {"help": "the address under which the service reaches that port"}),
+    "provider": ("provider", {"help": "the slug of a provider to play: its account is REPLACED by a fake one"}),
+    "provider_b": ("provider-b", {"help": "the same for provider_b, which has another protocol"}),
+}
 
 
 class AccessError(Exception):
@@ -35,6 +51,11 @@ class ServiceAccess:
     provider: str | None = None
     provider_b: str | None = None
     made: list[str] = field(default_factory=list)  # businesses of this run
+
+    @classmethod
+    def of(cls, option: Callable[[str], Any]) -> "ServiceAccess":
+        """`option` gives the value of each of OPTIONS."""
+        return cls(**{field: option(name) for field, (name, _) in OPTIONS.items()})
 
     def open_target(self) -> ConformanceTarget:
         """Raises AccessError, or httpx.TransportError when nobody answers."""

@@ -50,7 +50,6 @@ class ApiKeyConformance(ConformanceMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.owners = [number for number, merchant in enumerate(self.merchants) if merchant.token is not None]
         self.keys: list[ModelKey] = []
         self.revoked: list[ModelKey] = []  # in that order
         self.business_names: dict[int, str] = {}

@@ -37,6 +37,7 @@ class ConformanceMachine(RuleBasedStateMachine):
         self.nonce = uuid.uuid4().hex[:8]  # every history has names of its own: a service remembers the others'
         self.story = Story(self.title)
         self.raw_secrets: set[str] = set()  # shown once; no later answer may hold one
+        self.owners = [number for number, merchant in enumerate(self.merchants) if merchant.token is not None]
         for number, merchant in enumerate(self.target.merchants, 1):
             self.story.hide(merchant.token, f"token of merchant {number}")
             for environment, key in merchant.keys.items():
@@ -97,6 +98,11 @@ class ConformanceMachine(RuleBasedStateMachine):
         owner = self.merchants[merchant]
         who, path = f"owner {merchant + 1}", owner.path + path
         return self.ask(who, what, method, path, *statuses, bearer=owner.token, **more)
+
+    def admin(self, what: str, method: str, path: str, *statuses: int, **more: Any) -> ServiceAnswer:
+        """At a path below the administrators' gateways."""
+        bearer = self.target.admin_token
+        return self.ask("the administrator", what, method, f"/admin/gateways{path}", *statuses, bearer=bearer, **more)
 
     def ask_together(
         self, what: str, calls: Sequence[ServiceCall], statuses: Sequence[int], same: str

@@ -37,7 +37,6 @@ class GatewaysByUrl(ConformanceMachine):
         super().__init__()
         self.gateways: dict[str, ModelGateway] = {}  # by id, those that were not deleted
         self.names = 0
-        self.owners = [number for number, merchant in enumerate(self.merchants) if merchant.token is not None]
         self.business_names: dict[int, str] = {}
 
     def teardown(self) -> None:
@@ -51,10 +50,6 @@ class GatewaysByUrl(ConformanceMachine):
             deleted = service.send(ServiceCall("DELETE", f"/admin/gateways/{id}", token))
             if deleted.status == 409:
                 self.target.left_behind.append(f"the gateway {model.slug}, which drains")
-
-    def admin(self, what: str, method: str, path: str, *statuses: int, **more: Any) -> Any:
-        bearer = self.target.admin_token
-        return self.ask("the administrator", what, method, f"/admin/gateways{path}", *statuses, bearer=bearer, **more)
 
     def active(self) -> list[str]:
         return [id for id, model in self.gateways.items() if model.visible_status == "ACTIVE"]

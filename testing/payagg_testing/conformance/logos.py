@@ -79,10 +79,6 @@ class LogoConformance(ConformanceMachine):
         if self.id and not self.is_deleted:
             self.target.service.send(ServiceCall("DELETE", f"/admin/gateways/{self.id}", self.target.admin_token))
 
-    def admin(self, what: str, method: str, path: str, *statuses: int, **more: Any) -> Any:
-        bearer = self.target.admin_token
-        return self.ask("the administrator", what, method, f"/admin/gateways{path}", *statuses, bearer=bearer, **more)
-
     @initialize()
     @tries("gateways.25")
     def create(self) -> None:

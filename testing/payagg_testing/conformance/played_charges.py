@@ -51,15 +51,13 @@ class PlayedCharges(PaymentsByUrl):
     @initialize()
     def set_up(self) -> None:
         """The provider's gateway, with the account of this run and ACTIVE."""
-        token = self.target.admin_token
-        who = "the administrator"
-        listed = self.ask(who, "lists the gateways", "GET", "/admin/gateways", 200, bearer=token)
+        listed = self.admin("lists the gateways", "GET", "", 200)
         row = next((row for row in listed.data if row["slug"] == self.provider.slug), None)
         if row is None:
             body = {"slug": self.provider.slug, "name": "Played by the harness"}
-            row = self.ask(who, "creates it", "POST", "/admin/gateways", 201, bearer=token, body=body).data
-        self.path = f"/admin/gateways/{row['id']}"
-        self.paths = {one["slug"]: f"/admin/gateways/{one['id']}" for one in (row, *listed.data)}
+            row = self.admin("creates it", "POST", "", 201, body=body).data
+        self.path = f"/{row['id']}"
+        self.paths = {one["slug"]: f"/{one['id']}" for one in (row, *listed.data)}
         self.store_account("stores its account")
         if row["status"] != "ACTIVE":
             self.administer("enables it", "enable", "ACTIVE")
@@ -68,9 +66,8 @@ class PlayedCharges(PaymentsByUrl):
         """Perhaps without what an environment takes, or that of another provider."""
         provider = of or self.provider
         self.raw_secrets.update(provider.secrets.values())
-        path, bearer = f"{self.paths[provider.slug]}/credentials", self.target.admin_token
         body = {"credentials": provider.credentials_without(without) if without else provider.credentials}
-        self.ask("the administrator", what, "PATCH", path, 200, bearer=bearer, body=body)
+        self.admin(what, "PATCH", f"{self.paths[provider.slug]}/credentials", 200, body=body)
 
     def _fresh(self, environment: str, amount: int = 5_000) -> str:
         """A payment that prefers the provider."""
@@ -109,8 +106,7 @@ class PlayedCharges(PaymentsByUrl):
         self.agrees(reference)
 
     def administer(self, what: str, move: str, status: str) -> None:
-        who, token = "the administrator", self.target.admin_token
-        self.ask(who, what, "POST", f"{self.path}/{move}", 200, bearer=token, data={"status": status})
+        self.admin(what, "POST", f"{self.path}/{move}", 200, data={"status": status})
 
     def arrive(self, model: UrlPayment) -> None:
         """The payer's browser goes where it is sent, once."""

@@ -69,7 +69,6 @@ class WebhookConformance(ConformanceMachine):
         super().__init__()
         assert self.target.inbox is not None
         self.inbox = self.target.inbox
-        self.owners = [number for number, merchant in enumerate(self.merchants) if merchant.token is not None]
         self.endpoints: dict[str, ModelEndpoint] = {}
         self.others: dict[int, int] = {}  # active endpoints that were there before, by merchant
         self.references: list[str] = []

@@ -12,6 +12,7 @@ from payagg.domain.gateway import (
     GatewayStatus,
     ReplacedSecret,
     after_rotation,
+    is_offered,
 )
 from payagg.domain.values import Environment, parse_slug
 from payagg_testing.state_machine.domain.world import DomainWorld
@@ -47,14 +48,10 @@ class DomainGateways(DomainWorld):
         return [gateway.as_of(now) for gateway in self.gateways.values() if gateway.status is not deleted]
 
     def list_offered(self) -> list[Gateway]:
-        return [one for one in self.living() if self.rules.is_offered(one, None)]
+        return [one for one in self.living() if is_offered(one, None)]
 
-    def ensure_can_initiate(self, environment: Environment, slug: str | None) -> None:
-        """Raises GATEWAY_NOT_FOUND or NO_GATEWAY_AVAILABLE."""
-        rules = self.rules
-        if slug is not None and not (slug == SANDBOX_SLUG and rules.simulator_allowed(environment)):
-            preferred = next((one for one in self.living() if one.slug == slug), None)
-            rules.ensure_selectable(preferred, None)
+    def ensure_can_initiate(self, environment: Environment) -> None:
+        """Raises NO_GATEWAY_AVAILABLE."""
         usable = [one for one in self.list_offered() if one.has_credentials]
         if environment is Environment.LIVE and not usable:
             raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE)

@@ -18,10 +18,10 @@ from payagg.domain.attempt import (
     postpone_check,
 )
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import SANDBOX_SLUG, Gateway
+from payagg.domain.gateway import SANDBOX_SLUG, Gateway, simulator_allowed
 from payagg.domain.payment import OUTCOMES, SIMULATED, Payment, Status, Transition
 from payagg.domain.report import NO_CHARGE, Outcome, ProviderReport, Verdict, judge_silence, was_paid
-from payagg.domain.simulator import time_since_hand_off
+from payagg.domain.simulator import outcome_of, scenario_of, time_since_hand_off
 from payagg.domain.values import Environment
 from payagg.domain.webhook import EventType, anomaly_event_of, next_sequence
 from payagg_testing.state_machine.domain.gateways import DomainGateways
@@ -48,7 +48,7 @@ class DomainPayments(DomainGateways):
         )
         if key is not None and (environment, key) in self.originals:
             return self.payments[self.originals[environment, key]].replay(now)
-        self.ensure_can_initiate(environment, payment.gateway)
+        self.ensure_can_initiate(environment)
         if key is not None:
             self.originals[environment, key] = payment.reference
         self.payments[payment.reference] = payment
@@ -59,7 +59,7 @@ class DomainPayments(DomainGateways):
         takes_money = self.business.takes_money(payment.environment)
         offered = [] if payment.is_test else self.list_offered()
         choices = {one.slug: takes_money and one.has_credentials for one in offered}
-        return choices | ({SANDBOX_SLUG: takes_money} if self.rules.simulator_allowed(payment.environment) else {})
+        return choices | ({SANDBOX_SLUG: takes_money} if simulator_allowed(payment.environment) else {})
 
     def may_choose(self, payment: Payment, slug: str) -> bool:
         return self.choices(payment).get(slug, False)
@@ -81,7 +81,7 @@ class DomainPayments(DomainGateways):
             len(attempts) + 1,
             gateway=step.gateway,
             gateway_id=gateway.id if gateway is not None else None,
-            scenario=self.rules.scenario_of(card) if gateway is None else None,
+            scenario=scenario_of(card) if gateway is None else None,
             token=reference,
             now=now,
             account=self.on_file(gateway) if gateway is not None else None,
@@ -166,9 +166,8 @@ class DomainPayments(DomainGateways):
             is_ours = account == attempt.account
             no_charge = ProviderReport(reference, Outcome.UNPAID, NO_CHARGE)
             return replace(said.report(reference, amount) if is_ours else no_charge, account=account)
-        outcome, reason = self.rules.outcome_of(
-            attempt.scenario, time_since_hand_off(attempt.handed_off_at, self.now())
-        )
+        assert attempt.scenario is not None  # it is the simulator's
+        outcome, reason = outcome_of(attempt.scenario, time_since_hand_off(attempt.handed_off_at, self.now()))
         return replace(Said(outcome).report(reference, amount), reason=reason)
 
     def expire_due(self) -> None:

@@ -33,7 +33,7 @@ class DomainWorld:
     notices: defaultdict[str, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
-        self.business = self.rules.business("biz_1", "Shop", BusinessStatus.ACTIVE, KycStatus.APPROVED, self.now())
+        self.business = Business("biz_1", "Shop", BusinessStatus.ACTIVE, KycStatus.APPROVED, self.now())
 
     def now(self) -> datetime:
         return self.clock.now()
