@@ -55,10 +55,11 @@ class HitWindow:
 
     def hit(self, limit: RateLimit, now: datetime) -> datetime | None:
         """Counts one; where there is no room it counts nothing and says when there will be."""
-        oldest, newest = limit.oldest(now), limit.newest(now)
-        self._hits = Counter({mark: hits for mark, hits in self._hits.items() if oldest <= mark <= newest})
-        if self._hits.total() >= limit.most:
-            return limit.end_of(min(self._hits))
+        if len(self._hits) > MARKS_MAX or self._hits.total() >= limit.most:
+            oldest, newest = limit.oldest(now), limit.newest(now)
+            self._hits = Counter({mark: hits for mark, hits in self._hits.items() if oldest <= mark <= newest})
+            if self._hits.total() >= limit.most:
+                return limit.end_of(min(self._hits))
         self._hits[limit.mark(now)] += 1
         return None
 

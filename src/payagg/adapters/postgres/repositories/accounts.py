@@ -183,11 +183,10 @@ MEMBERS = Statement(
     .where(members.c.business_id == bindparam("business_id"))
     .order_by(members.c.subject.collate("C"))
 )
-_NEW_MEMBER = insert(members).values(parameters("business_id", "subject", "role"))
 SET_MEMBER = Statement(
-    _NEW_MEMBER.on_conflict_do_update(
-        index_elements=["business_id", "subject"], set_={"role": _NEW_MEMBER.excluded.role}
-    )
+    insert(members)
+    .values(parameters("business_id", "subject", "role"))
+    .on_conflict_do_update(index_elements=["business_id", "subject"], set_=parameters("role"))
 )
 REMOVE_MEMBER = Statement(delete(members).where(*_MEMBER))
 

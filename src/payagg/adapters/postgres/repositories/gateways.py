@@ -137,19 +137,7 @@ CLEAR_DEFAULT = Statement(
     )
     .values(is_default=false(), updated_at=bindparam("updated_at"))
 )
-
-
-def _save_settings() -> Statement:
-    added = SETTINGS.insert()
-    key = ("business_id", "gateway_id")
-    return Statement(
-        added.on_conflict_do_update(
-            index_elements=key, set_={name: added.excluded[name] for name in SETTINGS.names if name not in key}
-        )
-    )
-
-
-SAVE_SETTINGS = _save_settings()
+SAVE_SETTINGS = Statement(SETTINGS.upsert("business_id", "gateway_id"))
 
 
 def _merchant(row: Any) -> GatewayMerchant:

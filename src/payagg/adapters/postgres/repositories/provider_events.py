@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, literal, select, text, update
 
 from payagg.adapters.postgres.fast_path.batching import Batch, Note
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
 from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.adapters.postgres.schema.webhooks import HAS_BODY, inbox, provider_health, refused_events
 from payagg.adapters.postgres.statement import Statement
@@ -33,11 +33,7 @@ COUNT_DUE = Statement(
     "SELECT count(*) FROM (SELECT FROM inbox WHERE next_attempt_at <= :now LIMIT :most) AS due", reads=True
 )
 SAVE = Statement(EVENT.update("attempts", "next_attempt_at", "handled_at", "result"))
-KEEP_REFUSED = Statement(
-    REFUSED.insert().on_conflict_do_update(
-        index_elements=["provider", "environment", "fault", "slot"], set_=parameters(*REFUSED.names)
-    )
-)
+KEEP_REFUSED = Statement(REFUSED.upsert("provider", "environment", "fault", "slot"))
 ALL_REFUSED = Statement(
     select(*REFUSED.columns).order_by(refused_events.c.received_at.desc()).limit(in_text(REFUSED_MAX))
 )
@@ -80,11 +76,8 @@ REMOVE = Statement(
 
 ALL_HEALTH = Statement(select(*HEALTH.columns).limit(in_text(HEALTH_ROWS_MAX)))
 LOCK_HEALTH = Statement(HEALTH.select("gateway", "environment").with_for_update())
-_HEALTH = HEALTH.insert()
-ADD_HEALTH = Statement(_HEALTH.on_conflict_do_nothing())
-SAVE_HEALTH = Statement(
-    _HEALTH.on_conflict_do_update(index_elements=["gateway", "environment"], set_=parameters(*HEALTH.names))
-)
+ADD_HEALTH = Statement(HEALTH.insert().on_conflict_do_nothing())
+SAVE_HEALTH = Statement(HEALTH.upsert("gateway", "environment"))
 
 
 async def keep_refused(notes: Batch[Note, list[Any]], event: RefusedEvent) -> None:

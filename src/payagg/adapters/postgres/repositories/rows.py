@@ -55,6 +55,10 @@ class RowMap(Generic[T]):
     def insert(self) -> Insert:
         return insert(self._table).values(parameters(*self.names))
 
+    def upsert(self, *key: str) -> Insert:
+        """Inserts the row, or changes the one of the same `key`, which a unique index has."""
+        return self.insert().on_conflict_do_update(index_elements=key, set_=parameters(*self.names))
+
     def select(self, *key: str) -> Select[Any]:
         """The rows whose columns `key` are the parameters of these names."""
         return select(*self.columns).where(*(self._table.c[name] == bindparam(name) for name in key))
