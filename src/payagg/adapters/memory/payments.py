@@ -35,14 +35,12 @@ class MemoryPayments(MemoryRepository):
 
     lock = get
 
-    async def aggregate(self, reference: str) -> PaymentAggregate | None:
+    async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
         payment = self.state.payments.get(reference)
         if payment is None:
             return None
         business = self.state.businesses.get(payment.business_id)
         return PaymentAggregate(payment, business, rows_of_payment(self.state.attempts, reference))
-
-    lock_aggregate = aggregate
 
     async def lock_for_status(self, reference: str) -> LockedPayment | None:
         payment = self.state.payments.get(reference)

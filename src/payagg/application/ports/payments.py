@@ -41,8 +41,6 @@ class PaymentRepository(Protocol):
 
     async def lock(self, reference: str) -> Payment | None: ...
 
-    async def aggregate(self, reference: str) -> PaymentAggregate | None: ...
-
     async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
         """The payment is locked first, and the rest read under that lock."""
 

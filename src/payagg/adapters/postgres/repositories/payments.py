@@ -150,16 +150,10 @@ class PostgresPayments:
     async def lock(self, reference: str) -> Payment | None:
         return PAYMENT.from_row(await self._connection.row(LOCK, reference=reference))
 
-    async def aggregate(self, reference: str) -> PaymentAggregate | None:
-        return await self._aggregate(GET, reference)
-
     async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
-        return await self._aggregate(LOCK, reference)
-
-    async def _aggregate(self, first: Statement, reference: str) -> PaymentAggregate | None:
         # Separate statements, so a read after a lock's wait sees a newer snapshot.
         own = {"reference": reference}
-        found, numbered, owner = await self._connection.all((first, own), (ATTEMPTS, own), (BUSINESS_OF, own))
+        found, numbered, owner = await self._connection.all((LOCK, own), (ATTEMPTS, own), (BUSINESS_OF, own))
         if not found:
             return None
         business = BUSINESS.load(owner[0]) if owner else None
