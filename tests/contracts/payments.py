@@ -282,15 +282,14 @@ class PaymentContract:
             an_endpoint(id="whe_5", business_id="biz_2"),
         ]
         await put(db, business, a_business("biz_2"), *attempts, second, first, *others)
-        assert await db.payments.with_attempts(REFERENCE) == (payment, attempts)
-        assert await db.payments.with_attempts(OTHER) is None
         assert await db.payments.lock_aggregate(REFERENCE) == PaymentAggregate(payment, business, attempts)
         assert await db.payments.lock_aggregate(OTHER) is None
         assert await db.payments.lock_for_status(REFERENCE) == LockedPayment(payment, attempts, [first, second], [])
         assert await db.payments.lock_for_status(OTHER) is None
-        assert await db.find_checkout(REFERENCE) == (payment, business)
-        assert await db.find_checkout(OTHER) is None
-        assert await db.find_checkout("not a reference\x00") is None
+        for find, expected in ((db.find_checkout, (payment, business)), (db.find_attempts, (payment, attempts))):
+            assert await find(REFERENCE) == expected
+            assert await find(OTHER) is None
+            assert await find("not a reference\x00") is None
 
     async def test_provider_calls_are_listed_in_order_and_the_last_answer_has_a_status(self, db: Database) -> None:
         about = ("PENDING", "ongoing", 9, "verify", NOW)

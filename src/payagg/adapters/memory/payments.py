@@ -9,7 +9,6 @@ from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.application.ports.outside import Conflict, ReferenceTaken
 from payagg.application.ports.payments import LockedPayment, PaymentAggregate, ProviderCall
 from payagg.domain.archived import ArchivedPayment, ArchivePart
-from payagg.domain.attempt import Attempt
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Transition
@@ -36,16 +35,12 @@ class MemoryPayments(MemoryRepository):
 
     lock = get
 
-    async def with_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
-        payment = self.state.payments.get(reference)
-        return None if payment is None else (payment, rows_of_payment(self.state.attempts, reference))
-
     async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
-        found = await self.with_attempts(reference)
-        if found is None:
+        payment = self.state.payments.get(reference)
+        if payment is None:
             return None
-        payment, attempts = found
-        return PaymentAggregate(payment, self.state.businesses.get(payment.business_id), attempts)
+        business = self.state.businesses.get(payment.business_id)
+        return PaymentAggregate(payment, business, rows_of_payment(self.state.attempts, reference))
 
     async def lock_for_status(self, reference: str) -> LockedPayment | None:
         payment = self.state.payments.get(reference)

@@ -39,6 +39,7 @@ from payagg.application.ports.outside import KeyStateChanged
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
 from payagg.application.ports.store import Kept, Repository, Transaction
 from payagg.application.ports.webhooks import DeliveryQueue
+from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
@@ -158,6 +159,11 @@ class MemoryStore:
         async with self.begin() as tx:
             payment = await tx.payments.get(reference)
             return (payment, self.state.businesses[payment.business_id]) if payment is not None else None
+
+    async def find_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
+        async with self.begin() as tx:
+            payment = await tx.payments.get(reference)
+            return (payment, await tx.attempts.of_payment(reference)) if payment is not None else None
 
     async def find_choices(self, business_id: str) -> GatewayChoices:
         async with self.begin() as tx:

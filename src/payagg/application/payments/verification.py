@@ -56,28 +56,27 @@ class Verification:
         return verified if seen is None or seen.status is verified.status else _verified_view(seen, None)
 
     async def _verify(self, reference: str) -> VerifiedPayment:
-        now, choice = self.clock.now(), None
-        async with self.store.begin() as tx:
-            payment, attempts = must_exist(await tx.payments.with_attempts(reference), code=ErrorCode.PAYMENT_NOT_FOUND)
-            seen = payment.as_of(now)
-            attempt = next((a for a in attempts if a.state is AttemptState.HANDED_OFF), None)
-            if attempt is not None:
-                # Refunds and disputes of a final payment are checked seldom, and are no part of this answer.
-                every = attempt.verify_every(now, is_final=seen.is_final)
-                dates = (attempt.last_ask_at, seen.settled_at)
-                asked_at = max((at for at in dates if at and at <= now + CLOCK_SLACK), default=None)
-                if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now < asked_at + every)):
-                    return _verified_view(seen, None)
-                choice = await self.payment_options.provider_of_attempt(tx, attempt, payment.environment)
-                if choice is None and seen.is_final:
-                    return _verified_view(seen, None)
-                if choice is None:
-                    raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
-                if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
-                    # Paused after faults counts as unreachable, without a call.
-                    return _verified_view(seen, attempt.last_decline)
-        if attempt is None or choice is None:  # both, or neither
+        now = self.clock.now()
+        payment, attempts = must_exist(await self.store.find_attempts(reference), code=ErrorCode.PAYMENT_NOT_FOUND)
+        seen = payment.as_of(now)
+        attempt = next((a for a in attempts if a.state is AttemptState.HANDED_OFF), None)
+        if attempt is None:
             return _verified_view((await self.expiry.ensure_stored(payment)).as_of(now), None)
+        # Refunds and disputes of a final payment are checked seldom, and are no part of this answer.
+        every = attempt.verify_every(now, is_final=seen.is_final)
+        dates = (attempt.last_ask_at, seen.settled_at)
+        asked_at = max((at for at in dates if at and at <= now + CLOCK_SLACK), default=None)
+        if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now < asked_at + every)):
+            return _verified_view(seen, None)
+        async with self.store.begin() as tx:
+            choice = await self.payment_options.provider_of_attempt(tx, attempt, payment.environment)
+            if choice is None and seen.is_final:
+                return _verified_view(seen, None)
+            if choice is None:
+                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
+            if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
+                # Paused after faults counts as unreachable, without a call.
+                return _verified_view(seen, attempt.last_decline)
         # The simulator is our own code and needs no rate.
         may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_check(reference, attempt.number, now, every)
         if not may_ask:

@@ -41,9 +41,6 @@ class PaymentRepository(Protocol):
 
     async def lock(self, reference: str) -> Payment | None: ...
 
-    async def with_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
-        """The payment, and its attempts by number."""
-
     async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
         """The payment is locked first, and the rest read under that lock."""
 

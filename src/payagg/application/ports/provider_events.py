@@ -1,11 +1,12 @@
 """Ports of the events that providers send."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Protocol
 
+from payagg.domain.checks import with_changes
 from payagg.domain.values import Environment
 
 LONGEST_RETRY = timedelta(hours=1)  # of handling a provider's event
@@ -28,7 +29,7 @@ class ProviderEvent:
     result: str | None = None
 
     def handled(self, result: str, now: datetime) -> "ProviderEvent":
-        return replace(self, next_attempt_at=None, handled_at=now, result=result)
+        return with_changes(self, next_attempt_at=None, handled_at=now, result=result)
 
 
 class SignatureFault(Enum):

@@ -35,6 +35,7 @@ from payagg.application.ports.reports import (
 )
 from payagg.application.ports.upkeep import UpkeepRepository
 from payagg.application.ports.webhooks import DeliveryQueue, EndpointRepository, WebhookEventRepository
+from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
@@ -121,6 +122,9 @@ class Store(Protocol):
 
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         """A payment and its business, for its payer."""
+
+    async def find_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
+        """A payment and its attempts by number."""
 
     async def find_choices(self, business_id: str) -> GatewayChoices:
         """As `GatewayRepository.choices`, outside a transaction."""

@@ -15,11 +15,13 @@ from payagg.adapters.postgres.errors import UNSTORABLE, ConnectionLost, RuleBrok
 from payagg.adapters.postgres.fast_path.batching import Batch
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.accounts import API_KEY, BUSINESS
+from payagg.adapters.postgres.repositories.attempts import ATTEMPTS_OF, attempt_of
 from payagg.adapters.postgres.repositories.payments import ADD, PAYMENT, encode_row
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, KeyStateChanged, ReferenceTaken, Unavailable
 from payagg.domain.api_key import LAST_USED_GRAIN
+from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
@@ -65,6 +67,7 @@ FROM payments p JOIN businesses b ON b.id = p.business_id WHERE p.reference = AN
 """,
     reads=True,
 )
+OF_REFERENCES = Statement(f"SELECT {_PAYMENT} FROM payments p WHERE p.reference = ANY(:references)", reads=True)
 KEYS = Statement(
     f"""
 SELECT {", ".join(f"k.{name}" for name in API_KEY.names)}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
@@ -108,6 +111,7 @@ class FastPath:
         self._add: Batch[_Row, tuple[Payment, bool]] = Batch(self._add_batch)
         self._payments: Batch[tuple[str, KeyHolder | None], Payment | None] = Batch(self._payments_of)
         self._checkouts: Batch[str, tuple[Payment, Business] | None] = Batch(self._checkouts_of)
+        self._attempts: Batch[str, tuple[Payment, list[Attempt]] | None] = Batch(self._attempts_of)
         self._originals: Batch[_Question, Payment | None] = Batch(self._originals_of)
         self._keys: Batch[bytes, KeyHolder | None] = Batch(self._keys_of)
         self._touched: Batch[tuple[str, datetime], None] = Batch(self._touch)
@@ -123,6 +127,9 @@ class FastPath:
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         return await self._checkouts.ask(reference) if REFERENCE_SHAPE.fullmatch(reference) else None
 
+    async def find_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
+        return await self._attempts.ask(reference) if REFERENCE_SHAPE.fullmatch(reference) else None
+
     async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:
         return await self._add.ask(_Row(payment, cached, encode_row(payment, cached)))
 
@@ -135,7 +142,8 @@ class FastPath:
         await self._touched.ask((key_id, now))
 
     async def close(self) -> None:
-        for batch in (self._add, self._payments, self._checkouts, self._originals, self._keys, self._touched):
+        reads = (self._payments, self._checkouts, self._attempts, self._originals, self._keys)
+        for batch in (self._add, *reads, self._touched):
             await batch.close()
 
     async def _payments_of(self, asked: list[tuple[str, KeyHolder | None]]) -> list[Payment | Exception | None]:
@@ -164,6 +172,15 @@ class FastPath:
         for row in await self._pool.read(CHECKOUTS, references=list(set(references))):
             payment = PAYMENT.load(row[:width])
             found[payment.reference] = (payment, BUSINESS.load(row[width:]))
+        return [found.get(reference) for reference in references]
+
+    async def _attempts_of(self, references: list[str]) -> list[tuple[Payment, list[Attempt]] | None]:
+        asked = {"references": list(set(references))}
+        payments, attempts = await self._pool.all((OF_REFERENCES, asked), (ATTEMPTS_OF, asked))
+        found: dict[str, tuple[Payment, list[Attempt]]] = {one.reference: (one, []) for one in PAYMENT.all(payments)}
+        for attempt in map(attempt_of, attempts):
+            if attempt.reference in found:  # else its payment came between the two statements
+                found[attempt.reference][1].append(attempt)
         return [found.get(reference) for reference in references]
 
     async def _keys_of(self, hashes: list[bytes]) -> list[KeyHolder | None]:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ARRAY, Integer, Text, all_, and_, bindparam, func, or_, select, text, update
+from sqlalchemy import ARRAY, Integer, Text, all_, and_, any_, bindparam, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
@@ -20,11 +20,9 @@ _COLUMNS = tuple(column.name for column in attempts.c)
 _OWN = tuple(name for name in _COLUMNS if not name.startswith(("hand_off_", "held_", "environment")))
 _LOADED = (*_OWN, "hand_off_kind", "hand_off_url")
 _STATES, _KINDS = ({word.value: word for word in kind} for kind in (AttemptState, HandOffKind))
-ATTEMPTS = Statement(
-    select(*(attempts.c[name] for name in _LOADED))
-    .where(attempts.c.reference == bindparam("reference"))
-    .order_by(attempts.c.number)
-)
+_ATTEMPTS = select(*(attempts.c[name] for name in _LOADED)).order_by(attempts.c.reference, attempts.c.number)
+ATTEMPTS = Statement(_ATTEMPTS.where(attempts.c.reference == bindparam("reference")))
+ATTEMPTS_OF = Statement(_ATTEMPTS.where(attempts.c.reference == any_(bindparam("references", type_=ARRAY(Text)))))
 _ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.number == bindparam("number"))
 _AT = attempts.c.last_ask_at.type
 _OWNED = select(payments.c.environment).where(payments.c.reference == bindparam("reference")).scalar_subquery()

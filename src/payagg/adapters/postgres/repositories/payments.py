@@ -25,7 +25,7 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken
 from payagg.application.ports.payments import LockedPayment, PaymentAggregate, ProviderCall
 from payagg.domain.archived import ArchivedPayment, ArchivePart
-from payagg.domain.attempt import Attempt, AttemptState
+from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Payment, Status, Transition, Trigger
 from payagg.domain.resolution import Resolution
@@ -151,11 +151,6 @@ class PostgresPayments:
 
     async def lock(self, reference: str) -> Payment | None:
         return PAYMENT.from_row(await self._connection.row(LOCK, reference=reference))
-
-    async def with_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
-        own = {"reference": reference}
-        found, numbered = await self._connection.all((GET, own), (ATTEMPTS, own))
-        return (PAYMENT.load(found[0]), [attempt_of(row) for row in numbered]) if found else None
 
     async def lock_aggregate(self, reference: str) -> PaymentAggregate | None:
         # Separate statements, so a read after a lock's wait sees a newer snapshot.
