@@ -45,7 +45,7 @@ async def snapshot(use_cases: Services) -> Snapshot:
         totals = await use_cases.store.counts()
         kept = await _of_database(use_cases, totals)
     except (Unavailable, Conflict):
-        totals, kept = dict(counts), [_gauge("database_up", "Whether the database answers.", 0.0)]
+        totals, kept = dict(counts), [_database_up(0)]
     build = GaugeMetricFamily("payagg_build_info", "What runs here.", labels=["version", "python"])
     build.add_metric([__version__, platform.python_version()], 1)
     return Snapshot([*counter_families(use_cases, totals), *histogram_families(totals), build, *kept])
@@ -57,27 +57,31 @@ async def _of_database(use_cases: Services, totals: Totals) -> list[Metric]:
         unclosed = await tx.anomalies.count_open()
         waiting = await tx.inbox.count_due(now, INBOX_DEPTH_MAX)
     gauges = [
-        _gauge("database_up", "Whether the database answers.", 1.0),
-        _gauge(
-            "deliveries_due",
+        _database_up(1),
+        GaugeMetricFamily(
+            "payagg_deliveries_due",
             f"Deliveries that are due and in nobody's hands, counted up to {DEPTH_MAX}.",
-            await queue.due(now, DEPTH_MAX),
+            value=await queue.due(now, DEPTH_MAX),
         ),
-        _gauge(
-            "deliveries_oldest_due_seconds",
+        GaugeMetricFamily(
+            "payagg_deliveries_oldest_due_seconds",
             "How long the longest overdue delivery has been due.",
-            _age(now, await queue.oldest_due(now)),
+            value=_age(now, await queue.oldest_due(now)),
         ),
-        _gauge(
-            "inbox_due",
+        GaugeMetricFamily(
+            "payagg_inbox_due",
             f"Events from providers that wait to be handled again, counted up to {INBOX_DEPTH_MAX}.",
-            waiting,
+            value=waiting,
         ),
-        _gauge("webhook_endpoints_deactivated", "Endpoints that are switched off.", await queue.count_deactivated()),
-        _gauge(
-            "payments_oldest_unasked_seconds",
+        GaugeMetricFamily(
+            "payagg_webhook_endpoints_deactivated",
+            "Endpoints that are switched off.",
+            value=await queue.count_deactivated(),
+        ),
+        GaugeMetricFamily(
+            "payagg_payments_oldest_unasked_seconds",
             "How long the longest overdue question to a provider has been due.",
-            _age(now, await use_cases.reconciler.oldest_unasked()),
+            value=_age(now, await use_cases.reconciler.oldest_unasked()),
         ),
     ]
     labels = ["kind", "environment"]
@@ -88,8 +92,8 @@ async def _of_database(use_cases: Services, totals: Totals) -> list[Metric]:
     return [*gauges, open_ones, *[family for bring in own for family in await bring(use_cases, totals)]]
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"payagg_{name}", text, value=value)
+def _database_up(value: int) -> Metric:
+    return GaugeMetricFamily("payagg_database_up", "Whether the database answers.", value=value)
 
 
 def _age(now: datetime, since: datetime | None) -> float:
