@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from payagg.application.ports.payments import ProviderCall
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
@@ -60,6 +60,7 @@ class State:
     hits: dict[str, HitWindow] = field(default_factory=dict)  # by bucket of a rate limit
     counts: dict[tuple[str, ...], int] = field(default_factory=dict)  # name, then labels
     idempotency_keys: dict[tuple[str, Environment, str], str] = field(default_factory=dict)  # ..., key: reference
+    of_extensions: dict[tuple[str, Any], Any] = field(default_factory=dict)  # table, key
 
     def snapshot(self) -> "State":
         return State(**{table: dict(getattr(self, table)) for table in _TABLES})

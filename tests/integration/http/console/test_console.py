@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from litestar.testing import AsyncTestClient
+from litestar.testing import TestClient
 from payagg_testing.builders import an_actor, an_entry
 
+from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.business import BusinessStatus, Role
@@ -220,16 +221,16 @@ async def test_over_tls_alone_the_console_is_served_below_the_deployment_s_path(
         assert led.headers["location"] == "/eu/console"
 
 
-async def test_a_link_of_dev_signs_in_with_the_code_of_this_run_alone(store: PostgresStore) -> None:
-    services = services_over(store)
+async def test_a_link_of_dev_signs_in_with_the_code_of_this_run_alone() -> None:
+    services = services_over(MemoryStore())
     pages = dev_pages(services, {"merchant": merchant_token(), "admin": admin_token()})
     link = pages.links["adminConsoleUrl"].removeprefix(services.settings.base_url)
     code = link.rpartition("/")[2]
-    async with AsyncTestClient(create_app(services, extra_routes=pages.routes)) as client:
+    with TestClient(create_app(services, extra_routes=pages.routes)) as client:
         for wrong in ("/dev/console/merchant/c0d3", f"/dev/console/owner/{code}", "/dev/console/merchant/"):
-            answer = await client.get(wrong, follow_redirects=False)
+            answer = client.get(wrong, follow_redirects=False)
             assert (answer.status_code, "set-cookie" in answer.headers) == (404, False)
-        answer = await client.get(link, follow_redirects=False)
+        answer = client.get(link, follow_redirects=False)
         assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin")
         assert answer.headers["set-cookie"].startswith("payagg_console_admin=")
 

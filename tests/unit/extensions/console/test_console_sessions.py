@@ -1,14 +1,15 @@
-"""When a console session is over."""
+"""When a console session is over, on the memory store."""
 
 from datetime import timedelta
 
 import pytest
 from payagg_testing.clocks import START, ManualClock
 
-from payagg.adapters.postgres.store import PostgresStore
+from payagg.adapters.memory import MemoryStore
 from payagg.domain.audit import ActorRealm
 from payagg.extensions.console.console_sessions import ConsoleSessions, digest
 from payagg.extensions.console.ports import SESSIONS
+from tests.contracts.console_sessions import ConsoleSessionContract
 
 IDLE = timedelta(minutes=30)
 SECOND = timedelta(seconds=1)
@@ -21,8 +22,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def sessions(store: PostgresStore, clock: ManualClock) -> ConsoleSessions:
-    sessions = ConsoleSessions(store, clock, IDLE)
+async def sessions(clock: ManualClock) -> ConsoleSessions:
+    sessions = ConsoleSessions(MemoryStore(), clock, IDLE)
     await sessions.begin("one", MERCHANT, "ada", "192.0.2.1", START + timedelta(hours=12))
     return sessions
 
@@ -62,3 +63,9 @@ async def test_a_session_notes_a_request_at_most_once_a_minute(sessions: Console
     clock.move(SECOND)
     assert await sessions.see("one", "192.0.2.2")
     assert (await sessions.of(MERCHANT, "ada"))[0].seen_at == clock.now()
+
+
+class TestConsoleSessionsInMemory(ConsoleSessionContract):
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        return MemoryStore()
