@@ -1,7 +1,6 @@
 """`python -m tools.documents`: writes the generated documents; `--check` compares them."""
 
 import argparse
-import importlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -118,7 +117,9 @@ def events() -> str:
 
 def examples() -> str:
     """The answers recorded from the story in tests/support/answers."""
-    return str(importlib.import_module("tests.support.answers.story").examples())
+    from tests.support.answers import story
+
+    return story.examples()
 
 
 def openapi() -> str:
@@ -127,14 +128,17 @@ def openapi() -> str:
 
 
 def rules() -> str:
-    """Each rule with its code and its tests. The table is beside the tests, not in the package, so this needs the
-    repository as the current folder."""
-    return f"{HEAD}\n\n{importlib.import_module('tests.rules').page()}"
+    """Each rule with its code and its tests."""
+    from tests.rules import page
+
+    return f"{HEAD}\n\n{page()}"
 
 
 def proof() -> str:
     """The proof page, with the laboratory's last figures."""
-    return str(importlib.import_module("lab.kit.figures").page())
+    from lab.kit import figures
+
+    return figures.page()
 
 
 def settings() -> str:

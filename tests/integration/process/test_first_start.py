@@ -132,6 +132,4 @@ def old_state(tmp_path: Path) -> Iterator[Path]:
 def test_the_state_folder_of_an_earlier_version_is_brought_up_to_date(old_state: Path) -> None:
     lines = succeeded(payagg("migrate", PAYAGG_STATE_DIR=str(old_state))).splitlines()
     assert "Bringing the schema up to date ..." in lines
-    [warning] = [line for line in lines if "earlier version" in line]
-    assert "`payagg dev --fresh` makes it anew" in warning
     succeeded(payagg("doctor", PAYAGG_STATE_DIR=str(old_state)))

@@ -47,13 +47,6 @@ def ensure_reachable(database_url: str) -> None:
         raise Unavailable(f"its encoding is {encoding}: make it with TEMPLATE template0 ENCODING 'UTF8'")
 
 
-def is_superuser(database_url: str) -> bool:
-    """Whether the server accepts statements at all."""
-    with psycopg.connect(**conninfo(database_url)) as connection:
-        found = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
-    return bool(found and found[0])
-
-
 def _reason(said: str) -> str:
     """The informative line, without libpq's prefix that names the server."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]

@@ -22,7 +22,7 @@ def database(
     to run, unless `any_schema`. SettingsError also names what blocks a migration. Raises EmbeddedPostgresError and
     Unavailable with the cause.
     """
-    from payagg.adapters.postgres.diagnosis import is_superuser, where
+    from payagg.adapters.postgres.diagnosis import where
     from payagg.adapters.postgres.migrations import is_current
 
     with database_as_it_is(settings, tell=tell) as url:
@@ -30,11 +30,6 @@ def database(
             if not is_current(url):
                 tell("Bringing the schema up to date ...")
                 _migrate(url, _silent)
-            if is_superuser(url):
-                tell(
-                    f"{settings.state_dir / 'postgres'} was made by an earlier version, with a role that may do "
-                    "anything: use it for nothing but trying out. `payagg dev --fresh` makes it anew, without its data."
-                )
         elif not migrating and not any_schema and not is_current(url):
             raise SettingsError("The database's schema is not this version's: run `payagg migrate`.")
         else:

@@ -45,10 +45,7 @@ async def snapshot(use_cases: Services) -> Snapshot:
         totals = await use_cases.store.counts()
         kept = await _of_database(use_cases, totals)
     except (Unavailable, Conflict):
-        totals, kept = (
-            dict(counts),
-            [GaugeMetricFamily("payagg_database_up", "Whether the database answers.", value=0.0)],
-        )
+        totals, kept = dict(counts), [_database_up(0)]
     build = GaugeMetricFamily("payagg_build_info", "What runs here.", labels=["version", "python"])
     build.add_metric([__version__, platform.python_version()], 1)
     return Snapshot([*counter_families(use_cases, totals), *histogram_families(totals), build, *kept])
@@ -60,7 +57,7 @@ async def _of_database(use_cases: Services, totals: Totals) -> list[Metric]:
         unclosed = await tx.anomalies.count_open()
         waiting = await tx.inbox.count_due(now, INBOX_DEPTH_MAX)
     gauges = [
-        GaugeMetricFamily("payagg_database_up", "Whether the database answers.", value=1.0),
+        _database_up(1),
         GaugeMetricFamily(
             "payagg_deliveries_due",
             f"Deliveries that are due and in nobody's hands, counted up to {DEPTH_MAX}.",
@@ -93,6 +90,10 @@ async def _of_database(use_cases: Services, totals: Totals) -> list[Metric]:
         open_ones.add_metric([kind.value, place.value if place else "UNKNOWN"], unclosed.get((kind, place), 0))
     own = parts(use_cases.settings.extensions, "metrics")
     return [*gauges, open_ones, *[family for bring in own for family in await bring(use_cases, totals)]]
+
+
+def _database_up(value: int) -> Metric:
+    return GaugeMetricFamily("payagg_database_up", "Whether the database answers.", value=value)
 
 
 def _age(now: datetime, since: datetime | None) -> float:

@@ -33,15 +33,8 @@ OPTIONS_PROBE = "X-OPTIONS"  # what OPTIONS is routed as
 # at one moment must not come back at one moment.
 RETRY_AFTER_MIN, RETRY_AFTER_MAX = 1, 4
 
-# What the framework refuses by itself, in our words.
-_FRAMEWORK = {
-    401: ErrorCode.UNAUTHORIZED,
-    403: ErrorCode.FORBIDDEN,
-    404: ErrorCode.NOT_FOUND,
-    405: ErrorCode.METHOD_NOT_ALLOWED,
-    413: ErrorCode.PAYLOAD_TOO_LARGE,
-    429: ErrorCode.RATE_LIMITED,
-}
+# What the framework refuses by itself, in our words: its guards and limits are not used.
+_FRAMEWORK = {404: ErrorCode.NOT_FOUND, 405: ErrorCode.METHOD_NOT_ALLOWED}
 _log = structlog.get_logger("payagg.http")
 
 AnyRequest = Request[Any, Any, Any]
@@ -85,7 +78,7 @@ def _unavailable(request: AnyRequest, error: Exception) -> Refusal:
 
 
 def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[bytes]:
-    """404, 405, 413 and every other refusal of the framework; its own words may repeat the input and are not used."""
+    """404, 405 and every other refusal of the framework; its own words may repeat the input and are not used."""
     if error.status_code >= 500:
         return answer_failure(request, error)
     code = _FRAMEWORK.get(error.status_code, ErrorCode.VALIDATION_ERROR)
