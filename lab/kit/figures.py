@@ -39,7 +39,7 @@ WORDS = {
     "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day",
     "races orders": "{orders:,} orders of statements of {crowds} pairs and triples hold",
     "simulation": "{broken} of {histories:,} histories broken, {never} goals missed",
-    "soak hardships": "{holds} of {all} hold: frozen, without memory, without descriptors, killed",
+    "soak hardships": "{holds} of {all} hold",
     "soak steady": "{rate}/s for half an hour: {faults} of {requests:,} failed, memory {growth}, connections {connections}",
     "upgrade faults": "{holds} of {all} hold: the previous release dies at each step of a payment and this one goes on",
     "upgrade": "none of {paid:,} payments lost, none of {requests:,} requests failed; {tests} older tests pass on the new "

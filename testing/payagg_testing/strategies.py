@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from payagg.domain.api_key import INFIX
 from payagg.domain.payment import OUTCOMES, Payment
 from payagg.domain.values import (
     MAX_AMOUNT,
@@ -111,13 +110,6 @@ metadata = st.dictionaries(
     ),
     max_size=6,
 )
-
-
-@st.composite
-def key_secrets(draw: st.DrawFn, environment: Environment | None = None) -> str:
-    """A raw secret key in its exact form."""
-    infix = INFIX[environment or draw(environments)]
-    return f"ssk_{infix}_" + draw(st.text("0123456789abcdef", min_size=48, max_size=48))
 
 
 @st.composite
