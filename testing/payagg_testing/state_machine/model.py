@@ -162,7 +162,8 @@ class Model:
         """Money of a charge that went back, whole or in part. Where one of two statements has no id they may be about
         the same money, and no more goes back than came. A reversal that moved the payment is one of them."""
         own = [fact for fact in self.facts if fact.kind in OF_PAID and fact.number == number]
-        own = [fact for fact in own if said.id is None or fact.said.id != said.id]  # sent again, it is one
+        # Sent again, it is one; a dispute's id is none of a refund's.
+        own = [fact for fact in own if said.id is None or fact.said.id != said.id or fact.kind == "DISPUTE"]
         disputes: dict[object, Fact] = {}
         for place, fact in enumerate(own):
             key = fact.said.id or place
