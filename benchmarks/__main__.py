@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 from benchmarks import growth, instructions, journey, page, peers, steps
 from benchmarks.deployment import postgres
-from tools.interpreter import interpreter
+from payagg.entrypoints.process.interpreter import interpreter
 
 MODULES = (peers, steps, journey, growth, page, instructions)
 MEASURES = {module.__name__.rpartition(".")[2]: module for module in MODULES}

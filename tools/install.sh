@@ -34,7 +34,7 @@ done
 python= best=0
 look_at() {
     if ! fits "$1"; then return; fi
-    said=$("$1" -I tools/interpreter.py)
+    said=$("$1" -I src/payagg/entrypoints/process/interpreter.py)
     if [ "${said%% *}" -gt "$best" ]; then best=${said%% *} python=$1 build=${said#* }; fi
 }
 if [ -n "${3:-}" ]; then look_at "$3"; else

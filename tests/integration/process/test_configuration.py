@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from payagg.entrypoints.process.interpreter import interpreter
 from payagg.entrypoints.settings import fields_of, variable
 from tests.support.ports import free_port
 from tests.support.postgres_rules import admitted_by
@@ -39,8 +40,9 @@ def test_config_shows_what_is_in_force_and_no_secret(tmp_path: Path) -> None:
     given = {"PAYAGG_DATABASE_URL": url, "PAYAGG_METRICS_TOKEN_FILE": str(token), "PAYAGG_POOL_SIZE": "7", **SECRETS}
     shown = succeeded(payagg("config", **given))
     lines = {line.split()[0]: line.split(maxsplit=1)[1] for line in shown.splitlines()}
-    assert lines.keys() == {variable(one) for one in fields_of()}
+    assert lines.keys() == {"Python", *(variable(one) for one in fields_of())}
     assert lines.items() >= {
+        ("Python", interpreter()),
         ("PAYAGG_DATABASE_URL", "money at db.example:6432 as ada  (environment)"),
         ("PAYAGG_METRICS_TOKEN", f"set  ({token})"),
         ("PAYAGG_POOL_SIZE", "7  (environment)"),

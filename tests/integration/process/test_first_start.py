@@ -14,7 +14,8 @@ from tests.support.machine import ROOT
 from tests.support.processes import environment, payagg, succeeded
 
 pytestmark = pytest.mark.release
-PARTS = ("Makefile", "tools", "requirements-embedded.lock", "requirements-dev.lock")
+INTERPRETER = "src/payagg/entrypoints/process/interpreter.py"
+PARTS = ("Makefile", "tools", "requirements-embedded.lock", "requirements-dev.lock", INTERPRETER)
 # What the shell script uses, and no Python.
 PROGRAMS = ("sh", "make", "cat", "cksum", "tail", "head", "grep", "tr", "mkdir", "rm", "tee", "awk", "mktemp")
 NO_INDEX = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
@@ -43,7 +44,7 @@ with EmbeddedPostgres(Path(sys.argv[1])) as server:
 def clone(tmp_path: Path) -> Path:
     """What `make run` reads before there is a Python environment."""
     folder = tmp_path / "clone"
-    folder.mkdir()
+    (folder / INTERPRETER).parent.mkdir(parents=True)
     for name in PARTS:
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, folder / name)
     return folder

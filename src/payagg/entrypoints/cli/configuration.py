@@ -5,6 +5,7 @@ import base64
 import os
 
 from payagg.entrypoints.cli.operators import say
+from payagg.entrypoints.process.interpreter import interpreter
 from payagg.entrypoints.settings import Settings, fields_of, find_setting, variable
 
 
@@ -28,10 +29,11 @@ def keygen(_: argparse.Namespace, settings: Settings) -> int:
 
 
 def config(_: argparse.Namespace, settings: Settings) -> int:
-    """Each setting in force and its source, secrets masked. Raises SettingsError at the end where a server that has its
-    secrets would not start."""
+    """Each setting in force and its source, secrets masked. The first line is the Python that runs. Raises
+    SettingsError at the end where a server that has its secrets would not start."""
     from payagg.entrypoints.bootstrap import check_for_serving
 
+    say(f"{'Python':32} {interpreter()}")
     for one in fields_of(settings.extensions):
         text, source = find_setting(os.environ, one)
         shown = _mask(one.name, settings) if one.metadata["secret"] and text is not None else text
