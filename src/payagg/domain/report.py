@@ -504,11 +504,15 @@ def judge_silence(
     report: ProviderReport | None, payment: Payment, attempt: Attempt, *, actor: str, now: datetime
 ) -> Verdict:
     """The effect of the last check: with the provider's evidence that nothing was paid a PENDING payment expires;
-    without it the payment stays PENDING and becomes an anomaly. The charge that its payer was sent to decides."""
+    without it the payment stays PENDING and becomes an anomaly, unless another amount or currency was paid: that is
+    one. The charge that its payer was sent to decides."""
     if payment.status is not Status.PENDING or not attempt.is_handed_off:
         return _UNCHANGED
     if report is not None and report.proves_unpaid(payment, attempt):
         return Verdict(ReportEffect.MOVED, (payment.move(Trigger.EXPIRE, now, actor=actor, reason=EXPIRED_REASON),))
+    differs = report.mismatch(payment) if report is not None and report.outcome is Outcome.SUCCEEDED else None
+    if differs in ("amount", "currency"):
+        return _UNCHANGED
     details = {
         "providerReference": attempt.provider_reference,
         "gateway": attempt.gateway,

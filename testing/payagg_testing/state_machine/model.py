@@ -274,7 +274,7 @@ class Model:
         if self.next_check is None and self.status == "PENDING":
             if is_unpaid:
                 self.move("FAILED", now, "EXPIRED")
-            else:
+            elif learnt != "MISMATCH" or said.outcome is not Outcome.SUCCEEDED:  # which people know
                 self.keep("NO_EVIDENCE", len(self.attempts), Said(Outcome.PENDING))
         return learnt
 

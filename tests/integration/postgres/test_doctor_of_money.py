@@ -214,13 +214,14 @@ def test_doctor_knows_every_trigger_that_there_is(database_url: str) -> None:
     assert sorted(name for (name,) in rows) == sorted(TRIGGERS)
 
 
+@pytest.mark.parametrize("kind", ["NO_EVIDENCE", "MISMATCH"])
 async def test_doctor_lets_a_payment_rest_of_which_people_know_that_nobody_can_answer(
-    told: PostgresStore, database_url: str
+    told: PostgresStore, database_url: str, kind: str
 ) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("SET session_replication_role = replica")
         connection.execute(f"UPDATE attempts SET next_ask_at = NULL WHERE reference = '{OPEN}'".encode())
-        known = f"{KEPT} ('anm_x', '{OPEN}', 'NO_EVIDENCE', 'reconciler', '{{}}', now(), 'biz_1', 'SANDBOX')"
+        known = f"{KEPT} ('anm_x', '{OPEN}', '{kind}', 'reconciler', '{{}}', now(), 'biz_1', 'SANDBOX')"
         connection.execute(known.encode())
     assert broken(database_url) == []
     with psycopg.connect(database_url) as connection:

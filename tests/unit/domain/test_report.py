@@ -342,3 +342,7 @@ def test_the_end_of_the_asking() -> None:
         assert (verdict.effect, verdict.anomaly) == told
         for payment in (a_payment(), PAID):
             assert end(payment=payment) == Verdict(ReportEffect.UNCHANGED)
+    short = a_report(SUCCEEDED, amounts=OTHER_AMOUNT)  # told as what it is
+    assert judge_silence(short, pending(), attempt, actor="r", now=NOW) == Verdict(ReportEffect.UNCHANGED)
+    other = replace(short, currency="USD", outcome=FAILED)
+    assert judge_silence(other, pending(), attempt, actor="r", now=NOW).anomaly is AnomalyKind.NO_EVIDENCE

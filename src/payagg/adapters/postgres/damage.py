@@ -76,7 +76,7 @@ DAMAGES = {
             SELECT FROM attempts a
             WHERE a.reference = p.reference AND a.state = 'HANDED_OFF' AND a.next_ask_at IS NOT NULL)
         AND NOT EXISTS (SELECT FROM anomalies a
-            WHERE a.reference = p.reference AND a.kind = 'NO_EVIDENCE' AND a.status <> 'CLOSED')""",
+            WHERE a.reference = p.reference AND a.kind IN ('NO_EVIDENCE', 'MISMATCH') AND a.status <> 'CLOSED')""",
         BY_HAND,
     ),
     "a charge that is to be asked about is of a provider of this deployment": Damage(

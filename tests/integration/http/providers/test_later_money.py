@@ -245,6 +245,17 @@ async def test_a_popup_that_was_opened_and_left_expires_after_the_last_check(wor
     assert await told(world, payment) == ["pending", "failed", "late_success"]
 
 
+async def test_what_was_underpaid_is_not_told_again_as_unknown(world: MoneyWorld) -> None:
+    payment = await world.handed_over("provider_b")
+    await open_popup(world, payment)
+    world.fakes.payaza.book.alter = {"amount": HALF}
+    world.fakes.payaza.pay(payment.reference)
+    await reconcile(world, CHECK_AFTER[-1] + HOUR)
+    assert (await world.read(payment)).status is Status.PENDING
+    assert await kinds(world, payment) == [AnomalyKind.MISMATCH]
+    assert await told(world, payment) == ["pending", "attention"]
+
+
 async def test_an_event_of_two_statuses_about_an_ended_payment_is_kept_for_people(world: MoneyWorld) -> None:
     payment = await paid(world, "provider_b")
     await event_b(world, payment, transaction_status="Reversed")
