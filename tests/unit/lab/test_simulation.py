@@ -10,7 +10,7 @@ import pytest
 from lab.simulation.run import COVERAGE_GOALS, SearchResult, never, search
 from tests.support.machine import ROOT
 
-SOURCE = ROOT / "src"
+PLACES = os.pathsep.join(str(ROOT / name) for name in ("src", "testing", ""))
 ENOUGH = 50  # `make lab` runs more
 # Seeds of what else comes late. A change may move it to another seed: then the search goes on, as far as to MOST.
 RARE, MOST = (64, 78, 80, 83, 92, 270), 500
@@ -34,7 +34,7 @@ def test_no_history_breaks_an_invariant_and_everything_happens_sometimes() -> No
 
 def digests(python: str, hash_seed: str) -> str:
     """The traces of some seeds, as a fresh interpreter finds them."""
-    environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(SOURCE)}
+    environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": PLACES}
     ran = subprocess.run([python, "-c", DIGESTS], env=environ, capture_output=True, text=True, check=True)
     return ran.stdout
 
