@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 # 23514 is check_violation: to a caller a broken trigger rule and a broken CHECK are the same thing.
 REFUSE = """
-CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = '23514', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME;
 END $$
 """
 # As JSON, so that a column of a later day is guarded too.
-REFUSE_FINAL = """
+_REFUSE_FINAL = """
 CREATE OR REPLACE FUNCTION refuse_change_of_final() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     clearable text[] := TG_ARGV[1];
@@ -32,7 +32,7 @@ BEGIN
         RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = '23514', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME;
     END IF;
     RETURN NEW;
-END $$
+END $$;
 """
 
 # As all migrations together leave them.
@@ -92,14 +92,19 @@ def initial_trigger(moves: Moves, table: str, column: str, unless: str = "false"
     )
 
 
-def final_trigger(
+def final_trigger(moves: Moves, table: str, column: str) -> str:
+    """Refuses every change of a row in a final state."""
+    return clearing_trigger(moves, table, column)
+
+
+def clearing_trigger(
     moves: Moves, table: str, column: str, clearable: Sequence[str] = (), settable: Sequence[str] = ()
 ) -> str:
-    """Refuses every change of a row in a final state, but that the columns `clearable` may become NULL, and those of
-    `settable` may get a value where they have none (NULL, or false): personal data ends, what comes to be known is
-    added, the rest of the row stays."""
+    """As `final_trigger`, but the columns `clearable` may become NULL, and those of `settable` may get a value where
+    they have none (NULL, or false): personal data ends, what comes to be known is added, the rest of the row stays.
+    With its function, which a schema of an earlier release lacks."""
     told = f"'{table} in a final state cannot change', '{{{','.join(clearable)}}}', '{{{','.join(settable)}}}'"
-    return _trigger(
+    return _REFUSE_FINAL + _trigger(
         f"{table}_final",
         f"UPDATE ON {table}",
         f"OLD.{column} = ANY ('{{{','.join(moves.final)}}}')",

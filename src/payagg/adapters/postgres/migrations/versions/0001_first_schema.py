@@ -6,7 +6,6 @@ from alembic import op
 
 from payagg.adapters.postgres.schema.triggers import (
     REFUSE,
-    REFUSE_FINAL,
     Moves,
     final_trigger,
     fixed_trigger,
@@ -63,7 +62,6 @@ def upgrade() -> None:
     for statement in filter(str.strip, statements.split(";\n")):
         op.execute(statement)
     op.execute(REFUSE)
-    op.execute(REFUSE_FINAL)
     op.execute(transition_trigger(PAYMENT, "payments", "status"))
     op.execute(initial_trigger(PAYMENT, "payments", "status"))
     op.execute(final_trigger(PAYMENT, "payments", "status"))

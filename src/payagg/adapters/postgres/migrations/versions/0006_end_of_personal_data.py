@@ -3,7 +3,7 @@ over any minute keep the hits of a bucket in one row."""
 
 from alembic import op
 
-from payagg.adapters.postgres.schema.triggers import Moves, final_trigger
+from payagg.adapters.postgres.schema.triggers import Moves, clearing_trigger
 
 revision = "0006"
 down_revision = "0005"
@@ -28,7 +28,7 @@ CLEARABLE = ("customer_email", "customer_name", "customer_phone", "metadata", "f
 
 def upgrade() -> None:
     op.execute("DROP TRIGGER payments_final ON payments")
-    op.execute(final_trigger(PAYMENT, "payments", "status", CLEARABLE))
+    op.execute(clearing_trigger(PAYMENT, "payments", "status", CLEARABLE))
     # rate_counters stays for servers of the release before.
     op.execute(
         "CREATE UNLOGGED TABLE rate_hits (bucket TEXT NOT NULL, hits JSONB NOT NULL, ends_at TIMESTAMPTZ NOT NULL,"

@@ -10,7 +10,7 @@ anomalies.business_id ...   whose payment it is about, who works on it, and what
 
 from alembic import op
 
-from payagg.adapters.postgres.schema.triggers import Moves, final_trigger, fixed_trigger
+from payagg.adapters.postgres.schema.triggers import Moves, clearing_trigger, fixed_trigger
 
 revision = "0018"
 down_revision = "0017"
@@ -70,10 +70,10 @@ def upgrade() -> None:
             ADD COLUMN notes JSONB NOT NULL DEFAULT '[]'
     """)
     op.execute("DROP TRIGGER payments_final ON payments")
-    op.execute(final_trigger(PAYMENT, "payments", "status", CLEARABLE, SETTABLE))
+    op.execute(clearing_trigger(PAYMENT, "payments", "status", CLEARABLE, SETTABLE))
     op.execute("DROP TRIGGER payments_fixed ON payments")
     op.execute(fixed_trigger("payments", FIXED_OF_PAYMENT))
     op.execute("DROP TRIGGER anomalies_fixed ON anomalies")
     op.execute(fixed_trigger("anomalies", FIXED))
     op.execute("DROP TRIGGER anomalies_final ON anomalies")
-    op.execute(final_trigger(ANOMALY, "anomalies", "status", settable=("event_sequence",)))
+    op.execute(clearing_trigger(ANOMALY, "anomalies", "status", settable=("event_sequence",)))

@@ -6,9 +6,8 @@ The rules are those of migration 0018. `CREATE OR REPLACE` waits for writers, an
 from alembic import op
 
 from payagg.adapters.postgres.schema.triggers import (
-    REFUSE_FINAL,
     Moves,
-    final_trigger,
+    clearing_trigger,
     fixed_trigger,
     transition_trigger,
 )
@@ -37,7 +36,6 @@ FIXED = ("reference", "business_id", "environment", "amount", "currency", "creat
 
 
 def upgrade() -> None:
-    op.execute(REFUSE_FINAL)
     op.execute(transition_trigger(PAYMENT, "payments", "status"))
-    op.execute(final_trigger(PAYMENT, "payments", "status", CLEARABLE, SETTABLE))
+    op.execute(clearing_trigger(PAYMENT, "payments", "status", CLEARABLE, SETTABLE))
     op.execute(fixed_trigger("payments", FIXED))
