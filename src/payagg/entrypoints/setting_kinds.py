@@ -138,6 +138,7 @@ TEXT = SettingKind("text", str)
 PATH = SettingKind("a path", Path)
 YES_OR_NO = SettingKind("true or false", partial(msgspec.convert, type=bool, strict=False))
 COUNT = whole(1, 1_000_000_000)
+BYTES = whole(100_000, 1_000_000_000_000_000)
 PREFIX = matching("[A-Z]{3}", "three letters A-Z")
 # Also a path segment and a header's middle, so an underscore is allowed.
 SLUG = matching(

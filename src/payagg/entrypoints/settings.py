@@ -116,7 +116,8 @@ class Settings:
         kinds.lasting("days", 36_500, least=30),
         "how long after a payment's end its idempotency key finds it; then the key makes a new payment",
     )
-    # Requests in any minute, over all processes; of an IPv6 client its /64, and its /48 at ten times the limit.
+    # Requests in any minute; of an IPv6 client its /64, and its /48 at ten times the limit. These two are counted over
+    # all processes,
     unknown_reference_limit: int = setting(
         "60",
         kinds.COUNT,
@@ -127,15 +128,35 @@ class Settings:
         kinds.COUNT,
         "inbound events in any minute for each client address, over all processes",
     )
-    # A minute, and at once, counted by each process for itself: they guard against load alone, far above what anybody
-    # needs that no deployment sets them.
-    key_rate_limit: int = 600_000  # requests with a secret key,
-    business_rate_limit: int = 600_000  # and with all keys of a business and environment
-    reference_rate_limit: int = 1_200  # requests for a checkout link
-    address_rate_limit: int = 60_000  # process and verify of a client address: a carrier's payers may all be behind one
-    refused_body_limit: int = 60  # refused bodies of process from a client address; good bodies pass
-    sandbox_bytes_a_day: int = 1_000_000_000  # of bodies that a business sends with SANDBOX keys,
-    live_bytes_a_day: int = 100_000_000_000  # and with LIVE keys
+    # and these by each process for itself: they guard against load alone, and may not cost a statement.
+    key_rate_limit: int = setting(
+        "600000", kinds.COUNT, "requests a minute, and at once, for each secret key, in each process"
+    )
+    reference_rate_limit: int = setting(
+        "1200", kinds.COUNT, "requests a minute, and at once, for each checkout link, in each process"
+    )
+    business_rate_limit: int = setting(
+        "600000",
+        kinds.COUNT,
+        "requests a minute, and at once, with the secret keys of a business and environment, in each process",
+    )
+    sandbox_bytes_a_day: int = setting(
+        "1000000000",
+        kinds.BYTES,
+        "bytes of bodies that a business may send with SANDBOX keys in a day, in each process",
+    )
+    live_bytes_a_day: int = setting(
+        "100000000000", kinds.BYTES, "bytes of bodies that a business may send with LIVE keys in a day, in each process"
+    )
+    refused_body_limit: int = setting(
+        "60",
+        kinds.COUNT,
+        "refused bodies of process a minute for each client address, in each process; good bodies pass",
+    )
+    # A carrier's payers may all be behind one address.
+    address_rate_limit: int = setting(
+        "60000", kinds.COUNT, "process and verify requests a minute for each client address, in each process"
+    )
     metrics_token: str | None = setting(
         None,
         kinds.METRICS_TOKEN,
