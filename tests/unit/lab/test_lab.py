@@ -7,7 +7,10 @@ from importlib.util import find_spec
 import pytest
 
 from lab.__main__ import PARTS, Part
+from lab.fuzz.run import LIMITS
 from lab.kit import figures
+from lab.kit.site import UNLIMITED
+from payagg.entrypoints.settings import fields_of, variable
 from tests.support.machine import ROOT
 
 
@@ -23,6 +26,11 @@ def test_every_module_that_is_started_by_its_name_exists() -> None:
     named = {name for file in files for name in re.findall(r'"-m", "([a-z_.]+)', file.read_text())}
     assert {"lab.crashes.child", "lab.kit.loopback_process", "benchmarks.receiver"} <= named
     assert [name for name in named if find_spec(name) is None] == []
+
+
+def test_what_is_loaded_is_set_by_settings_that_there_are() -> None:
+    known = {variable(one) for one in fields_of()}
+    assert {*UNLIMITED, *(f"PAYAGG_{name}_LIMIT" for name in LIMITS)} <= known
 
 
 def test_every_figure_is_of_a_part_and_told_in_words() -> None:
