@@ -58,12 +58,12 @@ def previous_commit() -> str:
     ours, lock = migrations("HEAD"), git("rev-parse", f"HEAD:{LOCK}")
     found = ""
     for commit in git("rev-list", "--first-parent", "HEAD^").split():
-        theirs = migrations(commit)
-        if theirs != ours[: len(theirs)] or not git("ls-tree", commit, WORKS_AHEAD):
+        if not git("ls-tree", commit, WORKS_AHEAD):
             break
-        if theirs != ours:
+        theirs = migrations(commit)
+        if theirs != ours and theirs == ours[: len(theirs)]:
             return commit
-        if git("rev-parse", f"{commit}:{LOCK}") == lock:
+        if theirs == ours and git("rev-parse", f"{commit}:{LOCK}") == lock:
             found = commit
     if not found:
         raise SystemExit("The history does not reach back to the previous release: git fetch --unshallow --tags")
