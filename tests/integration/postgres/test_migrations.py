@@ -155,6 +155,7 @@ def test_a_dry_run_prints_what_is_pending_and_the_command_tells_its_progress(emp
     whole = payagg("migrate", "--dry-run", PAYAGG_DATABASE_URL=empty_url)
     assert whole.returncode == 0, whole.stderr
     assert "CREATE TABLE payments" in whole.stdout
+    assert "RAISE EXCEPTION '%', TG_ARGV[0]" in whole.stdout  # as the server takes it, whoever sends it
     with psycopg.connect(empty_url) as connection:
         assert connection.execute("SELECT to_regclass('payments')").fetchone() == (None,)
     migrate(empty_url, to="0007")

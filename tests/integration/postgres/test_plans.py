@@ -17,7 +17,8 @@ import pytest
 from payagg_testing.builders import NOW, a_payment, an_attempt, an_endpoint, an_entry, an_event, an_id
 
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
-from payagg.adapters.postgres.fast_path.statements import ORIGINALS, PAYMENTS, FastPath
+from payagg.adapters.postgres.fast_path.statements import OF_REFERENCES, ORIGINALS, PAYMENTS, FastPath
+from payagg.adapters.postgres.repositories.attempts import ATTEMPTS_OF
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.application.ports.payments import ProviderCall
@@ -462,7 +463,13 @@ def test_every_use_goes_by_its_indexes_and_looks_at_few_rows(plans: list[Plan]) 
     assert met == ALL
 
 
-@pytest.mark.parametrize("statement", [PAYMENTS, ORIGINALS], ids=["PAYMENTS", "ORIGINALS"])
+LOOK_UPS = {
+    **{"PAYMENTS": PAYMENTS, "ORIGINALS": ORIGINALS},
+    **{"OF_REFERENCES": OF_REFERENCES, "ATTEMPTS_OF": ATTEMPTS_OF},
+}
+
+
+@pytest.mark.parametrize("statement", LOOK_UPS.values(), ids=LOOK_UPS)
 def test_a_plan_of_a_time_without_payments_looks_each_up(statement: Statement, database_url: str) -> None:
     """A session keeps it until the server has counted them: a join would read them all for each batch."""
     with psycopg.connect(database_url) as connection:

@@ -67,7 +67,14 @@ FROM payments p JOIN businesses b ON b.id = p.business_id WHERE p.reference = AN
 """,
     reads=True,
 )
-OF_REFERENCES = Statement(f"SELECT {_PAYMENT} FROM payments p WHERE p.reference = ANY(:references)", reads=True)
+# The array is a subquery's, so that how many there are changes no plan, and a session plans it once.
+OF_REFERENCES = Statement(
+    f"""
+SELECT {_PAYMENT} FROM unnest((SELECT CAST(:references AS text[]))) AS asked (reference)
+CROSS JOIN LATERAL (SELECT * FROM payments WHERE payments.reference = asked.reference LIMIT 1) AS p
+""",
+    reads=True,
+)
 KEYS = Statement(
     f"""
 SELECT {", ".join(f"k.{name}" for name in API_KEY.names)}, {", ".join(f"b.{name}" for name in BUSINESS.names)}

@@ -7,7 +7,11 @@ from payagg.adapters.postgres.schema.tables import metadata
 
 connection = None if context.is_offline_mode() else context.config.attributes["connection"]
 context.configure(
-    connection=connection, dialect_name="postgresql", target_metadata=metadata, transaction_per_migration=True
+    connection=connection,
+    dialect_name="postgresql",
+    dialect_opts={"paramstyle": "named"},  # of what is written: others double each %
+    target_metadata=metadata,
+    transaction_per_migration=True,
 )
 with context.begin_transaction():
     context.run_migrations()

@@ -31,7 +31,7 @@ async def generate_api_key(call: Call[Manager, GenerateApiKey]) -> GeneratedApiK
     return await call.services.api_keys.generate(call.caller.business.id, call.body, by=by(call))
 
 
-# Whatever the business\'s status.
+# Whatever the business's status.
 @routes.add(
     "DELETE",
     BASE + "/{key_id:str}",

@@ -16,10 +16,11 @@ _REFERENCE = re.compile(r"#/components/(\w+)/(.+)")
 
 def describe(settings: Settings) -> dict[str, Any]:
     """OpenAPI 3.1, with the deployment's address, slugs and prefix of references."""
-    text = (DOCS / "openapi.json").read_text(encoding="utf-8").replace(DEFAULTS.base_url, settings.base_url)
-    for spec in settings.providers:
-        text = text.replace(spec.name, spec.slug)
-    text = re.sub(r"(?<![A-Z])PAY(?=-[0-9]{8}-[A-Z0-9]{6})", settings.reference_prefix, text)
+    written = (DOCS / "openapi.json").read_text(encoding="utf-8")
+    own = {DEFAULTS.base_url: settings.base_url, **{spec.name: spec.slug for spec in settings.providers}}
+    # At once: one provider may have the other's name for a slug, and the address may hold one.
+    names = re.compile("|".join([*map(re.escape, own), "(?<![A-Z])PAY(?=-[0-9]{8}-[A-Z0-9]{6})"]))
+    text = names.sub(lambda name: own.get(name[0], settings.reference_prefix), written)
     found: dict[str, Any] = json.loads(text)
     return found
 
