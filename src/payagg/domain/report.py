@@ -356,7 +356,9 @@ def _settle(
         return with_changes(verdict, changes=expired)
     elif is_repeat or is_other_transaction or (charges and not is_same_charge):
         return Verdict(ReportEffect.UNCHANGED, expired)  # a declined try says nothing about the one that paid
-    kind, details = LATE_FOR[trigger], report.evidence()
+    # In the archive, the id is kept by this fact alone.
+    own_id = {"providerId": report.facts.provider_id} if is_success and report.facts.provider_id else {}
+    kind, details = LATE_FOR[trigger], report.evidence(**own_id)
     return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=kind, details=details)
 
 
