@@ -392,6 +392,8 @@ def _gone_back(
         # The end of a dispute that nobody was told of repeats the status.
         is_repeat = payment.status is Status.REVERSED and is_new and verdict.details.get("amount") == 0
         return _UNCHANGED if is_repeat else verdict
+    if _is_of_mismatch(report, payment, known):
+        return _mismatch(report, payment, "amount")
     before, came = _gone_before(report, payment, known, now)
     if not is_named(report.details):
         transactions = _gone_transactions(report, known)
@@ -440,6 +442,15 @@ def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Ano
         if report.details.get("state") == ACCEPTED and _is_told_as(AdjustmentKind.REFUND, report, payment, recent):
             return _anomaly(report, AnomalyKind.DISPUTE, amount=0)
     return _anomaly(report, AnomalyKind.DISPUTE)
+
+
+def _is_of_mismatch(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> bool:
+    """Whether what went back is money that differed from the payment, which never counted: no other had come then."""
+    mismatches = [fact.details for fact in _of_its_charge(report, known) if fact.kind is AnomalyKind.MISMATCH]
+    own = [details for details in mismatches if details["field"] == "amount"]
+    came = max((details.get("received", payment.amount) for details in own if "reason" in details), default=-1)
+    is_all_that_came = not was_paid(payment, known) and min(report.amounts, default=0) <= came
+    return is_all_that_came or any(shares_name(details, report.details) for details in own)
 
 
 def _is_told_as(other: AdjustmentKind, report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> bool:
