@@ -1,8 +1,10 @@
 """The rest of a payment whose history is in the archive: enough to judge a provider's late report about it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, AttemptState, provider_reference
 from payagg.domain.checks import restore
 
@@ -36,9 +38,11 @@ class ArchivedPayment:
     attempts: tuple[tuple[str, AttemptState, str | None], ...]
     paid: str | None
 
-    def charges(self) -> list[Attempt]:
-        """The attempts as far as a report is judged by them."""
+    def charges(self, facts: Iterable[Anomaly]) -> list[Attempt]:
+        """The attempts as far as a report is judged by them; `facts` tell of the transactions that paid them since."""
         unknown = dict.fromkeys(Attempt.__dataclass_fields__)
+        late = [fact.details for fact in facts if fact.kind is AnomalyKind.LATE_SUCCESS]
+        late_ids = {details.get("providerReference"): details.get("providerId") for details in late}
         return [
             restore(
                 Attempt,
@@ -49,7 +53,7 @@ class ArchivedPayment:
                     "gateway": gateway,
                     "provider_reference": provider_reference(self.reference, number),
                     "state": state,
-                    "provider_id": provider_id,
+                    "provider_id": provider_id or late_ids.get(provider_reference(self.reference, number)),
                 },
             )
             for number, (gateway, state, provider_id) in enumerate(self.attempts, 1)

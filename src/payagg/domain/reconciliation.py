@@ -7,8 +7,8 @@ from datetime import date, datetime, timedelta
 from enum import Enum
 from operator import attrgetter
 
-from payagg.domain.adjustment import KIND_FOR, AdjustmentKind, amount_of
-from payagg.domain.anomaly import RECONCILIATION, Anomaly
+from payagg.domain.adjustment import KIND_FOR, AdjustmentKind, amount_of, is_named
+from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
 from payagg.domain.attempt import payment_reference
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import invalid
@@ -232,10 +232,12 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly], listed: Collection[str
     if line.kind is not LineKind.REFUND:
         return None  # a dispute has one id everywhere
     own = (None, line.report.provider_reference)  # of its charge: a payment that was paid twice has two
+    charge = [fact for fact in known if fact.details.get("providerReference") in own]
     returned = [
         fact
-        for fact in known
-        if KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND and fact.details.get("providerReference") in own
+        for fact in charge
+        if KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND
+        or (fact.kind is AnomalyKind.MISMATCH and is_named(fact.details))  # of money that never counted
     ]
     for fact in returned:
         # One that counts for nothing was taken for other money: the list knows better.

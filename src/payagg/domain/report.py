@@ -295,9 +295,6 @@ def judge(
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
         # An answer to a check shows the last card's result; only a signed event ends the charge.
         return Verdict(ReportEffect.DECLINED, attempt=with_changes(attempt, last_decline=report.reason or DECLINED))
-    was_paid_elsewhere = attempt.confirmed_at is None and any(one.confirmed_at is not None for one in attempts)
-    if report.outcome is Outcome.FAILED and asked is not None and was_paid_elsewhere:
-        return _UNCHANGED
     return _settle(report, payment, attempt, paid, known, actor, now)
 
 
@@ -333,10 +330,11 @@ def _settle(
             confirmed = with_changes(attempt.confirm(report.facts, now), next_ask_at=None)
         return Verdict(ReportEffect.MOVED, (moved,), attempt=confirmed)
     is_repeat = payment.status is PAYMENT.moves[PAYMENT.initial, trigger]
+    charges = {*paid, *(fact.details.get("providerReference") for fact in known if fact.kind in PAID_LATE)} - {None}
+    is_same_charge = not charges.isdisjoint((report.provider_reference, SIMULATED))
+    is_other_transaction = attempt.is_other_transaction(report.facts.provider_id)
     if is_success:
-        charges = {*paid, *(fact.details.get("providerReference") for fact in known if fact.kind in PAID_LATE)} - {None}
-        is_same_charge = not charges.isdisjoint((report.provider_reference, SIMULATED))
-        if is_same_charge and not attempt.is_other_transaction(report.facts.provider_id):
+        if is_same_charge and not is_other_transaction:
             learned = confirmed if confirmed != attempt else None
             return Verdict(ReportEffect.UNCHANGED, expired, attempt=learned, facts=report.facts if is_repeat else None)
         if is_same_charge and report.facts.provider_id in _told_transactions(known):
@@ -349,16 +347,18 @@ def _settle(
             kind = AnomalyKind.SECOND_CHARGE
             return Verdict(ReportEffect.ANOMALY, expired, attempt=paid_again, anomaly=kind, details=details)
     elif trigger is Trigger.REVERSE:
-        second = report.facts.provider_id if attempt.is_other_transaction(report.facts.provider_id) else None
+        second = report.facts.provider_id if is_other_transaction else None
         if second is not None and second not in _told_transactions(known):
             # What went back came first, though its success was never told. That it went back is told next.
             details = with_changes(report, details={}).evidence(providerId=second)
             return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
         verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor, now)
         return with_changes(verdict, changes=expired)
-    elif is_repeat:
-        return Verdict(ReportEffect.UNCHANGED, expired)
-    kind, details = LATE_FOR[trigger], report.evidence()
+    elif is_repeat or is_other_transaction or (charges and not is_same_charge):
+        return Verdict(ReportEffect.UNCHANGED, expired)  # a declined try says nothing about the one that paid
+    # In the archive, the id is kept by this fact alone.
+    own_id = {"providerId": report.facts.provider_id} if is_success and report.facts.provider_id else {}
+    kind, details = LATE_FOR[trigger], report.evidence(**own_id)
     return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=kind, details=details)
 
 
@@ -392,6 +392,8 @@ def _gone_back(
         # The end of a dispute that nobody was told of repeats the status.
         is_repeat = payment.status is Status.REVERSED and is_new and verdict.details.get("amount") == 0
         return _UNCHANGED if is_repeat else verdict
+    if _is_of_mismatch(report, payment, known):
+        return _mismatch(report, payment, "amount")
     before, came = _gone_before(report, payment, known, now)
     if not is_named(report.details):
         transactions = _gone_transactions(report, known)
@@ -440,6 +442,15 @@ def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Ano
         if report.details.get("state") == ACCEPTED and _is_told_as(AdjustmentKind.REFUND, report, payment, recent):
             return _anomaly(report, AnomalyKind.DISPUTE, amount=0)
     return _anomaly(report, AnomalyKind.DISPUTE)
+
+
+def _is_of_mismatch(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> bool:
+    """Whether what went back is money that differed from the payment, which never counted: no other had come then."""
+    mismatches = [fact.details for fact in _of_its_charge(report, known) if fact.kind is AnomalyKind.MISMATCH]
+    own = [details for details in mismatches if details["field"] == "amount"]
+    came = max((details.get("received", payment.amount) for details in own if "reason" in details), default=-1)
+    is_all_that_came = not was_paid(payment, known) and min(report.amounts, default=0) <= came
+    return is_all_that_came or any(shares_name(details, report.details) for details in own)
 
 
 def _is_told_as(other: AdjustmentKind, report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> bool:

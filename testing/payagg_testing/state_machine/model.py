@@ -125,12 +125,12 @@ class Model:
         if said.share != "WHOLE":
             self.keep("MISMATCH", number, said)
             return "MISMATCH"
-        if asked and outcome == "FAILED" and self.confirmed - {number} and number not in self.confirmed:
-            return "UNCHANGED"
         if asked and outcome == "FAILED" and self.card is None and self.status not in FINAL and now < self.expires:
             self.declined = "DECLINED"
             return "DECLINED"
         self.expire(now)
+        charges = {self.paid, *(fact.number for fact in self.facts if fact.kind in PAID_LATE)} - {None}
+        is_repeat = not charges.isdisjoint((number, 0))
         if self.status not in FINAL:
             self.gateway = self.attempts[number - 1]
             if outcome != "FAILED":
@@ -142,13 +142,11 @@ class Model:
                     self.confirmed_at, self.next_check = now, None
             done = "MOVED"
         elif outcome == "SUCCEEDED":
-            charges = {self.paid, *(fact.number for fact in self.facts if fact.kind in PAID_LATE)} - {None}
-            is_repeat = not charges.isdisjoint((number, 0))
             done = "UNCHANGED" if is_repeat else self.keep("SECOND_CHARGE" if charges else "LATE_SUCCESS", number, said)
         elif outcome == "REVERSED":
             return self.give_back(LATE[outcome], number, said)
-        elif self.status == LANDS_ON[outcome]:
-            return "UNCHANGED"
+        elif self.status == LANDS_ON[outcome] or (charges and not is_repeat):
+            return "UNCHANGED"  # a declined try says nothing about the one that paid
         else:
             return self.keep(LATE[outcome], number, said)
         if outcome == "SUCCEEDED" and self.attempts[number - 1] != SIMULATOR:
@@ -161,7 +159,14 @@ class Model:
     def give_back(self, kind: str, number: int, said: Said) -> str:
         """Money of a charge that went back, whole or in part. Where one of two statements has no id they may be about
         the same money, and no more goes back than came. A reversal that moved the payment is one of them."""
-        own = [fact for fact in self.facts if fact.kind in OF_PAID and fact.number == number]
+        own = [fact for fact in self.facts if fact.number == number]
+        others = [fact.said for fact in own if fact.kind == "MISMATCH"]
+        came = [other.kobo(self.amount) for other in others if other.outcome is Outcome.SUCCEEDED]
+        is_all_that_came = not self.was_paid() and said.kobo(self.amount) <= max(came, default=0)
+        if is_all_that_came or (said.id is not None and any(other.id == said.id for other in others)):
+            self.keep("MISMATCH", number, said)  # it never counted
+            return "MISMATCH"
+        own = [fact for fact in own if fact.kind in OF_PAID]
         # Sent again, it is one; a dispute's id is none of a refund's.
         own = [fact for fact in own if said.id is None or fact.said.id != said.id or fact.kind == "DISPUTE"]
         disputes: dict[object, Fact] = {}
@@ -193,9 +198,12 @@ class Model:
         self.tell()
         return "ANOMALY"
 
+    def was_paid(self) -> bool:
+        return self.status in ("SUCCESS", "REVERSED") or "LATE_SUCCESS" in self.anomalies
+
     def tell(self) -> None:
         """The merchant is told of each fact once it is news: of the late success before what it makes news."""
-        is_paid = self.status in ("SUCCESS", "REVERSED") or "LATE_SUCCESS" in self.anomalies
+        is_paid = self.was_paid()
         for fact in sorted(self.facts, key=lambda fact: fact.kind != "LATE_SUCCESS"):
             is_news = fact.kind in NOTICES and (is_paid or fact.kind not in OF_PAID)
             if fact.kind == "MISMATCH" and fact.said.outcome.value != "SUCCEEDED":

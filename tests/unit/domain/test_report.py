@@ -214,6 +214,15 @@ def test_what_went_back_of_a_second_transaction_came_first_and_takes_nothing_fro
         assert resolved.anomaly is (AnomalyKind.DISPUTE if kind is AnomalyKind.LATE_REVERSAL else kind)
 
 
+def test_a_declined_try_beside_the_one_that_paid_says_nothing_about_it() -> None:
+    first = replace(ASKED, provider_id="t1")
+    for transaction, kind in (("t1", AnomalyKind.LATE_FAILURE), (None, AnomalyKind.LATE_FAILURE), ("t2", None)):
+        declined = a_report(FAILED, facts=ChargeFacts(provider_id=transaction))
+        assert judged(declined, PAID, attempts=[first], paid=[REFERENCE]).anomaly is kind
+    elsewhere = judged(a_report(FAILED), PAID, attempts=[first, SECOND], paid=[SECOND.provider_reference])
+    assert elsewhere.effect is ReportEffect.UNCHANGED
+
+
 @pytest.mark.parametrize("order", [("t1", "t2"), ("t2", "t1")])
 def test_each_of_two_transactions_goes_back_by_its_own_status(order: tuple[str, str]) -> None:
     first = replace(ASKED, provider_id="t1")

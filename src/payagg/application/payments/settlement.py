@@ -159,7 +159,7 @@ class Settlement:
             if payment is not None and payment.is_final and not attempts:
                 archived = await tx.payments.archived(reference)
                 if archived is not None:
-                    attempts, paid = archived[0].charges(), [archived[0].paid] if archived[0].paid else []
+                    attempts, paid = archived[0].charges(known), [archived[0].paid] if archived[0].paid else []
             verdict = judge(
                 report,
                 payment,

@@ -310,3 +310,21 @@ async def test_the_amount_of_a_late_success_is_without_the_payers_fee(world: Mon
     await event_b(world, payment, amount_received=more, request_amount=None, transaction_fee="20.00")
     told_last, notice = await last_notice(world, payment)
     assert (told_last, notice.amount) == ("payment.late_success", AMOUNT)
+
+
+@pytest.mark.parametrize("figure", [HALF, AMOUNT + 1])
+@pytest.mark.parametrize("is_failed", [False, True])
+async def test_a_refund_of_money_that_never_counted_takes_nothing_from_the_payment(
+    world: MoneyWorld, figure: int, is_failed: bool
+) -> None:
+    payment = await world.handed_over()
+    await succeed(world, payment, id=1, amount=figure)
+    if is_failed:
+        await event_a(world, "charge.failed", transaction(payment, "failed"))
+    await refund(world, payment, figure, id=1)
+    await succeed(world, payment, id=2)
+    await refund(world, payment, figure, id=1, createdAt="later")
+    effect = AMOUNT if is_failed else 0
+    assert sum(one.effect for one in await adjustments(world, payment)) == effect
+    await refund(world, payment, HALF, id=2)
+    assert sum(one.effect for one in await adjustments(world, payment)) == effect - HALF

@@ -314,6 +314,20 @@ async def test_a_refund_whose_event_names_it_otherwise_is_told_once(
         assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * (number - 6)
 
 
+@pytest.mark.parametrize("details", [{"refundId": "7"}, {"eventDigest": "0a"}])
+async def test_a_listed_refund_of_money_that_never_counted_takes_nothing_from_the_payment(
+    shop: ReconciledShop, details: dict[str, str]
+) -> None:
+    reference = await shop.sent()
+    await shop.told(a_said(reference, Outcome.SUCCEEDED, 100))
+    await shop.told(a_said(reference, Outcome.REVERSED, 100, **details))
+    await shop.told(a_said(reference, Outcome.SUCCEEDED))
+    refund = a_said(reference, Outcome.REVERSED, 100, refundId="7")
+    shop.lists.tell(a_line(reference), ProviderLine(LineKind.REFUND, "7", 100, shop.clock.now(), refund))
+    await shop.reconcile()
+    assert await shop.anomalies() == [AnomalyKind.MISMATCH] * 2
+
+
 async def test_a_second_transaction_that_the_lists_show_as_refunded_came_and_went_back(shop: ReconciledShop) -> None:
     reference = await shop.sent()
     paid = replace(a_said(reference, Outcome.SUCCEEDED), facts=ChargeFacts(provider_id="71"))

@@ -331,6 +331,20 @@ async def test_a_late_report_about_an_archived_payment_is_judged_as_before(
     assert [one.kind for one in world.store.state.anomalies.values()] == kinds
 
 
+@pytest.mark.rule("personal-data.4")
+@pytest.mark.parametrize("is_archived", [False, True])
+async def test_money_that_comes_twice_after_an_archived_failure_is_two_facts(
+    world: ArchiveWorld, is_archived: bool
+) -> None:
+    payment = await _paid(world, Outcome.FAILED)
+    if is_archived:
+        await world.archive()
+    for transaction in ("P-C 1", "P-C 1", "P-C 2", "P-C 2"):
+        await _told(world, payment, Outcome.SUCCEEDED, transaction)
+    told = [one.kind for one in world.store.state.anomalies.values()]
+    assert told == [AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE]
+
+
 @pytest.mark.parametrize(
     ("settings", "place"),
     [
