@@ -77,6 +77,7 @@ class ServerProtocol(HttpToolsProtocol):
     transport: AnswerTransport  # type: ignore[assignment]
     header_seconds = HEADER_SECONDS
     _timer: asyncio.TimerHandle | None = None
+    _idle_since: float | None = None  # the last answer was complete then, and no request has begun since
     _in_message = False
     _head: int | None = None  # bytes that came of a head that is not whole yet
     _piece = 0  # bytes that came last
@@ -129,7 +130,7 @@ class ServerProtocol(HttpToolsProtocol):
             self._close_in(self.header_seconds)
 
     def on_message_begin(self) -> None:
-        self._unset_keepalive_if_required()  # not before: blank lines are no request
+        self._idle_since = None  # not before: blank lines are no request
         if len(self.pipeline) >= PIPELINED_MAX:
             self._refuse(f"At most {PIPELINED_MAX} requests may wait for an answer.")
         self._in_message, self._head = True, 0
@@ -164,11 +165,16 @@ class ServerProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_response_complete(self) -> None:
-        self.timeout_keep_alive = CROWDED_KEEP_ALIVE if self.server_state.is_crowded else self.config.timeout_keep_alive
-        is_last = self._discards_input and not self.pipeline
-        super().on_response_complete()
-        if is_last:
+        """Uvicorn's own sets a timer for each answer, 2.7 % of a read: here `look` ends what is idle."""
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self._discards_input:
             self.transport.close()
+        else:
+            self._idle_since = self.loop.time()
 
     def send_400_response(self, msg: str) -> None:
         """Answers what cannot be read as a request, in the envelope, and hangs up. Where answers to requests before it
@@ -189,7 +195,8 @@ class ServerProtocol(HttpToolsProtocol):
 
     def look(self, now: float) -> None:
         """Gives up a client that does not read its answers, and ends what is idle sooner when connections run short."""
-        state, kept = self.server_state, self.timeout_keep_alive_task
+        state, idle_since = self.server_state, self._idle_since
+        kept_seconds = CROWDED_KEEP_ALIVE if state.is_crowded else self.timeout_keep_alive
         if self.transport.is_too_slow(now, state.unread_seconds, state.unread_rate):
             count("slow_readers")
             request_id = self.cycle.scope.get(REQUEST_ID) if self.cycle else None
@@ -199,9 +206,8 @@ class ServerProtocol(HttpToolsProtocol):
             unread, is_over = self.transport.unread, now - self._lingers_since >= LINGER_SECONDS
             if (not unread and not self._in_message) or (unread <= FEW_BYTES and is_over):
                 self.transport.finish()
-        elif kept is not None and state.is_crowded and kept.when() - now > CROWDED_KEEP_ALIVE:
-            kept.cancel()
-            self.timeout_keep_alive_task = self.loop.call_later(CROWDED_KEEP_ALIVE, self.timeout_keep_alive_handler)
+        elif idle_since is not None and now - idle_since >= kept_seconds:
+            self.transport.close()
 
     def _hang_up(self) -> None:
         """Closes the connection, or our side of it while the client has yet to read much or still sends: a reset would
