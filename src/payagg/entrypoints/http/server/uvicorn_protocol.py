@@ -9,6 +9,7 @@ from typing import Any
 
 import httptools
 import structlog
+from uvicorn.protocols.http import httptools_impl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from payagg.application.counters import count
@@ -67,6 +68,10 @@ class Cycle(RequestResponseCycle):
         content, self.body = bytes(self.body), bytearray()
         self.message_event.clear()
         return content
+
+
+# Uvicorn asks nobody for another class. Given to a cycle that is made, it costs 1.7 % of a read.
+httptools_impl.RequestResponseCycle = Cycle  # type: ignore[misc]
 
 
 class ServerProtocol(HttpToolsProtocol):
@@ -145,12 +150,6 @@ class ServerProtocol(HttpToolsProtocol):
             self._refuse(f"At most {FIELDS_MAX} header fields are read.", status=HEAD_TOO_LARGE)
         # Space behind a value is none of it (RFC 9110, 5.5); a client that passes it on would refuse to send it.
         headers.append((name.lower(), value.rstrip(b" \t")))
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        cycle.__class__ = Cycle
-        task = self.loop.create_task(cycle.run_asgi(app))
-        task.add_done_callback(self.tasks.discard)
-        self.tasks.add(task)
 
     def on_message_complete(self) -> None:
         self._in_message = False
