@@ -71,7 +71,7 @@ async def written_by(
     """What is written of an answer to which these headers are added, whose body comes in parts."""
     transport = create_autospec(asyncio.Transport, instance=True)
     cycle = kind(
-        scope={"type": "http", "method": method},  # type: ignore[typeddict-item]
+        scope={"type": "http", "method": method},
         transport=transport,
         flow=FlowControl(transport),
         logger=logging.getLogger(),
