@@ -25,14 +25,14 @@ def count(name: str, *labels: str, by: int = 1) -> None:
 
 def observe(name: str, seconds: float, *labels: str) -> None:
     """Adds one duration to the histogram `name`: one in its bucket, and its microseconds to the sum."""
-    buckets, total = _series(SECONDS, name, *labels)
+    buckets, total = _series("seconds", name, *labels)
     counts[buckets[bisect_left(SECONDS, seconds)]] += 1
     counts[total] += int(seconds * MICRO)
 
 
 def observe_bytes(name: str, size: int, *labels: str) -> None:
     """Adds one size to the histogram `name`."""
-    buckets, total = _series(BYTES, name, *labels)
+    buckets, total = _series("bytes", name, *labels)
     counts[buckets[bisect_left(BYTES, size)]] += 1
     counts[total] += size
 
@@ -44,9 +44,10 @@ def bounds(buckets: tuple[float, ...]) -> tuple[str, ...]:
 
 
 @cache
-def _series(buckets: tuple[float, ...], name: str, *labels: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+def _series(unit: str, name: str, *labels: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     """Under what a histogram counts: each of its buckets, and its sum."""
-    return [(name, *labels, bound) for bound in bounds(buckets)], (f"{name}_sum", *labels)
+    own = bounds(SECONDS if unit == "seconds" else BYTES)
+    return [(name, *labels, bound) for bound in own], (f"{name}_sum", *labels)
 
 
 async def flush(store: Store) -> None:

@@ -87,8 +87,8 @@ class Application(Litestar):
     draining: asyncio.Event
     edge: Edge
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.edge(scope, receive, send)
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
+        return self.edge(scope, receive, send)
 
 
 def create_app(

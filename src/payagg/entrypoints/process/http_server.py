@@ -69,6 +69,7 @@ def http_server(app: ASGIApp, new_id: Callable[[int], str]) -> QuietServer:
     return QuietServer(
         uvicorn.Config(
             app,
+            interface="asgi3",
             http=ServerProtocol,
             ws="none",
             lifespan="off",

@@ -3,6 +3,7 @@ the same everywhere: 401 and 403 by the guard, 400 for the path, the query and t
 refuses. Litestar's guards and parameters run before or beside the body, and cannot run twice as a cached key needs. The
 description is made from these declarations; operation ids are frozen, as they name functions of generated clients."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,7 @@ from litestar.types import Method
 
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX
-from payagg.domain.values import parse_reference
+from payagg.domain.values import REFERENCE_SHAPE, parse_reference
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.strict_json import printable
 from payagg.entrypoints.http.server.uploads import read_upload
@@ -28,6 +29,9 @@ from payagg.entrypoints.http.server.wire import FIELDS, ReadyAnswer, decode_body
 CALLER, OBJECT = "payagg.caller", "payagg.object"
 API_PATH = "/api/v1"
 KB = 1024  # bytes
+# Litestar remembers where a path leads. With this for its reference, that is one path for all payments.
+ANY_REFERENCE = "\0"  # which the edge leaves in no path
+_REFERENCE = re.compile(rf"/({REFERENCE_SHAPE.pattern})(?=/|\Z)")
 AnyRequest = Request[Any, Any, Any]
 Caller = TypeVar("Caller")
 Caller_co = TypeVar("Caller_co", covariant=True)
@@ -138,7 +142,13 @@ async def dispatch(app: Litestar, scope: Any, receive: Any, send: Any) -> None:
     endpoint = None
     if scope["type"] == "http":
         try:
-            _, handler, _, parameters, template = app.asgi_router.handle_routing(scope["path"], scope["method"])
+            path = scope["path"]
+            named = _REFERENCE.search(path) if "-" in path else None
+            if named is not None:
+                path = path[: named.start(1)] + ANY_REFERENCE + path[named.end() :]
+            _, handler, _, parameters, template = app.asgi_router.handle_routing(path, scope["method"])
+            if named is not None:
+                parameters = {name: named[1] if value == ANY_REFERENCE else value for name, value in parameters.items()}
             endpoint = handler.opt.get("endpoint")
         except HTTPException:
             pass  # Litestar refuses it anew
