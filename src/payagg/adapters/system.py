@@ -1,4 +1,5 @@
-"""Time and randomness from the operating system. Nothing else in the product reads a clock or draws a number."""
+"""Time and randomness from the operating system. Nothing else in the product draws a number, and beside the log's
+lines nothing reads a clock."""
 
 import asyncio
 import os
