@@ -1,5 +1,4 @@
-"""Time and randomness from the operating system. Nothing else in the product draws a number, and beside the log's
-lines nothing reads a clock."""
+"""Time and randomness from the operating system. Nothing else in the product reads a clock or draws a number."""
 
 import asyncio
 import os

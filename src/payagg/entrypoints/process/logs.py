@@ -142,6 +142,7 @@ def _writer_to(stream: TextIO) -> Callable[[bytes], None]:
 
 # What others choose of the line of a request. The rest is of closed sets and of forms of ours, which hide nothing.
 _CHOSEN = ("request_id", "subject", "client")
+_stamped = structlog.processors.TimeStamper(fmt=None)  # in seconds
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
 _ID = re.compile(r"(?:key_)?[0-9a-f]{20,64}")  # of ours: too long for a card number
 # Keys, signing secrets and tokens by their form; 13 to 19 digits, spaced or not, may be a card number.
@@ -180,7 +181,7 @@ class RequestLines(LogWriter):
                 fields[name] = _HIDE.sub(HIDDEN, value)
         fields["event"], fields["level"] = "request", "info"
         # The encoder writes an instant as the other lines have it, and faster than it can be formatted here.
-        fields["timestamp"] = datetime.now(UTC)
+        fields["timestamp"] = datetime.fromtimestamp(_stamped(None, "info", fields)["timestamp"], UTC)
         self.msg(_json(fields))
 
 
