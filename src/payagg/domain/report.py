@@ -191,11 +191,13 @@ class FaultKind(Enum):
 
 
 class ProviderFault(Exception):
-    """Raised by provider adapters alone; the message carries no secret and no personal data."""
+    """Raised by provider adapters alone; the message carries no secret and no personal data. One that was not sent says
+    nothing about the provider's health."""
 
-    def __init__(self, kind: FaultKind, message: str = "") -> None:
+    def __init__(self, kind: FaultKind, message: str = "", *, is_sent: bool = True) -> None:
         super().__init__(f"{kind.value}: {message}" if message else kind.value)
         self.kind = kind
+        self.is_sent = is_sent
 
 
 LATE_FOR = {

@@ -122,7 +122,7 @@ class ProviderAdapter(ABC):
         """One call with the environment's key; raises ProviderFault, for an address that may not be called as well."""
         address = self._address(credentials, environment)
         if not self._transport.is_allowed(address):
-            raise ProviderFault(FaultKind.BAD_CREDENTIALS, "the base URL may not be called")
+            raise ProviderFault(FaultKind.BAD_CREDENTIALS, "the base URL may not be called", is_sent=False)
         headers = self.headers(value(credentials, environment, self.keys.account))
         return await self._transport.exchange(method, address.rstrip("/") + path, headers, content, body_max)
 

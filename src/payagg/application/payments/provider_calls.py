@@ -139,7 +139,7 @@ class ProviderCalls:
                     at=now,
                 )
             )
-            if tells:
+            if tells and (fault is None or fault.is_sent):
                 # A provider that refuses a request is up.
                 ok = fault is None or not fault.kind.is_unhealthy
                 await self._judge(tx, attempt.gateway, payment.environment, ok, now)

@@ -13,6 +13,7 @@ from payagg_testing.builders import AN_ADMIN
 
 from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers import PROVIDERS
+from payagg.adapters.providers.transport import Transport
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.application.schemas.webhooks import EventBody, Notice
 from payagg.domain.adjustment import Adjustment, adjustments_of
@@ -20,6 +21,7 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import CHECK_AFTER
 from payagg.domain.audit import AuditFilter
 from payagg.domain.errors import ErrorCode
+from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.integration.http.providers.test_inbound import payaza_event
@@ -328,3 +330,13 @@ async def test_a_refund_of_money_that_never_counted_takes_nothing_from_the_payme
     assert sum(one.effect for one in await adjustments(world, payment)) == effect
     await refund(world, payment, HALF, id=2)
     assert sum(one.effect for one in await adjustments(world, payment)) == effect - HALF
+
+
+async def test_an_address_that_may_not_be_called_says_nothing_of_the_providers_health(
+    world: MoneyWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The credentials were stored by a process that may call itself."""
+    monkeypatch.setattr(world.services.payment_options.providers["provider_a"], "_transport", Transport())
+    for _ in range(Health.FAULTS_MAX + 1):
+        assert (await refusal_in(world.handed_over())).code is ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED
+    assert await world.store.transaction.health.all() == []
