@@ -148,7 +148,8 @@ BREACHES = [
 
 @pytest.fixture
 async def told(store: PostgresStore) -> PostgresStore:
-    """A payment that was underpaid, refunded in part before its success came, and disputed; and one that is open."""
+    """A payment that was underpaid, refunded in part before its success came, by more than had come, and disputed; and
+    one that is open."""
     clock = ManualClock(await store.now())
     settlement = services_over(store, clock=clock, entropy=SeededEntropy()).settlement
     async with store.begin() as tx:
@@ -163,7 +164,7 @@ async def told(store: PostgresStore) -> PostgresStore:
             await tx.attempts.add(an_attempt(payment, 1, AttemptState.HANDED_OFF, now=clock.now()))
             await settlement.write(tx, *payment.hand_over("provider_a", clock.now(), "payer"))
     for report in (
-        a_report(amounts=frozenset({149_000})),
+        a_report(amounts=frozenset({49_000})),
         a_report(Outcome.REVERSED, amounts=frozenset({50_000}), details={"refundId": "r1"}),
         a_report(),
         a_report(Outcome.DISPUTED, amounts=frozenset({50_000}), details={"disputeId": "d1", "state": "opened"}),
