@@ -286,7 +286,7 @@ class PaymentContract:
         assert await db.payments.lock_aggregate(OTHER) is None
         assert await db.payments.lock_for_status(REFERENCE) == LockedPayment(payment, attempts, [first, second], [])
         assert await db.payments.lock_for_status(OTHER) is None
-        for find, expected in ((db.find_checkout, (payment, business)), (db.find_attempts, (payment, attempts))):
+        for find, expected in ((db.find_checkout, (payment, business)), (db.find_with_attempts, (payment, attempts))):
             assert await find(REFERENCE) == expected
             assert await find(OTHER) is None
             assert await find("not a reference\x00") is None

@@ -345,8 +345,8 @@ async def find_checkouts(hot: FastPath) -> None:
     assert None not in await asyncio.gather(*(hot.find_checkout(nth(number)) for number in range(MANY)))
 
 
-async def find_attempts(hot: FastPath) -> None:
-    assert None not in await asyncio.gather(*(hot.find_attempts(nth(number)) for number in range(MANY)))
+async def find_with_attempts(hot: FastPath) -> None:
+    assert None not in await asyncio.gather(*(hot.find_with_attempts(nth(number)) for number in range(MANY)))
 
 
 async def use(hot: FastPath) -> None:
@@ -372,7 +372,7 @@ SHARED: dict[str, tuple[Callable[[FastPath], Awaitable[None]], set[str]]] = {
     "originals found": (find_originals, REPLAYED | {"api_keys_secret_hash_key"}),
     "payment and key found": (find, FOUND),
     "checkouts found": (find_checkouts, {"payments_pkey"}),
-    "attempts found": (find_attempts, {"payments_pkey", "attempts_pkey"}),
+    "attempts found": (find_with_attempts, {"payments_pkey", "attempts_pkey"}),
     "keys used": (use, {"api_keys_pkey"}),
 }
 # What else is not done in a transaction of the caller's.

@@ -160,7 +160,7 @@ class MemoryStore:
             payment = await tx.payments.get(reference)
             return (payment, self.state.businesses[payment.business_id]) if payment is not None else None
 
-    async def find_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
+    async def find_with_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
         async with self.begin() as tx:
             payment = await tx.payments.get(reference)
             return (payment, await tx.attempts.of_payment(reference)) if payment is not None else None

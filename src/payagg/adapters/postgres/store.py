@@ -128,7 +128,7 @@ class PostgresStore:
         self._swept = EPOCH
         self.find_key, self.touch_key = self._fast_path.find_key, self._fast_path.touch_key
         self.find_payment, self.find_checkout = self._fast_path.find_payment, self._fast_path.find_checkout
-        self.find_attempts = self._fast_path.find_attempts
+        self.find_with_attempts = self._fast_path.find_with_attempts
         self.add_payment, self.find_original = self._fast_path.add_payment, self._fast_path.find_original
         self.find_choices, self.find_retiring_gateways = self._choices.ask, self._settling.ask
 

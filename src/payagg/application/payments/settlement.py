@@ -177,12 +177,12 @@ class Settlement:
             subscribers = found.subscribers if found is not None else None
             settled = await self._apply(tx, verdict, payment, known, actor, subscribers)
             done = Settled(verdict.effect, settled, is_known=_is_known(verdict, known))
+            is_second_charge = verdict.anomaly is AnomalyKind.SECOND_CHARGE and not done.is_known
             # It was paid, and is back: two facts, of which the second is judged by the first.
-            has_more = verdict.anomaly is AnomalyKind.SECOND_CHARGE and report.outcome is Outcome.REVERSED
-            has_more = has_more and not done.is_known
-            if event is not None and not has_more:
+            is_half = is_second_charge and report.outcome is Outcome.REVERSED
+            if event is not None and not is_half:
                 await tx.inbox.save(event.handled(verdict.effect.value, self.clock.now()))
-        if has_more:
+        if is_half:
             return await self.report(report, gateway, environment, actor, asked=asked, event=event, as_of=as_of)
         return done
 

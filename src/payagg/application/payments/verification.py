@@ -57,7 +57,7 @@ class Verification:
 
     async def _verify(self, reference: str) -> VerifiedPayment:
         now = self.clock.now()
-        payment, attempts = must_exist(await self.store.find_attempts(reference), code=ErrorCode.PAYMENT_NOT_FOUND)
+        payment, attempts = must_exist(await self.store.find_with_attempts(reference), code=ErrorCode.PAYMENT_NOT_FOUND)
         seen = payment.as_of(now)
         attempt = next((a for a in attempts if a.state is AttemptState.HANDED_OFF), None)
         if attempt is None:

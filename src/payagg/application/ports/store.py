@@ -123,7 +123,7 @@ class Store(Protocol):
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         """A payment and its business, for its payer."""
 
-    async def find_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
+    async def find_with_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
         """A payment and its attempts by number."""
 
     async def find_choices(self, business_id: str) -> GatewayChoices:

@@ -134,7 +134,7 @@ class FastPath:
     async def find_checkout(self, reference: str) -> tuple[Payment, Business] | None:
         return await self._checkouts.ask(reference) if REFERENCE_SHAPE.fullmatch(reference) else None
 
-    async def find_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
+    async def find_with_attempts(self, reference: str) -> tuple[Payment, list[Attempt]] | None:
         return await self._attempts.ask(reference) if REFERENCE_SHAPE.fullmatch(reference) else None
 
     async def add_payment(self, payment: Payment, cached: KeyHolder | None = None) -> tuple[Payment, bool]:

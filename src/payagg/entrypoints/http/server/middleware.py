@@ -255,7 +255,7 @@ class Edge:
             fields["client"] = str(address) if address else "unknown"
         caller = scope.get(CALLER)
         if caller is not None:
-            fields["realm"], fields["subject"] = caller.realm._value_, caller.subject
+            fields["realm"], fields["subject"] = caller.realm.value, caller.subject
         # What the answer shows, or else the last name of the path, where it has an id's form.
         named = scope.get(OBJECT) or next(reversed(parameters.values()), None)
         if named is not reference and isinstance(named, str) and OBJECT_ID.fullmatch(named):
