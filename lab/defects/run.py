@@ -1,7 +1,7 @@
 """`make lab ARGS="defects"`: plants each defect of the table in a copy of the product, and sees it noticed.
 
 The table stands in the TOML files beside this one. A name says what is wrong. A key that ends in `.py` or `.sql` is a
-file below src/payagg, with old text, which stands there once, and new text, in turn; the others are detectors. `--only`
+file as `place` takes it, with old text, which stands there once, and new text, in turn; the others are detectors. `--only`
 chooses by a part of the name or of what must notice it, `--detector` by its kind. Exit status 1 when a defect is
 missed, or a test that must fail does so without any.
 """
@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any
 
 from lab.kit.figures import RunSummary
-from lab.kit.product_copy import Copy, a_copy
+from lab.kit.product_copy import Copy, a_copy, place
 from tests.support.extensions import is_removed
 
 # What each is given: a test as pytest names it below tests/, an invariant, machines of the harness, over the application
@@ -33,7 +33,7 @@ class EditDoesNotFit(Exception):
 
 @dataclass(frozen=True)
 class Defect:
-    """`edits`: for each file below src/payagg, old and new texts in turn. `detectors`: what each must notice it by."""
+    """`edits`: for each file as `place` takes it, old and new texts in turn. `detectors`: what each must notice it by."""
 
     name: str
     edits: Mapping[str, list[str]]
@@ -45,11 +45,11 @@ class Defect:
         detectors = {kind: by if isinstance(by, list) else [by] for kind, by in noticed.items()}
         return cls(name, {file: texts for file, texts in entry.items() if file not in DETECTORS}, detectors)
 
-    def planted(self, source: Path) -> dict[str, str]:
-        """The texts of the files with the defect in them; `source` is the package's folder. Raises EditDoesNotFit."""
+    def planted(self, root: Path) -> dict[str, str]:
+        """The texts of the files with the defect in them. Raises EditDoesNotFit."""
         planted = {}
         for file, edits in self.edits.items():
-            text = (source / file).read_text()
+            text = place(root, file).read_text()
             for old, new in zip(edits[::2], edits[1::2], strict=True):
                 if text.count(old) != 1:
                     raise EditDoesNotFit(f"{self.name}: {file} has {text.count(old)} times: {old}")
@@ -93,8 +93,8 @@ def noticed(copy: Copy, kind: str, what: str, times: int) -> tuple[bool, str]:
 
 def tried(copy: Copy, defect: Defect, kinds: Sequence[str], times: int) -> Iterator[tuple[str, bool, str]]:
     """Plants the defect, and tells of each detector: its kind, whether it noticed, and its words."""
-    whole = {file: (copy.source / file).read_text() for file in defect.edits}
-    for file, text in defect.planted(copy.source).items():
+    whole = {file: place(copy.folder, file).read_text() for file in defect.edits}
+    for file, text in defect.planted(copy.folder).items():
         copy.write(file, text)
     try:
         for kind in kinds:

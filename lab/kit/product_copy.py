@@ -30,14 +30,18 @@ class Ran:
     output: str
 
 
+def place(root: Path, file: str) -> Path:
+    """Where a file is that is named below src/payagg, or in the harness from payagg_testing on."""
+    return root / ("testing" if file.startswith("payagg_testing/") else "src/payagg") / file
+
+
 class Copy:
     """What needs no copy is linked."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.source = folder / "src" / "payagg"
         for name in os.listdir(ROOT):
-            if name in ("src", "tests"):
+            if name in ("src", "testing", "tests"):
                 ignored = shutil.ignore_patterns("__pycache__", "node_modules")
                 shutil.copytree(ROOT / name, folder / name, ignore=ignored)
             elif name != ".git":
@@ -46,7 +50,7 @@ class Copy:
 
     def write(self, file: str, text: str) -> None:
         """Each text gets a time of its own, so that no compiled file of the one before is used."""
-        path = self.source / file
+        path = place(self.folder, file)
         path.write_text(text)
         at = path.stat().st_mtime + next(_edits)
         os.utime(path, (at, at))

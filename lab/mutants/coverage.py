@@ -15,7 +15,7 @@ from lab.kit.places import a_folder
 from lab.mutants.modules import MODULES
 from tests.support.machine import ROOT
 
-DRIVERS = ("unit/testing/test_payment_machine.py", "unit/adapters/memory/test_store_contract.py")
+DRIVERS = ("unit/testing/test_payment_machine.py", "unit/testing/test_store_contract.py")
 
 
 def measured(modules: Sequence[str]) -> dict[str, Mapping[str, Any]]:

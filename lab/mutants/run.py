@@ -18,7 +18,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 from lab.kit.figures import RunSummary
-from lab.kit.product_copy import Copy, a_copy
+from lab.kit.product_copy import Copy, a_copy, place
 from lab.mutants.modules import EXPLAINED, MODULES
 
 Place = tuple[int, int]  # line and column
@@ -37,10 +37,10 @@ class Mutant:
     text: str  # of the whole module
 
 
-def drawn(source: Path, file: str, most: int, seed: int) -> list[Mutant]:
-    """Up to `most` mutants of `file` (below `source`) by lot: first places, then one change of each place."""
+def drawn(path: Path, file: str, most: int, seed: int) -> list[Mutant]:
+    """Up to `most` mutants of `file`, which is at `path`, by lot: first places, then one change of each place."""
     chance = random.Random(f"{seed} {file}")
-    code = (source / file).read_text()
+    code = path.read_text()
     places = sorted(_places(code).items())
     chance.shuffle(places)
     mutants = (_mutant(file, code, place[0], *chance.choice(sorted(changes))) for place, changes in places)
@@ -106,7 +106,7 @@ STABLE = ("-x", "--hypothesis-seed=0")
 
 def is_killed(copy: Copy, mutant: Mutant, tests: Sequence[str]) -> bool:
     """Whether a test fails, breaks or never ends."""
-    whole = (copy.source / mutant.file).read_text()
+    whole = place(copy.folder, mutant.file).read_text()
     copy.write(mutant.file, mutant.text)
     try:
         ran = copy.run(tests, *STABLE, timeout=TEST_SECONDS)
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str]) -> int:
             sound = copy.run(tests, *STABLE)
             if sound.failures or not sound.passed:
                 raise SystemExit(f"{file}: its tests fail without a mutant\n{sound.output}")
-            mutants = drawn(copy.source, file, chosen.each, chosen.seed)
+            mutants = drawn(place(copy.folder, file), file, chosen.each, chosen.seed)
             survivors = [one for one in mutants if not is_killed(copy, one, tests)]
             tried, killed = tried + len(mutants), killed + len(mutants) - len(survivors)
             why = {one: EXPLAINED.get((one.file, one.before)) for one in survivors}

@@ -15,9 +15,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from payagg_testing.clocks import START, Chance, SeededEntropy
+from payagg_testing.memory import MemoryStore
 
 from lab.simulation.ledger import Ledger
-from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import Refusal
 

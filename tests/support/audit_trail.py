@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from payagg.adapters.memory import MemoryStore
+from payagg_testing.memory import MemoryStore
+
 from payagg.application.ports.store import Store
 from payagg.domain.audit import AuditEntry, AuditFilter
 

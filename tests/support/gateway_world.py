@@ -7,9 +7,9 @@ from typing import Any
 
 from payagg_testing.builders import AN_ADMIN, a_business
 from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.memory import MemoryStore
 
 from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application.gateways.seed import seed_gateways
 from payagg.application.ports.outside import LogoStore

@@ -19,8 +19,8 @@ from payagg_testing.conformance.inbox import Inbox
 from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccount
 from payagg_testing.conformance.service import Service
 from payagg_testing.conformance.target import ConformanceTarget, MerchantAccess
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.gateways.seed import seed_gateways
 from payagg.application.ports.outside import Unavailable

@@ -9,9 +9,9 @@ from typing import Any
 
 from payagg_testing.builders import a_business, a_gateway, a_key, the_built_in
 from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.memory import MemoryStore
 from payagg_testing.state_machine.system import Said
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import AnomalyFilter

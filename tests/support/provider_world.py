@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 
 from payagg_testing.builders import a_business, a_gateway, a_payment, an_endpoint
 from payagg_testing.clocks import ManualClock
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault

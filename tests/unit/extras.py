@@ -1,5 +1,6 @@
 """What each extra of the package brings, and a Python that has that alone."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -22,7 +23,7 @@ del sys.argv[1:3]
 importing = builtins.__import__
 
 def imported(name, globals=None, locals=None, fromlist=(), level=0):
-    ours = str((globals or {}).get("__name__")).partition(".")[0] == "payagg"
+    ours = str((globals or {}).get("__name__")).partition(".")[0] in ("payagg", "payagg_testing")
     if level == 0 and ours and name.partition(".")[0] in kept_from_us:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     return importing(name, globals, locals, fromlist, level)
@@ -89,5 +90,5 @@ def with_extra(
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env=environment(PYTHONPATH="src"),
+        env=environment(PYTHONPATH=f"src{os.pathsep}testing"),
     )

@@ -17,7 +17,7 @@ for name in sys.argv[1:]:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
 """
-ON_WINDOWS = ("payagg.domain", "payagg.application", "payagg.adapters.memory")
+ON_WINDOWS = ("payagg.domain", "payagg.application", "payagg_testing.memory")
 
 
 @pytest.mark.parametrize(("words", "says"), [("--help", "serve"), ("--version", "payagg ")])

@@ -15,8 +15,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.provider_b import launch
 from payagg.entrypoints.dev.fake_providers import serve_asgi
 from payagg.entrypoints.http.app import create_app

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from payagg_testing.builders import AN_ADMIN
+from payagg_testing.memory import MemoryStore
 from structlog.testing import capture_logs
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.gateways.seed import seed_gateways
 from payagg.application.ports.outside import Unavailable

@@ -16,9 +16,9 @@ from typing import Any, cast
 
 import httpx
 from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.memory import MemoryStore
 from structlog.testing import capture_logs
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.registry import providers_of
 from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.entrypoints.dev.fake_providers import WebhookMode

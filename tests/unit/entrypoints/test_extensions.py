@@ -16,7 +16,7 @@ from tests.support.machine import ROOT
 # In a process of its own: the tests around have loaded every extension.
 PROGRAM = """
 import json, os, sys
-from payagg.adapters.memory import MemoryStore
+from payagg_testing.memory import MemoryStore
 from payagg.entrypoints.cli import commands
 from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.extensions import names_in

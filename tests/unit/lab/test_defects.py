@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 from payagg_testing.conformance.run import MACHINES
 
-import payagg
 from lab.defects.run import DEFECTS, main
 from tests.support.machine import ROOT
-
-SOURCE = Path(payagg.__file__).parent
 
 
 def named_in(file: Path) -> set[str]:
@@ -25,7 +22,7 @@ def named_in(file: Path) -> set[str]:
 
 def test_every_edit_fits_the_product(tmp_path: Path) -> None:
     for number, defect in enumerate(DEFECTS):
-        for file, text in defect.planted(SOURCE).items():
+        for file, text in defect.planted(ROOT).items():
             (planted := tmp_path / str(number) / file).parent.mkdir(parents=True, exist_ok=True)
             planted.write_text(text)
             nodes = ast.walk(ast.parse(text)) if file.endswith(".py") else ()

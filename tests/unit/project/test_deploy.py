@@ -14,8 +14,8 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.entrypoints.cli.arguments import parser
 from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
 from payagg.entrypoints.process.worker import JITTER, sweeps

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 from payagg_testing.clocks import SeededEntropy
+from payagg_testing.memory import MemoryStore
 from payagg_testing.state_machine.domain import DomainSystem
 from payagg_testing.state_machine.machine import payment_machine
 from payagg_testing.state_machine.system import PaymentSystem
 
-from payagg.adapters.memory import MemoryStore
 from tests.support.rounds import scaled
 from tests.support.state_machine.histories import HISTORIES, RuleScript, tell
 from tests.support.state_machine.store_system import StoreSystem

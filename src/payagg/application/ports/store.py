@@ -47,11 +47,9 @@ Kept = TypeVar("Kept")
 
 @dataclass(frozen=True)
 class Repository(Generic[Kept]):
-    """An extension's repository: its class for each store, as `module:class`, which a transaction imports and gives its
-    connection, or in memory its State; empty where no store in memory has it."""
+    """An extension's repository: its class, as `module:class`, which a transaction imports and gives its connection."""
 
     postgres: str
-    memory: str = ""
 
 
 class Transaction(Protocol):

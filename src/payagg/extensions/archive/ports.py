@@ -59,11 +59,5 @@ class ArchivePartRepository(Protocol):
         """Marks the part as removed as far as it may be."""
 
 
-ARCHIVE: Repository[ArchiveRepository] = Repository(
-    postgres="payagg.extensions.archive.postgres:PostgresArchive",
-    memory="payagg.extensions.archive.memory:MemoryArchive",
-)
-PARTS: Repository[ArchivePartRepository] = Repository(
-    postgres="payagg.extensions.archive.postgres:PostgresArchiveParts",
-    memory="payagg.extensions.archive.memory:MemoryArchiveParts",
-)
+ARCHIVE: Repository[ArchiveRepository] = Repository("payagg.extensions.archive.postgres:PostgresArchive")
+PARTS: Repository[ArchivePartRepository] = Repository("payagg.extensions.archive.postgres:PostgresArchiveParts")

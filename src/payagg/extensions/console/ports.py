@@ -53,6 +53,5 @@ class ConsoleSessionRepository(Protocol):
 
 
 SESSIONS: Repository[ConsoleSessionRepository] = Repository(
-    postgres="payagg.extensions.console.postgres:PostgresConsoleSessions",
-    memory="payagg.extensions.console.memory:MemoryConsoleSessions",
+    "payagg.extensions.console.postgres:PostgresConsoleSessions"
 )

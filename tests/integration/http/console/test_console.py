@@ -11,8 +11,8 @@ import httpx
 import pytest
 from litestar.testing import TestClient
 from payagg_testing.builders import an_actor, an_entry
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.business import BusinessStatus, Role

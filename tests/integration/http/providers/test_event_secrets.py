@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from payagg_testing.builders import AN_ADMIN
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.providers import PROVIDERS

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 from payagg_testing.builders import AN_ADMIN
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers import PROVIDERS
 from payagg.adapters.providers.transport import Transport
 from payagg.application.schemas.gateways import UpdateCredentials

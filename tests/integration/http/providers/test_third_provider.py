@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers import PROVIDERS
 from payagg.application.gateways.seed import seed_gateways
 from payagg.entrypoints.dev.fake_providers import WebhookMode, serve_asgi

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from payagg_testing.builders import HOUR, LIVE, MINUTE, NOW, a_delivery, an_endpoint, an_event, an_id
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.postgres.delivery_queue.statements import DUE_MAX
 from payagg.application.ports.store import Transaction
 from payagg.domain.values import make_reference

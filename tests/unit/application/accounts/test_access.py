@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from payagg_testing.builders import a_business, an_actor
 from payagg_testing.clocks import START, ManualClock
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.system import SystemEntropy
 from payagg.application.accounts.access import REMEMBERED_MAX, Access, TokenRevocations
 from payagg.application.ports.accounts import KeyHolder

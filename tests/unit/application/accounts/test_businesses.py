@@ -3,8 +3,8 @@
 import pytest
 from payagg_testing.builders import AN_ADMIN
 from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.application.accounts.businesses import Businesses
 from payagg.domain.business import BusinessStatus, KycStatus, Role
 from payagg.domain.errors import ErrorCode

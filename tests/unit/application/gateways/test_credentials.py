@@ -7,8 +7,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 from payagg_testing.builders import AN_ADMIN, HOUR
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.gateways.credentials import GatewayCredentials

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 import pytest
 from payagg_testing.builders import HOUR, LIVE, SANDBOX, SECOND, a_business, a_gateway, a_report
 from payagg_testing.clocks import START, Chance, ManualClock
+from payagg_testing.memory import MemoryStore
+from payagg_testing.memory.store import MemoryTransaction
 
 from lab.simulation.world import VirtualLoop
-from payagg.adapters.memory import MemoryStore
-from payagg.adapters.memory.store import MemoryTransaction
 from payagg.application.payments import checkout
 from payagg.application.payments.checkout import WAIT
 from payagg.application.ports.outside import Unavailable

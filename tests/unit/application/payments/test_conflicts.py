@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from payagg_testing.builders import AN_ADMIN, SANDBOX, a_business, a_report
+from payagg_testing.memory import MemoryStore
+from payagg_testing.memory.store import MemoryTransaction
 
-from payagg.adapters.memory import MemoryStore
-from payagg.adapters.memory.store import MemoryTransaction
 from payagg.adapters.providers import PROVIDERS
 from payagg.application.accounts.api_keys import GenerateApiKey
 from payagg.application.ports.outside import Conflict, Unavailable

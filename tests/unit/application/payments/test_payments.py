@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from payagg_testing.builders import AN_ADMIN, HOUR, SANDBOX, a_business, an_actor
 from payagg_testing.clocks import START, SeededEntropy
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.application.payments.payments import REFERENCE_DRAWS, Initiation
 from payagg.application.ports.outside import Unavailable
 from payagg.application.retry import TRIES

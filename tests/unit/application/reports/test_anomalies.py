@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from payagg_testing.builders import NOW, REFERENCE, a_payment, an_actor
 from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.application.reports.anomalies import Anomalies, age_of
 from payagg.application.reports.explain import timeline
 from payagg.domain.anomaly import CLOSE_REASON_MAX, NOTE_MAX, Anomaly, AnomalyKind, Severity, severity_of

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing.builders import NOW, a_payment
 from payagg_testing.clocks import ManualClock
+from payagg_testing.memory import MemoryStore
 from payagg_testing.strategies import DIGITS, LETTERS, references
 
 import payagg.application.reports.search as module
-from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.outside import Unavailable
 from payagg.application.reports.export import COLUMNS, cells, lines
 from payagg.application.reports.search import EXPORT_SLICE, PaymentSearch

@@ -2,8 +2,8 @@
 
 from payagg_testing.builders import AN_ADMIN, NOW, a_payment
 from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.application.upkeep.disclosure import Disclosures, Recipient
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import AttemptState

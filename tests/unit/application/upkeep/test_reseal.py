@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from payagg_testing.builders import AN_ADMIN, NOW, a_business, a_gateway, an_endpoint
 from payagg_testing.clocks import ManualClock
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.adapters.system import SystemEntropy
 from payagg.application.ports.upkeep import SealedKind

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from payagg_testing.builders import AN_ADMIN, DAY, LIVE, NOW, SANDBOX, a_payment, an_event, an_id
 from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.upkeep.retention import BATCH, WALK, Erasure, Retention
 from payagg.domain.anomaly import Anomaly, AnomalyKind

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from payagg_testing.builders import AN_ADMIN, HOUR, LIVE, SANDBOX, a_business, a_payment
 from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.memory import MemoryStore
 
 from lab.kit.around import around
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application import counters
 from payagg.application.ports.outside import Conflict, Unavailable

@@ -13,9 +13,9 @@ import obstore
 import pytest
 from payagg_testing.builders import AN_ADMIN, DAY, NOW, a_report, an_event
 from payagg_testing.clocks import ManualClock, SeededEntropy
+from payagg_testing.memory import MemoryStore
 
 from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.memory import MemoryStore
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.payments import ArchiveDamaged
 from payagg.application.reports.explain import timeline

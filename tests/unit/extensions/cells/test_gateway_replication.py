@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 from payagg_testing.clocks import ManualClock
+from payagg_testing.memory import MemoryStore
 
 from payagg.adapters.logos import ObjectLogos
-from payagg.adapters.memory import MemoryStore
 from payagg.adapters.security import AesVault
 from payagg.application.accounts.audit import AuditTrail
 from payagg.application.gateways.seed import seed_gateways

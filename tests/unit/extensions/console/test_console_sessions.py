@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 from payagg_testing.clocks import START, ManualClock
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.domain.audit import ActorRealm
 from payagg.extensions.console.console_sessions import ConsoleSessions, digest
 from payagg.extensions.console.ports import SESSIONS

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.server.routing import API_PATH, dispatch
 from payagg.entrypoints.http.server.wire import FIELDS

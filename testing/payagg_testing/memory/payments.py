@@ -2,10 +2,6 @@
 
 from operator import attrgetter
 
-from payagg.adapters.memory.attempts import rows_of_payment
-from payagg.adapters.memory.endpoints import MemoryEndpoints
-from payagg.adapters.memory.reports import MemoryAnomalies
-from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.application.ports.outside import Conflict, ReferenceTaken
 from payagg.application.ports.payments import LockedPayment, PaymentAggregate, ProviderCall
 from payagg.domain.archived import ArchivedPayment, ArchivePart
@@ -14,6 +10,10 @@ from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import PAYMENT, Payment, Transition
 from payagg.domain.resolution import Resolution
 from payagg.domain.values import Environment
+from payagg_testing.memory.attempts import rows_of_payment
+from payagg_testing.memory.endpoints import MemoryEndpoints
+from payagg_testing.memory.reports import MemoryAnomalies
+from payagg_testing.memory.state import BrokenRule, MemoryRepository
 
 _facts_of = attrgetter(
     "reference",

@@ -6,11 +6,11 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from payagg.adapters.memory.state import MemoryRepository
 from payagg.application.ports.outside import Conflict
 from payagg.domain.anomaly import AnomalyStatus
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.extensions.archive.tables import TABLES, History, Row
+from payagg_testing.memory.state import MemoryRepository
 
 
 class MemoryArchive(MemoryRepository):

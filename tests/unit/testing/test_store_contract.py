@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 from payagg_testing.builders import a_payment
+from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.memory import MemoryStore
 from tests.contracts.store import StoreContract
 
 

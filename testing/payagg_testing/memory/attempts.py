@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from payagg.adapters.memory.state import BrokenRule, MemoryRepository, State
 from payagg.application.ports.outside import Conflict
 from payagg.domain.attempt import FIRST_CHECK_MAX, HASTEN_PAID, Attempt, AttemptState
 from payagg.domain.checks import with_changes
 from payagg.domain.rate_limit import EPOCH
 from payagg.domain.values import CLOCK_SLACK, Environment
+from payagg_testing.memory.state import BrokenRule, MemoryRepository, State
 
 R = TypeVar("R")
 ALONE = (AttemptState.CLAIMED, AttemptState.HANDED_OFF)  # at most one attempt of a payment is in each of these

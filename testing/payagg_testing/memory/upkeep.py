@@ -5,8 +5,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from payagg.adapters.memory.attempts import rows_of_payment, write_attempt
-from payagg.adapters.memory.state import MemoryRepository
 from payagg.application.ports.provider_events import LONGEST_RETRY
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.domain.attempt import LEASE, LONGEST_CHECK
@@ -14,6 +12,8 @@ from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import LONGEST_DELAY
+from payagg_testing.memory.attempts import rows_of_payment, write_attempt
+from payagg_testing.memory.state import MemoryRepository
 
 FIELDS = {
     SealedKind.GATEWAY_CREDENTIALS: "credentials",

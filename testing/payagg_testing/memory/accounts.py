@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 
-from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
 from payagg.domain.audit import AuditEntry, AuditFilter
 from payagg.domain.business import MANAGERS, Business, Role
 from payagg.domain.revocation import Revocation
 from payagg.domain.values import Environment
+from payagg_testing.memory.state import BrokenRule, MemoryRepository
 
 
 class MemoryBusinesses(MemoryRepository):

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.audit import ActorRealm
 from payagg.extensions.console.ports import ConsoleSession
+from payagg_testing.memory.state import MemoryRepository
 
 TABLE = "console_sessions"
 

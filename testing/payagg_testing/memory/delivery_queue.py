@@ -29,7 +29,7 @@ from payagg.domain.webhook import (
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 if TYPE_CHECKING:
-    from payagg.adapters.memory.store import MemoryStore
+    from payagg_testing.memory.store import MemoryStore
 
 
 class MemoryDeliveryQueue:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.values import Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, attempts_before_redelivery
+from payagg_testing.memory.state import MemoryRepository
 
 
 class MemoryWebhookEvents(MemoryRepository):

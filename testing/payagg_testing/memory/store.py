@@ -8,31 +8,6 @@ from datetime import datetime, timedelta
 from pkgutil import resolve_name
 from typing import Any, cast
 
-from payagg.adapters.memory.accounts import (
-    MemoryApiKeys,
-    MemoryAudit,
-    MemoryBusinesses,
-    MemoryMembers,
-)
-from payagg.adapters.memory.attempts import MemoryAttempts
-from payagg.adapters.memory.delivery_queue import MemoryDeliveryQueue
-from payagg.adapters.memory.endpoints import MemoryEndpoints
-from payagg.adapters.memory.gateways import MemoryGatewayChoices, MemoryGateways
-from payagg.adapters.memory.payments import (
-    MemoryPayments,
-    MemoryProviderCalls,
-    MemoryResolutions,
-)
-from payagg.adapters.memory.provider_events import MemoryHealth, MemoryProviderEvents
-from payagg.adapters.memory.reports import (
-    MemoryAdjustments,
-    MemoryAnomalies,
-    MemoryPaymentSearch,
-    MemoryReconciliations,
-)
-from payagg.adapters.memory.state import State
-from payagg.adapters.memory.upkeep import MemoryUpkeep
-from payagg.adapters.memory.webhook_events import MemoryWebhookEvents
 from payagg.application.ports.accounts import KeyHolder, Membership
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.outside import KeyStateChanged
@@ -45,6 +20,40 @@ from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import HitWindow, RateLimit
 from payagg.domain.values import CLOCK_SLACK, Environment
+from payagg_testing.memory.accounts import (
+    MemoryApiKeys,
+    MemoryAudit,
+    MemoryBusinesses,
+    MemoryMembers,
+)
+from payagg_testing.memory.attempts import MemoryAttempts
+from payagg_testing.memory.delivery_queue import MemoryDeliveryQueue
+from payagg_testing.memory.endpoints import MemoryEndpoints
+from payagg_testing.memory.gateways import MemoryGatewayChoices, MemoryGateways
+from payagg_testing.memory.payments import (
+    MemoryPayments,
+    MemoryProviderCalls,
+    MemoryResolutions,
+)
+from payagg_testing.memory.provider_events import MemoryHealth, MemoryProviderEvents
+from payagg_testing.memory.reports import (
+    MemoryAdjustments,
+    MemoryAnomalies,
+    MemoryPaymentSearch,
+    MemoryReconciliations,
+)
+from payagg_testing.memory.state import State
+from payagg_testing.memory.upkeep import MemoryUpkeep
+from payagg_testing.memory.webhook_events import MemoryWebhookEvents
+
+# Imported when one is asked for, by the class that Postgres has: there need not be every extension.
+OF_EXTENSIONS = {
+    "payagg.extensions.archive.postgres:PostgresArchive": "payagg_testing.memory.archive:MemoryArchive",
+    "payagg.extensions.archive.postgres:PostgresArchiveParts": "payagg_testing.memory.archive:MemoryArchiveParts",
+    "payagg.extensions.console.postgres:PostgresConsoleSessions": (
+        "payagg_testing.memory.console_sessions:MemoryConsoleSessions"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,7 @@ class MemoryTransaction(Transaction):
     state: State
 
     def of(self, repository: Repository[Kept]) -> Kept:
-        return cast(Kept, resolve_name(repository.memory)(self.state))
+        return cast(Kept, resolve_name(OF_EXTENSIONS[repository.postgres])(self.state))
 
 
 class MemoryStore:

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
 from payagg.domain.business import Business, BusinessStatus
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
+from payagg_testing.memory.state import BrokenRule, MemoryRepository
 
 
 class MemoryGateways(MemoryRepository):

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import MemoryRepository
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint
+from payagg_testing.memory.state import MemoryRepository
 
 
 class MemoryEndpoints(MemoryRepository):

@@ -8,7 +8,6 @@ from itertools import accumulate, islice
 
 import msgspec
 
-from payagg.adapters.memory.state import BrokenRule, MemoryRepository
 from payagg.application.ports.reports import PAGE_BYTES, AdjustmentFilter, AnomalyFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, told_of
 from payagg.domain.anomaly import ANOMALY, Anomaly, AnomalyKind, AnomalyStatus
@@ -18,6 +17,7 @@ from payagg.domain.payment import Payment, Status
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentCursor, PaymentFilter, PaymentTotal
 from payagg.domain.reconciliation import OurPayment, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
+from payagg_testing.memory.state import BrokenRule, MemoryRepository
 
 
 class MemoryPaymentSearch(MemoryRepository):

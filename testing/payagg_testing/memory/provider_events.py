@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import datetime
 
-from payagg.adapters.memory.state import MemoryRepository
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
+from payagg_testing.memory.state import MemoryRepository
 
 
 class MemoryProviderEvents(MemoryRepository):
