@@ -20,7 +20,7 @@ from payagg.adapters.postgres.connections import connector, conninfo
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
-from payagg.adapters.postgres.schema.accounts import businesses
+from payagg.adapters.postgres.schema.tables import businesses
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application import counters
 from payagg.application.ports.outside import Conflict, Unavailable

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from payagg.adapters.postgres.repositories.payments import AMOUNT_DIGEST
 from payagg.adapters.postgres.repositories.upkeep import IS_CHECK_AHEAD, IS_DELIVERY_AHEAD, IS_EVENT_AHEAD
-from payagg.adapters.postgres.schema.payments import IS_UNSETTLED
+from payagg.adapters.postgres.schema.tables import IS_UNSETTLED
 from payagg.adapters.postgres.schema.triggers import TRIGGERS
 
 

@@ -11,8 +11,7 @@ from sqlalchemy import ARRAY, Text, any_, bindparam, delete, insert, select, upd
 
 from payagg.adapters.postgres.repositories.payments import PART
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text, parameters
-from payagg.adapters.postgres.schema.reports import archive_parts, archived_payments
-from payagg.adapters.postgres.schema.tables import metadata
+from payagg.adapters.postgres.schema.tables import archive_parts, archived_payments, metadata
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.archived import ArchivedPayment, ArchivePart

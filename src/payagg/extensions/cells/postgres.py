@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.accounts import ENTRY
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
-from payagg.adapters.postgres.schema.accounts import audit
+from payagg.adapters.postgres.schema.tables import audit
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import AuditEntry
 from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState

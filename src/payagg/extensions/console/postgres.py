@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.accounts import console_sessions
+from payagg.adapters.postgres.schema.tables import console_sessions
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import ActorRealm
 from payagg.extensions.console.ports import ConsoleSession

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import delete, select
 
 from payagg.adapters.postgres.repositories import accounts, webhook_events
-from payagg.adapters.postgres.schema.accounts import businesses as table
+from payagg.adapters.postgres.schema.tables import businesses as table
 from payagg.adapters.postgres.statement import Statement
 
 

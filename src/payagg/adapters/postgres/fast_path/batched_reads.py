@@ -9,7 +9,7 @@ from payagg.adapters.postgres.fast_path.batching import Batch
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.gateways import ALL, GATEWAY, SETTINGS, SETTLING
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
-from payagg.adapters.postgres.schema.accounts import business_gateways
+from payagg.adapters.postgres.schema.tables import business_gateways
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.domain.gateway import BusinessGateway, Gateway

@@ -3,14 +3,11 @@ each migration, so that one may leave it to build an index without blocking writ
 
 from alembic import context
 
-from payagg.adapters.postgres.schema.tables import metadata
-
 connection = None if context.is_offline_mode() else context.config.attributes["connection"]
 context.configure(
     connection=connection,
     dialect_name="postgresql",
     dialect_opts={"paramstyle": "named"},  # of what is written: others double each %
-    target_metadata=metadata,
     transaction_per_migration=True,
 )
 with context.begin_transaction():

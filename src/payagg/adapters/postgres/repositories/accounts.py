@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
 from payagg.adapters.postgres.repositories.webhook_events import id_at
-from payagg.adapters.postgres.schema.accounts import api_keys, audit, businesses, members, token_revocations
+from payagg.adapters.postgres.schema.tables import api_keys, audit, businesses, members, token_revocations
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import Membership
 from payagg.domain.api_key import ApiKey, ApiKeyStatus

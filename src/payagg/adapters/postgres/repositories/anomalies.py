@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, text, true
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
-from payagg.adapters.postgres.schema.payments import MAY_END, MAY_NEED_ATTENTION, anomalies
+from payagg.adapters.postgres.schema.tables import MAY_END, MAY_NEED_ATTENTION, anomalies
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, adjustments_of

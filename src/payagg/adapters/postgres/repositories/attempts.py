@@ -8,7 +8,7 @@ from sqlalchemy import ARRAY, Integer, Text, all_, and_, bindparam, func, or_, s
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
-from payagg.adapters.postgres.schema.payments import IS_UNSETTLED, attempts, payments
+from payagg.adapters.postgres.schema.tables import IS_UNSETTLED, attempts, payments
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.attempt import (

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from payagg.adapters.postgres.fast_path.batching import Batch, Note
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.rows import in_text
-from payagg.adapters.postgres.schema.processes import rate_hits, tallies
+from payagg.adapters.postgres.schema.tables import rate_hits, tallies
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.rate_limit import RateLimit
 

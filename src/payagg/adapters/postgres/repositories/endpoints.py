@@ -7,8 +7,7 @@ from typing import Any
 from sqlalchemy import ARRAY, Boolean, Text, and_, any_, bindparam, case, not_, null, or_, select, update
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
-from payagg.adapters.postgres.schema.payments import payments
-from payagg.adapters.postgres.schema.webhooks import webhook_endpoints
+from payagg.adapters.postgres.schema.tables import payments, webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint

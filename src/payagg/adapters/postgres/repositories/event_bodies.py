@@ -11,7 +11,7 @@ from sqlalchemy import ARRAY, Text, any_, bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.rows import parameters
-from payagg.adapters.postgres.schema.webhooks import event_metadata
+from payagg.adapters.postgres.schema.tables import event_metadata
 from payagg.adapters.postgres.statement import Statement
 
 APART_FROM = 1_000  # bytes of metadata; a row of its own costs a tenth of that

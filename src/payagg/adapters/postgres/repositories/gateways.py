@@ -9,7 +9,7 @@ from sqlalchemy import and_, bindparam, false, func, or_, select, true, update
 from payagg.adapters.postgres.repositories.accounts import BUSINESS, SEARCHED, escape_like
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
-from payagg.adapters.postgres.schema.accounts import business_gateways, businesses, gateways
+from payagg.adapters.postgres.schema.tables import business_gateways, businesses, gateways
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
 from payagg.domain.business import BusinessStatus

@@ -33,7 +33,7 @@ from sqlalchemy import (
 from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.payments import GET, PAYMENT
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text
-from payagg.adapters.postgres.schema.payments import idempotency_keys, payments
+from payagg.adapters.postgres.schema.tables import idempotency_keys, payments
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.domain.payment import Payment, Status
@@ -55,7 +55,7 @@ HORIZON = Statement(
 # What a range may bring, as the plan is told: a page and one more to see whether it is the last, by default and
 # at most. Each size is a statement that every connection keeps, so there is none for each page.
 SIZES = (21, 101)
-# Payments that a page looks at for those of a status: no index has it (see schema/payments.py).
+# Payments that a page looks at for those of a status: no index has it (see schema.sql).
 LOOKED_AT = 2_000
 _ORDER = {status: number for number, status in enumerate(Status)}
 _NEWEST_FIRST = (payments.c.created_at.desc(), payments.c.reference.desc())

@@ -17,9 +17,15 @@ from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
 from payagg.adapters.postgres.repositories.webhook_events import LAST_EVENT_BESIDE, PostgresWebhookEvents
-from payagg.adapters.postgres.schema.accounts import businesses
-from payagg.adapters.postgres.schema.payments import payments, provider_calls, resolutions, transitions
-from payagg.adapters.postgres.schema.reports import archive_parts, archived_payments
+from payagg.adapters.postgres.schema.tables import (
+    archive_parts,
+    archived_payments,
+    businesses,
+    payments,
+    provider_calls,
+    resolutions,
+    transitions,
+)
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken

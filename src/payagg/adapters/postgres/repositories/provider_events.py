@@ -9,7 +9,7 @@ from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, litera
 from payagg.adapters.postgres.fast_path.batching import Batch, Note
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
 from payagg.adapters.postgres.repositories.webhook_events import id_at
-from payagg.adapters.postgres.schema.webhooks import HAS_BODY, inbox, provider_health, refused_events
+from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.health import Health

@@ -8,8 +8,13 @@ from sqlalchemy import ARRAY, Text, and_, any_, bindparam, or_, select, tuple_
 
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
-from payagg.adapters.postgres.schema.payments import anomalies, attempts, payments
-from payagg.adapters.postgres.schema.reports import reconciliation_findings, reconciliation_runs
+from payagg.adapters.postgres.schema.tables import (
+    anomalies,
+    attempts,
+    payments,
+    reconciliation_findings,
+    reconciliation_runs,
+)
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.anomaly import Anomaly

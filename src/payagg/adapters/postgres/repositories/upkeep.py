@@ -11,9 +11,15 @@ from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, func, null, se
 
 from payagg.adapters.postgres.repositories.payments import PAYMENT
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text
-from payagg.adapters.postgres.schema.accounts import gateways
-from payagg.adapters.postgres.schema.payments import HAS_PAYER, IS_UNSETTLED, attempts, expiry_progress, payments
-from payagg.adapters.postgres.schema.webhooks import webhook_endpoints
+from payagg.adapters.postgres.schema.tables import (
+    HAS_PAYER,
+    IS_UNSETTLED,
+    attempts,
+    expiry_progress,
+    gateways,
+    payments,
+    webhook_endpoints,
+)
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import LONGEST_RETRY
 from payagg.application.ports.upkeep import SealedBlob, SealedKind

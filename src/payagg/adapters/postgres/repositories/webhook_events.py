@@ -32,8 +32,7 @@ from payagg.adapters.postgres.repositories.event_bodies import (
 )
 from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.payments import payments
-from payagg.adapters.postgres.schema.webhooks import deliveries, events, webhook_endpoints
+from payagg.adapters.postgres.schema.tables import deliveries, events, payments, webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import CLOCK_SLACK, Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, attempts_before_redelivery
