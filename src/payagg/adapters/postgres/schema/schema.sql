@@ -543,3 +543,20 @@ CREATE TABLE moved_payments (
     at timestamptz NOT NULL
 );
 CREATE INDEX moved_payments_under_way ON moved_payments (business_id, reference) WHERE rows IS NOT NULL;
+
+-- Tables that grow: by default one is vacuumed when a fifth of it is dead.
+
+DO $$
+DECLARE
+    growing text;
+BEGIN
+    FOREACH growing IN ARRAY ARRAY[
+        'payments', 'attempts', 'transitions', 'provider_calls', 'idempotency_keys', 'deliveries', 'inbox', 'anomalies',
+        'audit', 'archived_payments'
+    ] LOOP
+        EXECUTE format(
+            'ALTER TABLE %I SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02,'
+            ' autovacuum_analyze_scale_factor = 0.02)', growing
+        );
+    END LOOP;
+END $$;
