@@ -10,7 +10,7 @@ from payagg_testing.network_faults import Blackhole
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application import deadline
-from payagg.application.ports.elsewhere import Nowhere
+from payagg.application.ports.elsewhere import Elsewhere
 from payagg.domain.errors import misdirected_refusal
 from payagg.entrypoints.http import app
 from tests.support.assembly import SETTINGS, services_over
@@ -210,7 +210,7 @@ async def test_a_request_waits_once_for_a_database_that_falls_silent(
 
 
 @dataclass(frozen=True)
-class SetElsewhere(Nowhere):
+class SetElsewhere(Elsewhere):
     def ensure_gateways_are_set_here(self) -> None:
         raise misdirected_refusal("PBX")
 

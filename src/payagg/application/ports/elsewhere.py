@@ -1,8 +1,7 @@
-"""The port of what another installation has now: the one place where the core knows of others. It is asked where
-something was not found here, where gateways change, and who receives a provider's event."""
+"""What another installation has now: the one place where the core knows of others. It is asked where something was not
+found here, where gateways change, and who receives a provider's event."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from payagg.application.ports.providers import Provider, ProviderEventRoute
@@ -14,15 +13,18 @@ class EventReceiver(Protocol):
         """Raises as ProviderEvents does."""
 
 
-class Elsewhere(Protocol):
-    """Each `ensure_...` raises MISDIRECTED_REQUEST for what another installation has, Unavailable for what is on its
-    way there, and returns for what never left."""
+class Elsewhere:
+    """Where there is one installation, which has everything; an extension knows better. Each `ensure_...` raises
+    MISDIRECTED_REQUEST for what another installation has, Unavailable for what is on its way there, and returns for
+    what never left."""
 
     @property
     def prefixes(self) -> Collection[str]:
         """Of references that others make, on the same accounts at providers."""
+        return ()
 
-    def ensure_gateways_are_set_here(self) -> None: ...
+    def ensure_gateways_are_set_here(self) -> None:
+        """Raises MISDIRECTED_REQUEST where another installation sets them."""
 
     async def ensure_payment_here(self, reference: str, tx: Transaction | None = None) -> None:
         """In the caller's transaction, or in one of its own."""
@@ -33,33 +35,9 @@ class Elsewhere(Protocol):
 
     def receiver(self, here: EventReceiver, providers: Mapping[str, Provider]) -> EventReceiver:
         """Who gets what providers send to this installation; `here` handles what is its own."""
+        return here
 
     async def close(self) -> None: ...
 
 
-@dataclass(frozen=True)
-class Nowhere:
-    """There is one installation, which has everything."""
-
-    prefixes: Collection[str] = ()
-
-    def ensure_gateways_are_set_here(self) -> None:
-        return
-
-    async def ensure_payment_here(self, reference: str, tx: Transaction | None = None) -> None:
-        return
-
-    async def ensure_key_here(self, secret_hash: bytes) -> None:
-        return
-
-    async def ensure_business_here(self, business_id: str) -> None:
-        return
-
-    def receiver(self, here: EventReceiver, providers: Mapping[str, Provider]) -> EventReceiver:
-        return here
-
-    async def close(self) -> None:
-        return
-
-
-NOWHERE = Nowhere()
+NOWHERE = Elsewhere()

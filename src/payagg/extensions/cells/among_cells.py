@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from payagg.application.counters import count
-from payagg.application.ports.elsewhere import EventReceiver
+from payagg.application.ports.elsewhere import Elsewhere, EventReceiver
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.providers import Provider, ProviderEventRoute
 from payagg.application.ports.store import Store, Transaction
@@ -57,7 +57,7 @@ class CellEvents:
 
 
 @dataclass(frozen=True)
-class AmongCells:
+class AmongCells(Elsewhere):
     """One cell's own. A refusal names the cell that has the thing now."""
 
     store: Store

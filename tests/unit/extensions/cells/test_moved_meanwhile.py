@@ -8,7 +8,7 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, a_payment, a_report
 
 from payagg.adapters.providers import PROVIDERS
-from payagg.application.ports.elsewhere import Nowhere
+from payagg.application.ports.elsewhere import Elsewhere
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.store import Transaction
 from payagg.domain.errors import ErrorCode, misdirected_refusal
@@ -22,7 +22,7 @@ OTHER = "PBX"
 
 
 @dataclass(frozen=True)
-class Left(Nowhere):
+class Left(Elsewhere):
     """What is said of a payment that is not here."""
 
     answer: Exception = field(default_factory=lambda: misdirected_refusal(OTHER, "The other cell has this now."))
