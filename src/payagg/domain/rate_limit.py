@@ -1,6 +1,5 @@
 """Two kinds of rate limit: a sliding window, exact over any minute; and a token bucket, which is cheap."""
 
-from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -45,23 +44,6 @@ class RateLimit:
     def end_of(self, mark: int) -> datetime:
         """From when on that mark no longer counts."""
         return EPOCH + mark * self.grain + self.window
-
-
-class HitWindow:
-    """The hits of one bucket in memory."""
-
-    def __init__(self) -> None:
-        self._hits: Counter[int] = Counter()  # by mark
-
-    def hit(self, limit: RateLimit, now: datetime) -> datetime | None:
-        """Counts one; where there is no room it counts nothing and says when there will be."""
-        if len(self._hits) > MARKS_MAX or self._hits.total() >= limit.most:
-            oldest, newest = limit.oldest(now), limit.newest(now)
-            self._hits = Counter({mark: hits for mark, hits in self._hits.items() if oldest <= mark <= newest})
-            if self._hits.total() >= limit.most:
-                return limit.end_of(min(self._hits))
-        self._hits[limit.mark(now)] += 1
-        return None
 
 
 class TokenBucket:

@@ -120,16 +120,6 @@ class DeliveryStatus(Enum):
     FAILED = "FAILED"
 
 
-def concurrency_after(concurrency: int, *, good: int, is_bad: bool, is_slow: bool = False) -> int:
-    """The endpoint's concurrency after results: plus one for each good answer, halved when one failed, and when one was
-    accepted slowly, though not below what it began with."""
-    if is_bad:
-        return max(1, concurrency // 2)
-    if is_slow:
-        return max(min(concurrency, CONCURRENCY_START), concurrency // 2)
-    return min(CONCURRENCY_MAX, concurrency + good)
-
-
 def signing_keys(opened: bytes) -> list[bytes]:
     """The keys in an opened secret: one, or several that were replaced within a day, the newest first."""
     return [opened[at : at + SECRET_BYTES] for at in range(0, len(opened), SECRET_BYTES)]

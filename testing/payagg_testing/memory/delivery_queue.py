@@ -19,12 +19,12 @@ from payagg.domain.payment import SEQUENCE_MAX
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import (
     ANSWERS_WELL,
+    CONCURRENCY_MAX,
     CONCURRENCY_START,
     DEACTIVATE_AFTER,
     Delivery,
     DeliveryStatus,
     WebhookEndpoint,
-    concurrency_after,
 )
 
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -238,3 +238,13 @@ def _after(endpoint: WebhookEndpoint, result: DeliveryResult) -> WebhookEndpoint
     since = endpoint.failing_since or result.at
     hopeless = result.deactivate or result.at - since >= DEACTIVATE_AFTER
     return replace(endpoint, failing_since=since, is_active=endpoint.is_active and not hopeless)
+
+
+def concurrency_after(concurrency: int, *, good: int, is_bad: bool, is_slow: bool = False) -> int:
+    """The endpoint's concurrency after results: plus one for each good answer, halved when one failed, and when one was
+    accepted slowly, though not below what it began with."""
+    if is_bad:
+        return max(1, concurrency // 2)
+    if is_slow:
+        return max(min(concurrency, CONCURRENCY_START), concurrency // 2)
+    return min(CONCURRENCY_MAX, concurrency + good)

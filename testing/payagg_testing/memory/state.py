@@ -1,5 +1,6 @@
 """The tables as dicts. Rows are frozen, so a shallow copy of the dicts is a full snapshot."""
 
+from collections import Counter
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final
@@ -15,7 +16,7 @@ from payagg.domain.business import Business, Role
 from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
-from payagg.domain.rate_limit import HitWindow
+from payagg.domain.rate_limit import MARKS_MAX, RateLimit
 from payagg.domain.reconciliation import ReconciliationFinding, ReconciliationRun
 from payagg.domain.resolution import Resolution
 from payagg.domain.revocation import Revocation, RevokedClaim
@@ -25,6 +26,23 @@ from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
 
 class BrokenRule(Exception):
     """A write that the schema would refuse (a constraint or the transition trigger): the caller's defect."""
+
+
+class HitWindow:
+    """The hits of one bucket in memory."""
+
+    def __init__(self) -> None:
+        self._hits: Counter[int] = Counter()  # by mark
+
+    def hit(self, limit: RateLimit, now: datetime) -> datetime | None:
+        """Counts one; where there is no room it counts nothing and says when there will be."""
+        if len(self._hits) > MARKS_MAX or self._hits.total() >= limit.most:
+            oldest, newest = limit.oldest(now), limit.newest(now)
+            self._hits = Counter({mark: hits for mark, hits in self._hits.items() if oldest <= mark <= newest})
+            if self._hits.total() >= limit.most:
+                return limit.end_of(min(self._hits))
+        self._hits[limit.mark(now)] += 1
+        return None
 
 
 @dataclass

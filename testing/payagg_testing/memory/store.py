@@ -18,7 +18,7 @@ from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
-from payagg.domain.rate_limit import HitWindow, RateLimit
+from payagg.domain.rate_limit import RateLimit
 from payagg.domain.values import CLOCK_SLACK, Environment
 from payagg_testing.memory.accounts import (
     MemoryApiKeys,
@@ -42,7 +42,7 @@ from payagg_testing.memory.reports import (
     MemoryPaymentSearch,
     MemoryReconciliations,
 )
-from payagg_testing.memory.state import State
+from payagg_testing.memory.state import HitWindow, State
 from payagg_testing.memory.upkeep import MemoryUpkeep
 from payagg_testing.memory.webhook_events import MemoryWebhookEvents
 

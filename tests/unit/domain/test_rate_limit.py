@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing.builders import MINUTE, SECOND
+from payagg_testing.memory.state import HitWindow
 
-from payagg.domain.rate_limit import MARKS_MAX, HitWindow, RateLimit, TokenBucket
+from payagg.domain.rate_limit import MARKS_MAX, RateLimit, TokenBucket
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from payagg_testing.builders import NOW, SECOND, a_delivery, an_endpoint, an_event
+from payagg_testing.memory.delivery_queue import concurrency_after
 
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import PAYMENT, Status
@@ -17,7 +18,6 @@ from payagg.domain.webhook import (
     DeliveryStatus,
     EventType,
     attempts_before_redelivery,
-    concurrency_after,
     delay_after,
     due_after_loss,
     parse_endpoint_url,
