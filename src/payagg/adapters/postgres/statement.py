@@ -1,8 +1,9 @@
 """A statement, in SQLAlchemy Core or SQL, compiled once when it is first sent."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, LiteralString
 
 import msgspec
@@ -11,7 +12,8 @@ from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.sql.compiler import SQLCompiler
 
 # $1, $2 ... as the server numbers parameters, each cast to its column's type, so that every value can go as text.
-DIALECT = psycopg.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+# What is frozen is written as JSON, too: a read-only mapping as an object.
+DIALECT = psycopg.dialect(paramstyle="numeric_dollar", json_serializer=partial(json.dumps, default=dict))  # type: ignore[no-untyped-call]
 _encode = msgspec.json.Encoder().encode
 _LOCK = re.compile(rb" FOR (UPDATE|SHARE|NO KEY|KEY)")
 

@@ -18,18 +18,7 @@ from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 from payagg.domain.values import Environment
 
-
-class _AnomalyMap(RowMap[Anomaly]):
-    """JSON has lists; an anomaly has a tuple of notes."""
-
-    def load(self, row: Any) -> Anomaly:
-        values = list(row)
-        values[_NOTES] = tuple(values[_NOTES])
-        return super().load(values)
-
-
-ANOMALY = _AnomalyMap(Anomaly, anomalies, kind=AnomalyKind, status=AnomalyStatus, environment=Environment)
-_NOTES = ANOMALY.names.index("notes")
+ANOMALY = RowMap(Anomaly, anomalies, kind=AnomalyKind, status=AnomalyStatus, environment=Environment, notes=tuple)
 OF_PAYMENT_MAX = 1_000
 # The partial index's text: only then does the planner use it.
 UNCLOSED = text("anomalies.status <> 'CLOSED'")
@@ -88,8 +77,7 @@ DELETE FROM anomalies WHERE id = ANY(ARRAY(
 
 class PostgresAnomalies(PostgresRepository):
     async def add(self, anomaly: Anomaly) -> None:
-        json = {"details": dict(anomaly.details), "notes": [dict(note) for note in anomaly.notes]}
-        self._connection.send(ADD, **{**ANOMALY.values(anomaly), **json})
+        self._connection.send(ADD, **ANOMALY.values(anomaly))
 
     async def last_id(self) -> str | None:
         return await self._connection.value(LAST)
@@ -104,8 +92,7 @@ class PostgresAnomalies(PostgresRepository):
         return ANOMALY.from_row(await self._connection.row(LOCK, id=anomaly_id))
 
     async def save(self, anomaly: Anomaly) -> None:
-        notes = [dict(note) for note in anomaly.notes]
-        self._connection.send(SAVE, **ANOMALY.values(anomaly) | {"notes": notes})
+        self._connection.send(SAVE, **ANOMALY.values(anomaly))
 
     async def notify(self, anomaly_id: str, sequence: int) -> None:
         self._connection.send(NOTIFY, id=anomaly_id, event_sequence=sequence)

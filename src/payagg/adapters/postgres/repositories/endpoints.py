@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import ARRAY, Boolean, Text, and_, any_, bindparam, case, not_, null, or_, select, update
 
@@ -15,17 +14,7 @@ from payagg.domain.webhook import WebhookEndpoint
 ENDPOINTS_MAX = 1_000  # listed; more than a business may have, but not more than some have from earlier times
 
 
-class _EndpointMap(RowMap[WebhookEndpoint]):
-    """The driver gives an array as a list; an endpoint has a tuple."""
-
-    def load(self, row: Any) -> WebhookEndpoint:
-        values = list(row)
-        values[_EVENTS] = tuple(values[_EVENTS])
-        return super().load(values)
-
-
-ENDPOINT = _EndpointMap(WebhookEndpoint, webhook_endpoints, environment=Environment)
-_EVENTS = ENDPOINT.names.index("events")
+ENDPOINT = RowMap(WebhookEndpoint, webhook_endpoints, environment=Environment, events=tuple)
 # Written by the queue alone.
 _COUNTERS = ("failing_since", "successful", "failed", "concurrency")
 _ENDPOINTS = ENDPOINT.select("business_id").where(webhook_endpoints.c.removed_at.is_(None))

@@ -82,7 +82,7 @@ SAVE_HEALTH = Statement(HEALTH.upsert("gateway", "environment"))
 
 async def keep_refused(notes: Batch[Note, list[Any]], event: RefusedEvent) -> None:
     row = f"refused {event.provider} {event.environment.value} {event.fault.value} {event.slot}"
-    await notes.ask(Note(row, KEEP_REFUSED, REFUSED.values(event) | {"headers": dict(event.headers)}))
+    await notes.ask(Note(row, KEEP_REFUSED, REFUSED.values(event)))
 
 
 class PostgresProviderEvents(PostgresRepository):

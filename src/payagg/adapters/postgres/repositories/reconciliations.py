@@ -91,17 +91,17 @@ PAGE = Statement(
 
 class PostgresReconciliations(PostgresRepository):
     async def add(self, run: ReconciliationRun) -> None:
-        self._connection.send(ADD, **_values(run))
+        self._connection.send(ADD, **RUN.values(run))
 
     async def claim(self, run: ReconciliationRun, stale: datetime) -> str | None:
-        return await self._connection.value(CLAIM, stale=stale, **_values(run))
+        return await self._connection.value(CLAIM, stale=stale, **RUN.values(run))
 
     async def get(self, run_id: str) -> ReconciliationRun | None:
         return RUN.from_row(await self._connection.row(GET, id=run_id))
 
     async def end(self, run: ReconciliationRun, findings: Sequence[ReconciliationFinding]) -> None:
         already = Conflict("the reconciliation was ended by another")
-        self._connection.send(END, or_else=already, id=run.id, ended_at=run.ended_at, totals=dict(run.totals))
+        self._connection.send(END, or_else=already, id=run.id, ended_at=run.ended_at, totals=run.totals)
         for number, finding in enumerate(findings, 1):
             self._connection.send(ADD_FINDING, **FINDING.values(finding))
             if number % 1_000 == 0:
@@ -136,10 +136,6 @@ class PostgresReconciliations(PostgresRepository):
 
     async def unknown(self, provider_references: Collection[str]) -> list[Anomaly]:
         return ANOMALY.all(await self._connection.rows(UNKNOWN, references=list(provider_references)))
-
-
-def _values(run: ReconciliationRun) -> dict[str, Any]:
-    return {**RUN.values(run), "totals": dict(run.totals)}
 
 
 def _our_payment(row: Sequence[Any]) -> OurPayment:

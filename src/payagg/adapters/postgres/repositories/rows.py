@@ -34,13 +34,16 @@ class PostgresRepository:
 
 
 class RowMap(Generic[T]):
-    """Maps `cls` to `table`: the columns in the order of its fields, `words` converting texts to enumerations.
-
-    `renamed` names the column of a field that is called otherwise.
+    """Maps `cls` to `table`: the columns in the order of its fields. `kinds` are of fields that a row has otherwise: an
+    enumeration's as its word, a tuple as a list. `renamed` names the column of a field that is called otherwise.
     """
 
     def __init__(
-        self, cls: type[T], table: Table, renamed: Mapping[str, str] | None = None, **words: type[Enum]
+        self,
+        cls: type[T],
+        table: Table,
+        renamed: Mapping[str, str] | None = None,
+        **kinds: type[Enum | tuple[Any]],
     ) -> None:
         self._cls, self._table = cls, table
         self._fields = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
@@ -49,8 +52,10 @@ class RowMap(Generic[T]):
         self.columns: tuple[Column[Any], ...] = tuple(table.c[name] for name in self.names)
         self._words = tuple(
             (self._fields.index(name), {None: None, **{word.value: word for word in kind}})
-            for name, kind in words.items()
+            for name, kind in kinds.items()
+            if issubclass(kind, Enum)
         )
+        self._tuples = tuple(self._fields.index(name) for name, kind in kinds.items() if kind is tuple)
 
     def insert(self) -> Insert:
         return insert(self._table).values(parameters(*self.names))
@@ -74,6 +79,8 @@ class RowMap(Generic[T]):
         for position, words in self._words:
             if values[position] is not None:
                 values[position] = words[values[position]]
+        for position in self._tuples:
+            values[position] = tuple(values[position])
         return restore(self._cls, dict(zip(self._fields, values, strict=True)))
 
     def from_row(self, row: Any | None) -> T | None:
