@@ -29,13 +29,12 @@ from payagg.application.reports.explain import timeline
 from payagg.domain.attempt import AttemptState
 from payagg.domain.audit import AuditFilter
 from payagg.domain.business import Role
-from payagg.domain.cell_move import MoveState
-from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.extensions.cells.among_cells import AmongCells
 from payagg.extensions.cells.client import HttpCells
+from payagg.extensions.cells.domain import Cells, MoveState
 from payagg.extensions.cells.ports import ARRIVALS, CELL, DEPARTURES, KEY_DIGITS, CellNames
 from tests.contracts.database import autocommit, put
 from tests.contracts.moving import (

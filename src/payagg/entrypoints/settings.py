@@ -284,9 +284,12 @@ def _unknown(environ: Mapping[str, str], known: Iterable[str]) -> Iterator[str]:
         if environ[name].startswith("tcp://") or name.startswith(f"{PREFIX}SERVICE_"):
             yield f"{name} is Kubernetes' own for a Service of this name: set enableServiceLinks to false for the pod."
             continue
+        if name in variables():
+            yield f"{name} is a setting of an extension that PAYAGG_EXTENSIONS leaves out."
+            continue
         near = get_close_matches(name.removeprefix(PREFIX), [one.removeprefix(PREFIX) for one in known], 1, 0.7)
         yield f"{name} is not a setting" + (
-            f": did you mean {PREFIX}{near[0]}?" if near else "; `payagg config` lists them."
+            f": did you mean {PREFIX}{near[0]}?" if near else "; docs/operating/settings.md lists them."
         )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.parser import text_string_to_metric_families
 
 import payagg
@@ -37,7 +38,7 @@ def api(own_api: Api) -> Api:
 async def scraped(api: Api) -> dict[Sample, float]:
     async with httpx.AsyncClient() as client:
         answer = await client.get(f"{api.origin}/metrics")
-    assert answer.status_code == 200
+    assert (answer.status_code, answer.headers["content-type"]) == (200, CONTENT_TYPE_LATEST)
     families = text_string_to_metric_families(answer.text)
     return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
 

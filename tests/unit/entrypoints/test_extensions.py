@@ -67,7 +67,7 @@ def test_a_command_or_setting_of_an_extension_that_is_left_out_is_none(capsys: p
             parser([one for one in NAMES if one != name]).parse_args([command])
         assert (ended.value.code, f"invalid choice: '{command}'" in capsys.readouterr().err) == (2, True)
     for setting in SETTINGS.values():
-        with pytest.raises(SettingsError, match=f"{setting} is not a setting"):
+        with pytest.raises(SettingsError, match=f"{setting} is a setting of an extension that PAYAGG_EXTENSIONS"):
             read_settings({"PAYAGG_EXTENSIONS": "none", setting: "60"})
 
 

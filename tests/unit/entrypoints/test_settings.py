@@ -46,7 +46,7 @@ def test_every_fault_is_a_line_of_its_own_that_names_the_setting() -> None:
     assert told == [
         "PAYAGG_POOLSIZE is not a setting: did you mean PAYAGG_POOL_SIZE?",
         "PAYAGG_PORT is Kubernetes' own for a Service of this name: set enableServiceLinks to false for the pod.",
-        "PAYAGG_ZEBRA is not a setting; `payagg config` lists them.",
+        "PAYAGG_ZEBRA is not a setting; docs/operating/settings.md lists them.",
         "PAYAGG_REFERENCE_PREFIX must be three letters A-Z.",
         "PAYAGG_CHECKOUT_TTL must be a whole number of seconds from 1 to 2592000.",
         "PAYAGG_POOL_SIZE must be a whole number from 1 to 1000.",

@@ -8,13 +8,12 @@ from payagg.application.ports.elsewhere import Elsewhere, EventReceiver
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.providers import Provider, ProviderEventRoute
 from payagg.application.ports.store import Store, Transaction
-from payagg.domain.cell_move import ForwardingRecord, MoveState
-from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
 from payagg.domain.report import ProviderFault
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.client import HttpCells
+from payagg.extensions.cells.domain import Cells, ForwardingRecord, MoveState
 from payagg.extensions.cells.ports import CELL
 from payagg.extensions.cells.settings import CellSettings, known_cells
 

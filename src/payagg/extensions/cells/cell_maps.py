@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from payagg.application.ports.outside import Unavailable
-from payagg.domain.cells import Cells
 from payagg.entrypoints.settings import Settings, SettingsError
+from payagg.extensions.cells.domain import Cells
 from payagg.extensions.cells.settings import CellSettings, listed_cells
 
 if TYPE_CHECKING:

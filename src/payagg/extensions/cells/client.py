@@ -9,9 +9,9 @@ import httpx
 import msgspec
 
 from payagg.application.ports.outside import Unavailable
-from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.domain.gateway import Gateway
+from payagg.extensions.cells.domain import Cells
 from payagg.extensions.cells.ports import CellAnswer, CellNames, CellState
 
 CONNECT_SECONDS = 2.0

@@ -8,11 +8,11 @@ from contextlib import aclosing
 from typing import Any
 
 from payagg.application.ports.outside import Unavailable
-from payagg.domain.cells import Cells
 from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.cli.operators import operator, say, store_at
 from payagg.entrypoints.settings import Settings, SettingsError
 from payagg.extensions.cells.cell_maps import write_maps
+from payagg.extensions.cells.domain import Cells
 from payagg.extensions.cells.move import MovedBusiness
 from payagg.extensions.cells.ports import CELL, CellState
 from payagg.extensions.cells.settings import CellSettings, known_cells, listed_cells

@@ -19,11 +19,11 @@ from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.attempt import payment_reference
 from payagg.domain.audit import Action, Actor, AuditFilter
-from payagg.domain.cell_move import BusinessMove, MoveState, counterparts
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway
 from payagg.domain.report import ProviderFault
 from payagg.domain.values import Environment
+from payagg.extensions.cells.domain import BusinessMove, MoveState, counterparts
 from payagg.extensions.cells.ports import ARRIVALS, CELL, DEPARTURES
 
 BATCH = 100  # payments of one transaction: for so many is a payer's page away at a time, a tenth of a second each

@@ -12,11 +12,11 @@ from payagg.adapters.postgres.repositories.rows import PostgresRepository, param
 from payagg.adapters.postgres.schema.tables import audit
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import AuditEntry
-from payagg.domain.cell_move import BusinessMove, ForwardingRecord, MoveState
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.extensions.cells import arrivals
 from payagg.extensions.cells import statements as sql
+from payagg.extensions.cells.domain import BusinessMove, ForwardingRecord, MoveState
 from payagg.extensions.cells.ports import CellNames, MovingPayment
 
 ADD_AUDIT = Statement(insert(audit).values(parameters(*ENTRY.names)).on_conflict_do_nothing())

@@ -13,7 +13,6 @@ from litestar.handlers import HTTPRouteHandler
 
 from payagg import __version__
 from payagg.application.ports.providers import ProviderEventRoute
-from payagg.domain.cells import Cells
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import RELEASE_SCHEMA, Services
 from payagg.entrypoints.http.api.auth import bearer
@@ -22,6 +21,7 @@ from payagg.entrypoints.http.server.routing import services
 from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope, whole_body
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
+from payagg.extensions.cells.domain import Cells
 from payagg.extensions.cells.gateway_replication import replication_over
 from payagg.extensions.cells.ports import CELL, CellKey, CellState
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from payagg.domain.cells import Cells
 from payagg.entrypoints import setting_kinds as kinds
 from payagg.entrypoints.setting_kinds import SettingKind, Unfit
 from payagg.entrypoints.settings import ExtensionSettings, Settings, SettingsError, setting
+from payagg.extensions.cells.domain import Cells
 
 
 def _cells(text: str) -> tuple[tuple[str, str], ...]:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from payagg.domain.cells import Cells
 from payagg.extensions.cells.cell_maps import CellMaps
+from payagg.extensions.cells.domain import Cells
 from payagg.extensions.cells.ports import CellNames
 
 CELLS = Cells("PAY", {"PAY": "http://127.0.0.1:1", "PBX": "http://127.0.0.1:2"})

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from payagg.domain.cells import Cells
 from payagg.extensions.cells import client as adapter
 from payagg.extensions.cells.client import HttpCells
+from payagg.extensions.cells.domain import Cells
 
 
 @asynccontextmanager

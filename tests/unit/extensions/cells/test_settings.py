@@ -2,8 +2,8 @@
 
 import pytest
 
-from payagg.domain.cells import Cells
 from payagg.entrypoints.settings import SettingsError, read_settings
+from payagg.extensions.cells.domain import Cells
 from payagg.extensions.cells.settings import CellSettings, known_cells
 
 SECRET = {"PAYAGG_CELL_SECRET": "s" * 32}

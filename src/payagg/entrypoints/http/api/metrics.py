@@ -110,7 +110,7 @@ async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
         raise Refusal(ErrorCode.UNAUTHORIZED, "Metrics are closed: PAYAGG_METRICS_TOKEN is not set.")
     if token is not None and not hmac.compare_digest(bearer(request).encode(), token.encode()):
         raise Refusal(ErrorCode.UNAUTHORIZED)
-    return Response(generate_latest(await snapshot(use_cases)), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(await snapshot(use_cases)), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 routes = [metrics]

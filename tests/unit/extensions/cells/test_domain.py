@@ -1,6 +1,6 @@
 """What one cell knows of the others, by names alone."""
 
-from payagg.domain.cells import Cells
+from payagg.extensions.cells.domain import Cells
 
 CELLS = Cells("PBX", {"PAY": "http://a", "PBX": "http://b", "PCX": "http://c"})
 
