@@ -284,16 +284,16 @@ def judge(
         report = with_changes(report, amounts=report.amounts | {payment.amount})
     difference = report.mismatch(payment)
     if difference is None and report.trigger is None:
-        return _judge_dispute(report, payment, known, now)
+        return _judge_dispute(report, payment, paid, known, now)
     recent = [fact for fact in known if now < fact.at + REPEATED_FOR]
     if difference in (None, "amount") and actor != RECONCILIATION and _is_listed(report, payment, recent):
         return _UNCHANGED
     if difference == "amount" and report.is_partial_refund(payment):
-        return _gone_back(report, payment, known, AnomalyKind.PARTIAL_REFUND, actor, now)
+        return _gone_back(report, payment, paid, known, AnomalyKind.PARTIAL_REFUND, actor, now)
     if difference is not None:
         return _mismatch(report, payment, difference)
     if has_fee and is_open:  # no such figure proves a payment; once it is paid, this is told
-        return _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor, now)
+        return _gone_back(report, payment, paid, known, AnomalyKind.LATE_REVERSAL, actor, now)
     if report.outcome is Outcome.FAILED and asked is not None and attempt.may_still_be_paid(payment, now):
         # An answer to a check shows the last card's result; only a signed event ends the charge.
         return Verdict(ReportEffect.DECLINED, attempt=with_changes(attempt, last_decline=report.reason or DECLINED))
@@ -332,7 +332,7 @@ def _settle(
             confirmed = with_changes(attempt.confirm(report.facts, now), next_ask_at=None)
         return Verdict(ReportEffect.MOVED, (moved,), attempt=confirmed)
     is_repeat = payment.status is PAYMENT.moves[PAYMENT.initial, trigger]
-    charges = {*paid, *(fact.details.get("providerReference") for fact in known if fact.kind in PAID_LATE)} - {None}
+    charges = _charges(paid, known)
     is_same_charge = not charges.isdisjoint((report.provider_reference, SIMULATED))
     is_other_transaction = attempt.is_other_transaction(report.facts.provider_id)
     if is_success:
@@ -350,11 +350,12 @@ def _settle(
             return Verdict(ReportEffect.ANOMALY, expired, attempt=paid_again, anomaly=kind, details=details)
     elif trigger is Trigger.REVERSE:
         second = report.facts.provider_id if is_other_transaction else None
-        if second is not None and second not in _told_transactions(known):
+        is_new = second is not None and second not in _told_transactions(known)
+        if is_new and not _is_of_mismatch(report, payment, paid, known):
             # What went back came first, though its success was never told. That it went back is told next.
             details = with_changes(report, details={}).evidence(providerId=second)
             return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
-        verdict = _gone_back(report, payment, known, AnomalyKind.LATE_REVERSAL, actor, now)
+        verdict = _gone_back(report, payment, paid, known, AnomalyKind.LATE_REVERSAL, actor, now)
         return with_changes(verdict, changes=expired)
     elif is_repeat or is_other_transaction or (charges and not is_same_charge):
         return Verdict(ReportEffect.UNCHANGED, expired)  # a declined try says nothing about the one that paid
@@ -377,6 +378,12 @@ def _told_by_status(payment: Payment, attempts: Sequence[Attempt], paid: Sequenc
 PAID_LATE = (AnomalyKind.LATE_SUCCESS, AnomalyKind.SECOND_CHARGE)
 
 
+def _charges(paid: Sequence[str | None], known: Sequence[Anomaly]) -> set[str]:
+    """The references of the charges that brought the payment's amount, as far as they are known."""
+    late = (fact.details.get("providerReference") for fact in known if fact.kind in PAID_LATE)
+    return {one for one in (*paid, *late) if one is not None}
+
+
 def _told_transactions(known: Sequence[Anomaly]) -> list[str | None]:
     """The provider's ids of second transactions under one reference."""
     second = [fact for fact in known if fact.kind is AnomalyKind.SECOND_CHARGE]
@@ -384,17 +391,23 @@ def _told_transactions(known: Sequence[Anomaly]) -> list[str | None]:
 
 
 def _gone_back(
-    report: ProviderReport, payment: Payment, known: Sequence[Anomaly], kind: AnomalyKind, actor: str, now: datetime
+    report: ProviderReport,
+    payment: Payment,
+    paid: Sequence[str | None],
+    known: Sequence[Anomaly],
+    kind: AnomalyKind,
+    actor: str,
+    now: datetime,
 ) -> Verdict:
     """Money that went back. A refund or dispute has an id; a status alone has none, and may be about the same money: it
     counts only for money not known to have gone back."""
     if "disputeId" in report.details:
-        verdict = _judge_dispute(report, payment, known, now)
+        verdict = _judge_dispute(report, payment, paid, known, now)
         is_new = not any(shares_name(fact.details, report.details) for fact in known)
         # The end of a dispute that nobody was told of repeats the status.
         is_repeat = payment.status is Status.REVERSED and is_new and verdict.details.get("amount") == 0
         return _UNCHANGED if is_repeat else verdict
-    if _is_of_mismatch(report, payment, known):
+    if _is_of_mismatch(report, payment, paid, known):
         return _mismatch(report, payment, "amount")
     before, came = _gone_before(report, payment, known, now)
     if not is_named(report.details):
@@ -428,14 +441,19 @@ def _gone_transactions(report: ProviderReport, known: Sequence[Anomaly]) -> set[
     return {one for one in (*told, report.facts.provider_id) if one is not None}
 
 
-def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Anomaly], now: datetime) -> Verdict:
+def _judge_dispute(
+    report: ProviderReport, payment: Payment, paid: Sequence[str | None], known: Sequence[Anomaly], now: datetime
+) -> Verdict:
     """A dispute's state. Of one that was lost only that counts as gone which a status without an id, read before, does
-    not count already. Sent again, it is the fact that it was: without an id it would count itself as another."""
+    not count already, and nothing of money that never counted. Sent again, it is the fact that it was: without an id it
+    would count itself as another."""
     said = report.evidence()
     for fact in known:
         if fact.kind is AnomalyKind.DISPUTE and {**fact.details, "amount": None} == {**said, "amount": None}:
             return Verdict(ReportEffect.ANOMALY, anomaly=AnomalyKind.DISPUTE, details=fact.details)
     if report.details.get("state") in LOST:
+        if _is_of_mismatch(report, payment, paid, known):
+            return _anomaly(report, AnomalyKind.DISPUTE, amount=0)
         before, came = _gone_before(report, payment, known, now)
         left = max(0, (payment.amount if before.unclaimed else came) - before.kobo)
         if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
@@ -446,13 +464,28 @@ def _judge_dispute(report: ProviderReport, payment: Payment, known: Sequence[Ano
     return _anomaly(report, AnomalyKind.DISPUTE)
 
 
-def _is_of_mismatch(report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> bool:
-    """Whether what went back is money that differed from the payment, which never counted: no other had come then."""
-    mismatches = [fact.details for fact in _of_its_charge(report, known) if fact.kind is AnomalyKind.MISMATCH]
-    own = [details for details in mismatches if details["field"] == "amount"]
-    came = max((details.get("received", payment.amount) for details in own if "reason" in details), default=-1)
-    is_all_that_came = not was_paid(payment, known) and min(report.amounts, default=0) <= came
-    return is_all_that_came or any(shares_name(details, report.details) for details in own)
+def _is_of_mismatch(
+    report: ProviderReport, payment: Payment, paid: Sequence[str | None], known: Sequence[Anomaly]
+) -> bool:
+    """Whether what went back is money that differed from the payment, which never counted: all that its charge brought,
+    or the very figure that came beside the payment's amount and is not known to have gone back."""
+    own = _of_its_charge(report, known)
+    mismatches = [one.details for one in own if one.kind is AnomalyKind.MISMATCH and one.details["field"] == "amount"]
+    transaction = report.facts.provider_id
+    if any(
+        shares_name(details, report.details) or (transaction and details.get("providerId") == transaction)
+        for details in mismatches
+    ):
+        return True
+    came, gone = ([one for one in mismatches if ("reason" in one) is is_paid] for is_paid in (True, False))
+    charges = _charges(paid, known)
+    if not was_paid(payment, known) or (charges and charges.isdisjoint((report.provider_reference, SIMULATED))):
+        most = max((details.get("received", payment.amount) for details in came), default=-1)
+        return min(report.amounts, default=0) <= most
+    gone += [one.details for one in own if one.kind is AnomalyKind.DISPUTE and one.details.get("amount") == 0]
+    figures = report.amounts - {payment.amount}
+    alike = [sum(not figures.isdisjoint(one["amounts"]) for one in side) for side in (came, gone)]
+    return alike[0] > alike[1]
 
 
 def _is_told_as(other: AdjustmentKind, report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> bool:

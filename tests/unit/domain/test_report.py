@@ -223,19 +223,6 @@ def test_a_declined_try_beside_the_one_that_paid_says_nothing_about_it() -> None
     assert elsewhere.effect is ReportEffect.UNCHANGED
 
 
-@pytest.mark.parametrize("order", [("t1", "t2"), ("t2", "t1")])
-def test_each_of_two_transactions_goes_back_by_its_own_status(order: tuple[str, str]) -> None:
-    first = replace(ASKED, provider_id="t1")
-    known = [replace(GIVEN, kind=AnomalyKind.SECOND_CHARGE, details={"providerId": "t2"})]
-    for number, transaction in enumerate((*order, *order)):
-        report = a_report(REVERSED, facts=ChargeFacts(provider_id=transaction))
-        verdict = judged(report, PAID, attempts=[first], known=known)
-        assert (verdict.anomaly is None) is (number > 1)
-        if verdict.anomaly is not None:
-            known.append(replace(GIVEN, id=f"anm_{number}", kind=verdict.anomaly, details=verdict.details))
-        assert money_back(known, PAID.amount).kobo == min(number + 1, 2) * PAID.amount
-
-
 def test_the_end_of_a_dispute_without_an_id_sent_again_is_the_same_fact() -> None:
     nameless = replace(DISPUTED, details={"disputeId": "", "state": "accepted"})
     for known in ([], [replace(GIVEN, kind=AnomalyKind.LATE_REVERSAL)]):  # a status told of a part before
