@@ -130,6 +130,7 @@ def _encryption_keys(text: str) -> EncryptionKeys:
 
 def _jwt_key(text: str) -> str:
     """PEM may stand on one line with `\\n` for its line breaks, in quotes or not, as environment files need it."""
+    text.encode()  # bytes that are no text cannot be a key
     bare = text.strip("'\"")
     return bare.replace("\\n", "\n") if bare.startswith("-----BEGIN") else text
 

@@ -46,7 +46,7 @@ async def test_connections_to_a_server_that_takes_no_writes_are_given_up(
 
     await allow(False)
     for number in range(3):
-        with pytest.raises(Unavailable):
+        with pytest.raises(Unavailable, match="25006, ReadOnlySqlTransaction"):
             await store.add_payment(numbered(number))
     with pytest.raises((Unavailable, Conflict)):
         async with store.begin() as tx:

@@ -132,6 +132,13 @@ def test_a_server_names_its_database(database_url: str, tmp_path: Path) -> None:
         wait_until(lambda: is_ready(port))
 
 
+def test_a_state_folder_that_cannot_be_is_one_line() -> None:
+    for place, reason in ((f"/tmp/{'a' * 300}", "File name too long"), ("/dev/null", "File exists")):
+        told = payagg("doctor", PAYAGG_STATE_DIR=place)
+        fault = f"payagg: The embedded Postgres cannot use {place} ({reason}): choose another PAYAGG_STATE_DIR.\n"
+        assert (told.returncode, told.stderr) == (1, fault)
+
+
 def test_a_server_refuses_weak_keys_before_it_looks_for_a_database() -> None:
     for command, name, weak, words in (
         ("serve", "PAYAGG_ENCRYPTION_KEYS", "k1:" + "A" * 43 + "=", "has a weak key"),

@@ -21,7 +21,16 @@ from tests.support.http_world import Api
 from tests.support.ports import free_port
 from tests.support.postgres_rules import more_roles
 from tests.support.postgres_world import count
-from tests.support.processes import children, is_ready, serving, started, wait_until, wait_until_two_answer
+from tests.support.processes import (
+    SECRETS,
+    children,
+    is_ready,
+    payagg,
+    serving,
+    started,
+    wait_until,
+    wait_until_two_answer,
+)
 
 CLIENTS = 16
 POOL = 4
@@ -170,6 +179,13 @@ def test_a_restart_reads_the_files_of_settings_anew(postgres: str, database_url:
         assert is_ready(port)
     assert b"PAYAGG_DATABASE_URL must be a postgresql:// address." in log.read_bytes()
     assert b"Traceback" not in log.read_bytes()
+
+
+def test_a_command_whose_processes_never_start_ends(database_url: str) -> None:
+    wrong = {"PAYAGG_DATABASE_URL": database_url, "PAYAGG_JWT_JWKS": "/nowhere", **SECRETS}
+    told = payagg("serve", "--port", str(free_port()), "--workers", "2", **wrong)
+    assert (told.returncode, told.stderr.splitlines()[-1].startswith("payagg: A ")) == (1, True)
+    assert "PAYAGG_JWT_JWKS cannot be read (No such file or directory)." in told.stderr
 
 
 @pytest.mark.error_lines("died")

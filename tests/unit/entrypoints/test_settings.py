@@ -92,6 +92,9 @@ def test_a_regular_encryption_key_is_refused_and_no_fault_repeats_a_secret() -> 
         (told,) = faults({"PAYAGG_ENCRYPTION_KEYS": f"good:{KEY.partition(':')[2]},weak:{weak}"})
         assert (told.startswith("PAYAGG_ENCRYPTION_KEYS has a weak key under weak"), weak in told) == (True, False)
     word = "hush-hush-hush"
+    assert faults({"PAYAGG_JWT_KEY": "\udcff" * 40}) == [
+        "PAYAGG_JWT_KEY must be a PEM key, or 32 bytes or more for HS256.",
+    ]
     three = faults({f"PAYAGG_{name}": f"{word}\n" for name in ("DATABASE_URL", "ENCRYPTION_KEYS", "METRICS_TOKEN")})
     assert (len(three), word in "".join(three)) == (3, False)
     assert "hidden" not in repr(read_settings({"PAYAGG_DATABASE_URL": "postgresql://u:hidden@h/d"}))

@@ -14,6 +14,7 @@ UNSTORABLE = "The input holds a value that cannot be stored."
 FULL = "53100"
 # A standby, or a former primary.
 TAKES_NO_WRITES = "25006"
+NO_RIGHT = "42501"
 # The server ended this connection: shutdown, crash, or an idle transaction.
 ENDED = {"57P01", "57P02", "57P05", "25P03", "25P04"}
 
@@ -56,6 +57,8 @@ def meaning(error: Exception) -> Exception:
         return Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE)
     if state == FULL:
         return Unavailable("no space is left on its disk")
+    if state == NO_RIGHT:  # the role's rights are the operator's; its words name a table
+        return Unavailable(f"its role lacks a right ({cause.diag.message_primary or state})")
     if isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) or state == TAKES_NO_WRITES:
         # Timeouts, too many connections, a standby that takes no writes.
         return Unavailable(f"the database answered {f'{state}, {type(cause).__name__}' if state else 'nothing'}")

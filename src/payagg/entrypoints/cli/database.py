@@ -1,5 +1,6 @@
 """The database of a command: PAYAGG_DATABASE_URL, or the embedded one while it is needed."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,7 +54,8 @@ def database_as_it_is(settings: Settings, *, tell: Callable[[str], None] = _sile
 
     find_package()  # raises what to install, before any other output
     folder = settings.state_dir / "postgres"
-    tell(f"Opening the database in {folder} ..." if folder.exists() else f"Making a Postgres database in {folder} ...")
+    verb = "Opening the" if os.path.exists(folder) else "Making a Postgres"
+    tell(f"{verb} database in {folder} ...")
     with EmbeddedPostgres(settings.state_dir) as server:
         yield server.url
 

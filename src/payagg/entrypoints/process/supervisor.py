@@ -35,7 +35,8 @@ async def supervise(
     environ: Mapping[str, str],
 ) -> None:
     """The processes of `serve`, until SIGINT or SIGTERM, once the schema is current. `environ` is theirs. SIGHUP
-    replaces each by a new one that is ready before the old one stops."""
+    replaces each by a new one that is ready before the old one stops. Raises SettingsError when one does not start the
+    first time: whoever connects would wait in vain, as at a setting that is wrong."""
     draining = asyncio.Event()
     stop = stop_on_signals(draining=draining, delay=settings.shutdown_delay.total_seconds())
     if not await schema_awaited(settings, database_url, listener, stop):
@@ -50,7 +51,9 @@ async def supervise(
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, replace_all)
     keeper = ProcessKeeper(listener, environ, stop, draining)
     kept = (keeper.keep(role, event) for role, event in zip(roles, replacing, strict=True))
-    await asyncio.gather(_close_after(listener, stop), *kept)
+    for failure in await asyncio.gather(_close_after(listener, stop), *kept):
+        if failure is not None:
+            raise failure
 
 
 async def _close_after(listener: socket.socket, stop: asyncio.Event) -> None:
@@ -72,17 +75,22 @@ class ProcessKeeper:
     def _is_over(self) -> bool:
         return self.stop.is_set() or self.draining.is_set()
 
-    async def keep(self, role: str, replace: asyncio.Event) -> None:
-        """One process of `role` until the stop: started again when it dies, and another one when told to replace it."""
-        process = None
+    async def keep(self, role: str, replace: asyncio.Event) -> SettingsError | None:
+        """One process of `role` until the stop: started again when it dies, and another one when told to replace it.
+        Where the first one does not start, stops them all and returns why."""
+        process, was_ready = None, False
         while not self._is_over:
             try:
                 started = await self._start(role)
             except (OSError, SettingsError) as error:
+                if not self._is_over and not was_ready:
+                    self.stop.set()
+                    return SettingsError(str(error))
                 if not self._is_over:
                     _log.error("not started", role=role, reason=str(error))
                     await self._until_over(asyncio.sleep(RESTART_SECONDS))
                 continue
+            was_ready = True
             if process is not None:
                 await _end(process)
             process = started
@@ -97,6 +105,7 @@ class ProcessKeeper:
                 _tell(process, signal.SIGTERM)
                 await _either(self.stop.wait(), process.wait())
             await _end(process)
+        return None
 
     async def _until_over(self, *waits: Coroutine[Any, Any, Any]) -> None:
         await _either(self.stop.wait(), self.draining.wait(), *waits)
@@ -123,7 +132,7 @@ class ProcessKeeper:
         try:
             await self._until_over(asyncio.wait((said,)), asyncio.sleep(START_SECONDS))
             if not said.done() or said.result() != READY:
-                raise SettingsError(f"A {role} process was not ready.")
+                raise SettingsError(f"A {role} process was not ready; its own line says why.")
         except BaseException:
             said.cancel()
             await _end(process, signal.SIGTERM)  # which it need not have learnt to handle

@@ -44,6 +44,7 @@ def test_each_error_of_a_switchover_has_its_meaning(code: str, means: type[Excep
 def test_what_the_server_answered_is_told_by_its_name() -> None:
     assert str(meaning(an_error("55P03"))) == "the database answered 55P03, LockNotAvailable"
     assert str(meaning(an_error("28P01"))) == "the database answered 28P01, InvalidPassword"
+    assert str(meaning(an_error("42501"))) == "its role lacks a right (42501)"
 
 
 def test_a_connection_that_ends_without_a_word_is_lost() -> None:
@@ -55,7 +56,7 @@ def test_a_connection_that_ends_without_a_word_is_lost() -> None:
 
 
 def test_an_error_of_ours_is_a_fault_and_one_of_the_callers_a_refusal() -> None:
-    for code in ("42601", "42P01", "42501", "XX000"):  # what we wrote wrong stays a fault
+    for code in ("42601", "42P01", "XX000"):  # what we wrote wrong stays a fault
         assert isinstance(meaning(an_error(code)), RuntimeError), code
     for code in ("22P02", "22021", "22003"):  # what cannot be stored is the caller's
         assert isinstance(meaning(an_error(code)), Refusal), code

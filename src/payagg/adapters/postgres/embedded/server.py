@@ -293,4 +293,4 @@ def _plain(error: OSError, state: Path) -> str:
         return f"No permission for {where}: run as its owner or choose another PAYAGG_STATE_DIR."
     if error.errno == errno.ENOSPC:
         return f"No space left on the disk of {state}."
-    return f"The embedded Postgres cannot use {where}: {error.strerror}."
+    return f"The embedded Postgres cannot use {where} ({error.strerror}): choose another PAYAGG_STATE_DIR."

@@ -219,9 +219,11 @@ class FastPath:
                 return await self._add_batch(batch, repeat=True)
             return [error]
         except ConnectionLost:
-            return _unavailable(batch) if repeat else await self._add_batch(batch, repeat=True)
-        except Unavailable:
-            return _unavailable(batch)
+            if not repeat:
+                return await self._add_batch(batch, repeat=True)
+            return [Unavailable("the database connection was lost") for _ in batch]
+        except Unavailable as error:
+            return [error for _ in batch]
         answers: dict[str, tuple[Payment, bool] | Exception] = {}
         by_reference = {row.payment.reference: row.payment for row in batch}
         for reference, created_at, expires_at in rows:
@@ -295,7 +297,3 @@ def _with_dates(payment: Payment, created_at: datetime, expires_at: datetime) ->
     if created_at == payment.created_at:
         return payment
     return with_changes(payment, created_at=created_at, updated_at=created_at, expires_at=expires_at)
-
-
-def _unavailable(batch: Sequence[_Row]) -> list[tuple[Payment, bool] | Exception]:
-    return [Unavailable("the database did not answer") for _ in batch]
