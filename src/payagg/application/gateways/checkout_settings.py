@@ -1,28 +1,22 @@
 """A business's settings for its checkout: which gateways, under which names, in which order."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from msgspec import UNSET
 
-from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
-from payagg.application.ports.outside import Clock, Entropy
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import invalid, must_exist
 from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order, parse_order
 
 
-@dataclass(frozen=True)
-class CheckoutSettings:
+class CheckoutSettings(UseCase):
     """Only ACTIVE gateways exist here; a business without settings has them all."""
-
-    store: Store
-    clock: Clock
-    entropy: Entropy
 
     async def list_gateways(self, business_id: str) -> list[GatewayWithBusinessSettings]:
         """The built-in first, then in the business's order."""
@@ -90,10 +84,8 @@ class CheckoutSettings:
 
     async def _record(self, tx: Transaction, by: Actor, before: BusinessGateway, after: BusinessGateway) -> None:
         changes = changes_of(before, after, "is_enabled", "display_name", "display_order", "is_default")
-        business_id, now = after.business_id, self.clock.now()
-        await record(
-            tx, self.entropy, now, by, Action.CHECKOUT_UPDATE, after.gateway_id, changes, business_id=business_id
-        )
+        owner = after.business_id
+        await self.record(tx, by, Action.CHECKOUT_UPDATE, after.gateway_id, changes, business_id=owner)
 
     async def _list_gateways(self, tx: Transaction, business_id: str) -> list[GatewayWithBusinessSettings]:
         settings = await tx.gateway_choices.settings(business_id)

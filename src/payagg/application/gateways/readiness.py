@@ -7,7 +7,6 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from payagg.application.accounts.audit import record
 from payagg.application.counters import count
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.payment_options import PaymentOptions
@@ -15,6 +14,7 @@ from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
 from payagg.application.schemas.gateways import CredentialsTest
+from payagg.application.use_case import record
 from payagg.domain.attempt import Charge
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import ErrorCode, Refusal, must_exist

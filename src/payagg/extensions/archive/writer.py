@@ -14,13 +14,13 @@ from datetime import UTC, date, datetime, time
 
 import msgspec
 
-from payagg.application.accounts.audit import record
 from payagg.application.counters import count
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.ports.outside import Clock, Conflict, Entropy
 from payagg.application.ports.payments import ArchiveDamaged
 from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
+from payagg.application.use_case import record
 from payagg.domain.archived import ArchivePart
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import invalid

@@ -18,7 +18,6 @@ from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from payagg.application.accounts.audit import record
 from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.payments.provider_calls import ProviderCalls
 from payagg.application.payments.settlement import Settlement
@@ -26,6 +25,7 @@ from payagg.application.payments.status_checks import RATE
 from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
+from payagg.application.use_case import record
 from payagg.domain.attempt import ATTEMPTS_MAX, Attempt, AttemptState, provider_reference
 from payagg.domain.audit import Action, Actor, Changes
 from payagg.domain.checks import with_changes

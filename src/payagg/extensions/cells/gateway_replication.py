@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 import structlog
 
-from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.upkeep.sweeps import Sweep
+from payagg.application.use_case import record
 from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import GATEWAY, Gateway, GatewayStatus
