@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import Any, LiteralString
 
 import msgspec
-from sqlalchemy import CTE, ClauseElement, DateTime, Select, func, literal_column, select, text
+from sqlalchemy import CTE, ClauseElement, DateTime, Select, TextClause, func, literal_column, select, text
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -15,7 +15,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 # What is frozen is written as JSON, too: a read-only mapping as an object.
 DIALECT = psycopg.dialect(paramstyle="numeric_dollar", json_serializer=partial(json.dumps, default=dict))  # type: ignore[no-untyped-call]
 _encode = msgspec.json.Encoder().encode
-_LOCK = re.compile(rb" FOR (UPDATE|SHARE|NO KEY|KEY)")
+_INSTANTS = re.compile(r"CAST\(:(\w+) AS timestamptz\)", re.IGNORECASE)  # what SQL tells of parameters
+_LOCK = re.compile(rb"\bFOR (UPDATE|SHARE|NO KEY|KEY)")
 
 
 def must_find(changed: CTE) -> Select[Any]:
@@ -28,7 +29,7 @@ class Statement:
     """`query` is a Core clause, or SQL with `:name` for its parameters and CAST where the server cannot tell a type.
 
     `reads`: it neither writes nor locks, so that a transaction need not have begun for it: at READ COMMITTED each
-    statement sees a snapshot of its own anyway. Told of a SELECT without a lock; `reads=True` says so of SQL.
+    statement sees a snapshot of its own anyway. Told of a SELECT without a lock; `reads=True` says so of others.
     """
 
     def __init__(self, query: ClauseElement | LiteralString, *, reads: bool = False) -> None:
@@ -52,8 +53,7 @@ class Statement:
 
     @cached_property
     def reads(self) -> bool:
-        is_plain = isinstance(self._clause, Select) and not self.sql.startswith(b"WITH ")
-        return self._only_reads or (is_plain and not _LOCK.search(self.sql))
+        return self._only_reads or (self.sql.lstrip().startswith(b"SELECT") and not _LOCK.search(self.sql))
 
     @cached_property
     def _parameters(self) -> tuple[list[str], dict[str, Any], list[tuple[int, Callable[[Any], Any]]]]:
@@ -61,7 +61,9 @@ class Statement:
         names = self._compilation.positiontup or []
         binds = [self._compilation.binds[name] for name in names]
         constants = {name: bind.effective_value for name, bind in zip(names, binds, strict=True) if not bind.required}
-        processors = [(place, process) for place, bind in enumerate(binds) if (process := _processor(bind.type))]
+        instants = _INSTANTS.findall(str(self._clause)) if isinstance(self._clause, TextClause) else ()
+        kinds = [DateTime() if name in instants else bind.type for name, bind in zip(names, binds, strict=True)]
+        processors = [(place, process) for place, kind in enumerate(kinds) if (process := _processor(kind))]
         return names, constants, processors
 
     def order_values(self, values: Mapping[str, Any]) -> list[Any]:

@@ -1,24 +1,14 @@
 """What businesses can offer, and whose secrets sign events: every payer's page and every event reads it, so concurrent
 callers share one read. Gateways and health are the same for all."""
 
-from sqlalchemy import any_, bindparam, select
-from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.types import Text
-
 from payagg.adapters.postgres.fast_path.batching import Batch
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.gateways import ALL, GATEWAY, SETTINGS, SETTLING
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
-from payagg.adapters.postgres.schema.tables import business_gateways
-from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.domain.gateway import BusinessGateway, Gateway
 
-OF_BUSINESSES = Statement(
-    select(*SETTINGS.columns).where(
-        business_gateways.c.business_id == any_(bindparam("business_ids", type_=ARRAY(Text)))
-    )
-)
+OF_BUSINESSES = SETTINGS.query("WHERE business_id = ANY(:business_ids)")
 
 
 def batched_choices(pool: StatementPool) -> Batch[str, GatewayChoices]:

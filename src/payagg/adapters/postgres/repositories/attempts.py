@@ -1,10 +1,12 @@
 """Attempts of payments, by `reference` and number."""
 
+# ruff: noqa: S608 - our own words
+
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ARRAY, Integer, Text, all_, and_, bindparam, func, or_, select, text, update
+from sqlalchemy import and_, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
@@ -28,11 +30,7 @@ _COLUMNS = tuple(column.name for column in attempts.c)
 _OWN = tuple(name for name in _COLUMNS if not name.startswith(("hand_off_", "held_", "environment")))
 _LOADED = (*_OWN, "hand_off_kind", "hand_off_url")
 _STATES, _KINDS = ({word.value: word for word in kind} for kind in (AttemptState, HandOffKind))
-ATTEMPTS = Statement(
-    select(*(attempts.c[name] for name in _LOADED))
-    .where(attempts.c.reference == bindparam("reference"))
-    .order_by(attempts.c.number)
-)
+ATTEMPTS = Statement(f"SELECT {', '.join(_LOADED)} FROM attempts WHERE reference = :reference ORDER BY number")
 # As the fast path's look-ups of payments: by index, whatever the session's plan expects.
 ATTEMPTS_OF = Statement(
     f"""
@@ -41,7 +39,7 @@ FROM unnest((SELECT CAST(:references AS text[]))) AS asked (reference)
 CROSS JOIN LATERAL (
     SELECT * FROM attempts WHERE attempts.reference = asked.reference ORDER BY number LIMIT {ATTEMPTS_MAX}
 ) AS a
-""",  # noqa: S608 - our own words
+""",
     reads=True,
 )
 _ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.number == bindparam("number"))
@@ -92,7 +90,7 @@ WITH oldest AS (
     RETURNING {", ".join(f"a.{name}" for name in _LOADED)}
 )
 SELECT * FROM held ORDER BY next_ask_at, reference
-""")  # noqa: S608 - our own words
+""")
 
 
 DUE_CHECKS = _asks(":now", "(a.held_until IS NULL OR a.held_until <= :now OR a.held_until > :longest)")
@@ -114,7 +112,7 @@ WITH later AS (
     RETURNING 1
 )
 SELECT count(*) FROM hastened
-""")  # noqa: S608 - our own number
+""")
 # The first entry of each provider and environment, and no more.
 OLDEST_CHECK = Statement(
     """
@@ -129,29 +127,18 @@ CROSS JOIN LATERAL (
     reads=True,
 )
 # An arbitrary order: it forces the index, even when half of the table would match.
-_OPEN_ATTEMPTS = (
-    select(attempts.c.reference)
-    .where(attempts.c.gateway_id == bindparam("gateway_id"), text(IS_UNSETTLED))
-    .order_by(attempts.c.reference)
-)
-_ACCOUNTS = bindparam("accounts", type_=ARRAY(Text))
-_IS_OTHER = or_(func.cardinality(_ACCOUNTS) == 0, attempts.c.account != all_(_ACCOUNTS))
-COUNT_OPEN_ATTEMPTS = Statement(
-    select(func.count()).select_from(_OPEN_ATTEMPTS.where(_IS_OTHER).limit(bindparam("most", type_=Integer)).subquery())
-)
-BEGIN_CHECK = Statement(
-    update(attempts)
-    .where(
-        _ATTEMPT,
-        or_(
-            attempts.c.last_ask_at.is_(None),
-            attempts.c.last_ask_at <= bindparam("before"),
-            attempts.c.last_ask_at > bindparam("last"),
-        ),
-    )
-    .values(last_ask_at=bindparam("now"))
-    .returning(attempts.c.number)
-)
+COUNT_OPEN_ATTEMPTS = Statement(f"""
+SELECT count(*) FROM (
+    SELECT reference FROM attempts WHERE gateway_id = :gateway_id AND {IS_UNSETTLED}
+    AND (cardinality(CAST(:accounts AS text[])) = 0 OR account <> ALL (CAST(:accounts AS text[])))
+    ORDER BY reference LIMIT :most
+) AS open
+""")
+BEGIN_CHECK = Statement("""
+UPDATE attempts SET last_ask_at = CAST(:now AS timestamptz) WHERE reference = :reference AND number = :number
+AND (last_ask_at IS NULL OR last_ask_at <= CAST(:before AS timestamptz) OR last_ask_at > CAST(:last AS timestamptz))
+RETURNING number
+""")
 
 
 def attempt_of(row: Any) -> Attempt:

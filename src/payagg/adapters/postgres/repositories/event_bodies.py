@@ -7,7 +7,6 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from sqlalchemy import ARRAY, Text, any_, bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.rows import parameters
@@ -68,10 +67,7 @@ KEEP_METADATA = Statement(
     _KEEP.on_conflict_do_update(index_elements=["reference", "digest"], set_={"encoded": _KEEP.excluded.encoded})
 )
 LOCK_METADATA = Statement(
-    select(event_metadata.c.reference)
-    .where(event_metadata.c.reference == any_(bindparam("references", type_=ARRAY(Text))))
-    .order_by(event_metadata.c.reference, event_metadata.c.digest)
-    .with_for_update()
+    "SELECT FROM event_metadata WHERE reference = ANY(:references) ORDER BY reference, digest FOR UPDATE"
 )
 # Metadata without events. After LOCK_METADATA, so an event added since is seen.
 PURGE_METADATA = Statement("""

@@ -33,7 +33,7 @@ from sqlalchemy import (
 from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.payments import GET, PAYMENT
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text
-from payagg.adapters.postgres.schema.tables import idempotency_keys, payments
+from payagg.adapters.postgres.schema.tables import payments
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.domain.payment import Payment, Status
@@ -90,15 +90,10 @@ _IN_ENVIRONMENTS = any_(bindparam("environments", type_=ARRAY(Text)))
 _IS_PAST = (payments.c.status == in_text(Status.INITIATED.value)) & (payments.c.expires_at <= bindparam("now"))
 # As a reader at `now` sees it.
 _SEEN = case((_IS_PAST, in_text(Status.FAILED.value)), else_=payments.c.status)
-OF_KEY = Statement(
-    select(*PAYMENT.columns)
-    .join(idempotency_keys, idempotency_keys.c.reference == payments.c.reference)
-    .where(
-        idempotency_keys.c.business_id == bindparam("business_id"),
-        idempotency_keys.c.key == bindparam("key"),
-        idempotency_keys.c.environment == _IN_ENVIRONMENTS,
-    )
-)
+OF_KEY = PAYMENT.query("""
+JOIN idempotency_keys k ON k.reference = payments.reference
+WHERE k.business_id = :business_id AND k.key = :key AND k.environment = ANY(:environments)
+""")
 
 
 @cache

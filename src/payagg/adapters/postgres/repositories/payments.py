@@ -15,12 +15,10 @@ from payagg.adapters.postgres.repositories.anomalies import ANOMALY
 from payagg.adapters.postgres.repositories.anomalies import OF_PAYMENT as ANOMALIES_OF
 from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.repositories.webhook_events import LAST_EVENT_BESIDE, PostgresWebhookEvents
 from payagg.adapters.postgres.schema.tables import (
     archive_parts,
-    archived_payments,
-    businesses,
     payments,
     provider_calls,
     resolutions,
@@ -112,12 +110,9 @@ def _standing(*values: str) -> bytes:
 TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
 # What `save` may change; the rest of a payment is fixed, and the database says so too.
 MOVING = ("status", "gateway", "failure_reason", "sequence", "updated_at", "settled_at", "fee", "net_amount")
-_REFERENCE = payments.c.reference == bindparam("reference")
-GET = Statement(PAYMENT.select("reference"))
-LOCK = Statement(PAYMENT.select("reference").with_for_update(key_share=True))
-BUSINESS_OF = Statement(
-    select(*BUSINESS.columns).join(payments, payments.c.business_id == businesses.c.id).where(_REFERENCE)
-)
+GET = PAYMENT.query("WHERE reference = :reference")
+LOCK = PAYMENT.query("WHERE reference = :reference FOR NO KEY UPDATE")
+BUSINESS_OF = BUSINESS.query("JOIN payments ON payments.business_id = businesses.id WHERE reference = :reference")
 _MOVED = (
     PAYMENT.update(*MOVING, key=["reference"])
     .where(payments.c.status == bindparam("from_status"), payments.c.sequence == bindparam("before"))
@@ -136,15 +131,14 @@ _NOTED = (
 )
 MOVE = Statement(must_find(_NOTED))
 NOTE = Statement(PAYMENT.update(*NOTED, key=["reference"]))
-TRANSITIONS = Statement(TRANSITION.select("reference").order_by(transitions.c.sequence))
+TRANSITIONS = TRANSITION.query("WHERE reference = :reference ORDER BY sequence")
 
 
 PART = RowMap(ArchivePart, archive_parts)
-FIND_ARCHIVED = Statement(
-    select(archived_payments.c.attempts, archived_payments.c.paid, *PART.columns)
-    .join(archive_parts, archive_parts.c.number == archived_payments.c.part)
-    .where(archived_payments.c.reference == bindparam("reference"))
-)
+FIND_ARCHIVED = Statement(f"""
+SELECT a.attempts, a.paid, {PART.listed} FROM archived_payments a JOIN archive_parts ON archive_parts.number = a.part
+WHERE a.reference = :reference
+""")
 
 
 class PostgresPayments:
@@ -214,11 +208,8 @@ class PostgresPayments:
 CALL = RowMap(ProviderCall, provider_calls)
 CALLS_MAX = 1_000
 ADD_CALL = Statement(CALL.insert())
-_CALLS = CALL.select("reference")
-CALLS = Statement(_CALLS.order_by(provider_calls.c.id).limit(in_text(CALLS_MAX)))
-LAST_ANSWER = Statement(
-    _CALLS.where(provider_calls.c.word.is_not(None)).order_by(provider_calls.c.id.desc()).limit(in_text(1))
-)
+CALLS = CALL.query(f"WHERE reference = :reference ORDER BY id LIMIT {CALLS_MAX}")
+LAST_ANSWER = CALL.query("WHERE reference = :reference AND word IS NOT NULL ORDER BY id DESC LIMIT 1")
 
 
 class PostgresProviderCalls(PostgresRepository):
@@ -237,9 +228,8 @@ RESOLUTIONS_MAX = 100
 CONFIRMING = ("confirmed_by", "confirmed_at")
 
 ADD_RESOLUTION = Statement(RESOLUTION.insert())
-_RESOLUTIONS = RESOLUTION.select("reference")
-LATEST_RESOLUTION = Statement(_RESOLUTIONS.order_by(resolutions.c.id.desc()).limit(in_text(1)))
-RESOLUTIONS = Statement(_RESOLUTIONS.order_by(resolutions.c.id).limit(in_text(RESOLUTIONS_MAX)))
+LATEST_RESOLUTION = RESOLUTION.query("WHERE reference = :reference ORDER BY id DESC LIMIT 1")
+RESOLUTIONS = RESOLUTION.query(f"WHERE reference = :reference ORDER BY id LIMIT {RESOLUTIONS_MAX}")
 CONFIRM = Statement(RESOLUTION.update(*CONFIRMING, key=["reference", "id"]))
 
 

@@ -9,18 +9,17 @@ from sqlalchemy import (
     BindParameter,
     Column,
     ColumnClause,
-    Select,
     Table,
     Update,
     bindparam,
     literal,
     literal_column,
-    select,
     update,
 )
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.statement import Statement
 from payagg.domain.checks import restore
 
 T = TypeVar("T")
@@ -64,9 +63,14 @@ class RowMap(Generic[T]):
         """Inserts the row, or changes the one of the same `key`, which a unique index has."""
         return self.insert().on_conflict_do_update(index_elements=key, set_=parameters(*self.names))
 
-    def select(self, *key: str) -> Select[Any]:
-        """The rows whose columns `key` are the parameters of these names."""
-        return select(*self.columns).where(*(self._table.c[name] == bindparam(name) for name in key))
+    @property
+    def listed(self) -> str:
+        """The columns for a SELECT."""
+        return ", ".join(f"{self._table.name}.{name}" for name in self.names)
+
+    def query(self, rest: str) -> Statement:
+        """SELECTs the columns; `rest` follows the table's name."""
+        return Statement(f"SELECT {self.listed} FROM {self._table.name} {rest}")  # noqa: S608 - our own words
 
     def update(self, *changed: str, key: Sequence[str] = ("id",)) -> Update:
         """Sets the columns `changed` of the rows whose columns `key` are the parameters of these names."""
