@@ -31,11 +31,7 @@ from payagg.adapters.postgres.repositories.counters import add_counts, all_count
 from payagg.adapters.postgres.repositories.endpoints import PostgresEndpoints
 from payagg.adapters.postgres.repositories.gateways import PostgresGatewayChoices, PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
-from payagg.adapters.postgres.repositories.payments import (
-    PostgresPayments,
-    PostgresProviderCalls,
-    PostgresResolutions,
-)
+from payagg.adapters.postgres.repositories.payments import PostgresPayments, PostgresProviderCalls, PostgresResolutions
 from payagg.adapters.postgres.repositories.provider_events import ADD as ADD_PROVIDER_EVENT
 from payagg.adapters.postgres.repositories.provider_events import EVENT as PROVIDER_EVENT
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents, keep_refused
@@ -105,9 +101,9 @@ class PostgresTransaction(Transaction):
         return cast(Kept, resolve_name(repository.postgres)(self._connection))
 
 
-NOW = Statement("SELECT clock_timestamp()", reads=True)
+NOW = Statement("SELECT clock_timestamp()")
 _IS_MIGRATED, _VERSIONS = Statement(IS_MIGRATED, reads=True), Statement(VERSIONS, reads=True)
-_RUNNING = Statement("SELECT current_setting('server_version'), max(version_num) FROM alembic_version", reads=True)
+_RUNNING = Statement("SELECT current_setting('server_version'), max(version_num) FROM alembic_version")
 
 
 class PostgresStore:

@@ -36,8 +36,7 @@ _STANDING = """LEFT JOIN LATERAL (
     WHERE k.id = key_id LIMIT 1
 ) AS standing ON true
 """
-ORIGINALS = Statement(
-    f"""
+ORIGINALS = Statement(f"""
 SELECT place, standing.*, {_PAYMENT}
 FROM unnest(
     CAST(:businesses AS text[]), CAST(:environments AS text[]), CAST(:keys AS text[]), CAST(:key_ids AS text[])
@@ -48,40 +47,26 @@ LEFT JOIN LATERAL (
     WHERE (i.business_id, i.environment, i.key) = (asked.business_id, asked.environment, asked.key) LIMIT 1
 ) AS named ON true
 LEFT JOIN LATERAL (SELECT * FROM payments WHERE payments.reference = named.reference LIMIT 1) AS p ON true
-{_STANDING}""",
-    reads=True,
-)
-PAYMENTS = Statement(
-    f"""
+{_STANDING}""")
+PAYMENTS = Statement(f"""
 SELECT place, standing.*, {_PAYMENT}
 FROM ROWS FROM (json_to_recordset(CAST(:asked AS json)) AS (reference text, key_id text)) WITH ORDINALITY
     AS asked (reference, key_id, place)
 LEFT JOIN LATERAL (SELECT * FROM payments WHERE payments.reference = asked.reference LIMIT 1) AS p ON true
-{_STANDING}""",
-    reads=True,
-)
-CHECKOUTS = Statement(
-    f"""
+{_STANDING}""")
+CHECKOUTS = Statement(f"""
 SELECT {_PAYMENT}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
 FROM payments p JOIN businesses b ON b.id = p.business_id WHERE p.reference = ANY(:references)
-""",
-    reads=True,
-)
+""")
 # The array is a subquery's, so that how many there are changes no plan, and a session plans it once.
-OF_REFERENCES = Statement(
-    f"""
+OF_REFERENCES = Statement(f"""
 SELECT {_PAYMENT} FROM unnest((SELECT CAST(:references AS text[]))) AS asked (reference)
 CROSS JOIN LATERAL (SELECT * FROM payments WHERE payments.reference = asked.reference LIMIT 1) AS p
-""",
-    reads=True,
-)
-KEYS = Statement(
-    f"""
+""")
+KEYS = Statement(f"""
 SELECT {", ".join(f"k.{name}" for name in API_KEY.names)}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
 FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = ANY(:hashes)
-""",
-    reads=True,
-)
+""")
 # Another transaction is writing this key right now.
 TOUCH = Statement("""
 WITH stale AS (

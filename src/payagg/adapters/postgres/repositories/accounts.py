@@ -7,10 +7,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    bindparam,
-    func,
-)
+from sqlalchemy import bindparam, func
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, parameters

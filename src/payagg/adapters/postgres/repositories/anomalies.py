@@ -26,16 +26,13 @@ MOVING = ("status", "acknowledged_by", "acknowledged_at", "closed_by", "closed_a
 ADD = Statement(ANOMALY.insert())
 LAST = Statement("SELECT id FROM anomalies ORDER BY id DESC LIMIT 1")
 OF_PAYMENT = ANOMALY.query(f"WHERE reference = :reference ORDER BY id DESC LIMIT {OF_PAYMENT_MAX}")
-OF_PAYMENTS = Statement(
-    f"""
+OF_PAYMENTS = Statement(f"""
     SELECT {", ".join(f"own.{name}" for name in ANOMALY.names)}
     FROM unnest(CAST(:references AS text[])) AS wanted (reference)
     CROSS JOIN LATERAL (
         SELECT * FROM anomalies a WHERE a.reference = wanted.reference ORDER BY a.id DESC LIMIT {OF_PAYMENT_MAX}
     ) own
-    """,
-    reads=True,
-)
+    """)
 LOCK = ANOMALY.query("WHERE id = :id FOR UPDATE")
 SAVE = Statement(ANOMALY.update(*MOVING))
 NOTIFY = Statement(ANOMALY.update("event_sequence"))
@@ -146,25 +143,21 @@ _IS_IN_STATUS = """
 @cache
 def _adjustment_page(needs_attention: bool, is_after: bool) -> Statement:
     """Anomalies with the amounts of their payments, newest first."""
-    return Statement(
-        f"""
+    return Statement(f"""
         SELECT {_COLUMNS}, p.amount FROM anomalies a JOIN payments p ON p.reference = a.reference
         WHERE a.business_id = :business_id AND a.environment = :environment
         AND {"a.id < :after" if is_after else "true"}
         AND {_NEEDS_ATTENTION if needs_attention else "true"}
         AND {_IS_ADJUSTMENT}
         ORDER BY a.id DESC LIMIT CAST(:limit AS integer)
-        """,
-        reads=True,
-    )
+        """)
 
 
 @cache
 def _totals(has_business: bool) -> Statement:
     """By day, kind of anomaly, state and whether a REVERSED status says it already. The days bound the read by `at`:
     after a clock that was ahead, ids go on from the days ahead. LIMIT keeps the look-up of a payment a look-up."""
-    return Statement(
-        f"""
+    return Statement(f"""
         SELECT CAST(timezone('UTC', a.at) AS date), a.kind, coalesce(a.details ->> 'state', ''),
                {_IS_IN_STATUS}, count(*), coalesce(sum({_AMOUNT}), 0)
         FROM anomalies a
@@ -174,9 +167,7 @@ def _totals(has_business: bool) -> Statement:
         AND a.at >= CAST(:since AS timestamptz) AND a.at < CAST(:until AS timestamptz)
         AND {_IS_ADJUSTMENT}
         GROUP BY 1, 2, 3, 4
-        """,
-        reads=True,
-    )
+        """)
 
 
 class PostgresAdjustments(PostgresRepository):

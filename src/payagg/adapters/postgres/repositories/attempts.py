@@ -32,16 +32,13 @@ _LOADED = (*_OWN, "hand_off_kind", "hand_off_url")
 _STATES, _KINDS = ({word.value: word for word in kind} for kind in (AttemptState, HandOffKind))
 ATTEMPTS = Statement(f"SELECT {', '.join(_LOADED)} FROM attempts WHERE reference = :reference ORDER BY number")
 # As the fast path's look-ups of payments: by index, whatever the session's plan expects.
-ATTEMPTS_OF = Statement(
-    f"""
+ATTEMPTS_OF = Statement(f"""
 SELECT {", ".join(f"a.{name}" for name in _LOADED)}
 FROM unnest((SELECT CAST(:references AS text[]))) AS asked (reference)
 CROSS JOIN LATERAL (
     SELECT * FROM attempts WHERE attempts.reference = asked.reference ORDER BY number LIMIT {ATTEMPTS_MAX}
 ) AS a
-""",
-    reads=True,
-)
+""")
 _ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.number == bindparam("number"))
 _AT = attempts.c.last_ask_at.type
 _OWNED = select(payments.c.environment).where(payments.c.reference == bindparam("reference")).scalar_subquery()
@@ -114,8 +111,7 @@ WITH later AS (
 SELECT count(*) FROM hastened
 """)
 # The first entry of each provider and environment, and no more.
-OLDEST_CHECK = Statement(
-    """
+OLDEST_CHECK = Statement("""
 SELECT min(first.next_ask_at) FROM (SELECT slug FROM gateways UNION SELECT 'sandbox') AS provider
 CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)
 CROSS JOIN LATERAL (
@@ -123,9 +119,7 @@ CROSS JOIN LATERAL (
     WHERE a.gateway = provider.slug AND a.environment = environments.environment AND a.next_ask_at <= :now
     ORDER BY a.next_ask_at LIMIT 1
 ) AS first
-""",
-    reads=True,
-)
+""")
 # An arbitrary order: it forces the index, even when half of the table would match.
 COUNT_OPEN_ATTEMPTS = Statement(f"""
 SELECT count(*) FROM (

@@ -1,5 +1,7 @@
 """Searches payments by index: a page is merged from one range for each environment and status."""
 
+# ruff: noqa: S608 - our own words
+
 from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
@@ -43,15 +45,12 @@ from payagg.domain.values import Environment
 # The instant before which every payment is visible: one that is being added is dated within its transaction, and after
 # that has a number (docs/decisions/postgres.md). The transaction that asks began before it looks. With it the instant
 # from which payments were dated by a clock that was ahead: no payment that is being added is; NULL where there is none.
-HORIZON = Statement(
-    f"""
+HORIZON = Statement(f"""
     SELECT least(now(), min({BEGAN})), CASE WHEN EXISTS (
         SELECT FROM payments WHERE currency = 'NGN' AND environment IN ('SANDBOX', 'LIVE')
         AND created_at > now() + interval '1 minute') THEN now() + interval '1 minute' END
     FROM {WRITING}
-    """,  # noqa: S608 - our own words
-    reads=True,
-)
+    """)
 # What a range may bring, as the plan is told: a page and one more to see whether it is the last, by default and
 # at most. Each size is a statement that every connection keeps, so there is none for each page.
 SIZES = (21, 101)

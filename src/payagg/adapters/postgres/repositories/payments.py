@@ -17,13 +17,7 @@ from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.repositories.webhook_events import LAST_EVENT_BESIDE, PostgresWebhookEvents
-from payagg.adapters.postgres.schema.tables import (
-    archive_parts,
-    payments,
-    provider_calls,
-    resolutions,
-    transitions,
-)
+from payagg.adapters.postgres.schema.tables import archive_parts, payments, provider_calls, resolutions, transitions
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken

@@ -10,10 +10,7 @@ from sqlalchemy import and_, bindparam
 
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
-from payagg.adapters.postgres.schema.tables import (
-    reconciliation_findings,
-    reconciliation_runs,
-)
+from payagg.adapters.postgres.schema.tables import reconciliation_findings, reconciliation_runs
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.anomaly import Anomaly

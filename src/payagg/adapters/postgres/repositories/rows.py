@@ -5,17 +5,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import (
-    BindParameter,
-    Column,
-    ColumnClause,
-    Table,
-    Update,
-    bindparam,
-    literal,
-    literal_column,
-    update,
-)
+from sqlalchemy import BindParameter, Column, ColumnClause, Table, Update, bindparam, literal, literal_column, update
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
@@ -38,11 +28,7 @@ class RowMap(Generic[T]):
     """
 
     def __init__(
-        self,
-        cls: type[T],
-        table: Table,
-        renamed: Mapping[str, str] | None = None,
-        **kinds: type[Enum | tuple[Any]],
+        self, cls: type[T], table: Table, renamed: Mapping[str, str] | None = None, **kinds: type[Enum | tuple[Any]]
     ) -> None:
         self._cls, self._table = cls, table
         self._fields = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]

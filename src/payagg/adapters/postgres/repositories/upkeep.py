@@ -9,10 +9,7 @@ from typing import Any
 
 from payagg.adapters.postgres.repositories.payments import PAYMENT
 from payagg.adapters.postgres.repositories.rows import PostgresRepository
-from payagg.adapters.postgres.schema.tables import (
-    HAS_PAYER,
-    IS_UNSETTLED,
-)
+from payagg.adapters.postgres.schema.tables import HAS_PAYER, IS_UNSETTLED
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import LONGEST_RETRY
 from payagg.application.ports.upkeep import SealedBlob, SealedKind

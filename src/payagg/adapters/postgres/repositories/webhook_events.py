@@ -8,11 +8,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    bindparam,
-    insert,
-    update,
-)
+from sqlalchemy import bindparam, insert, update
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.event_bodies import (
@@ -43,19 +39,13 @@ ADD_DELIVERY = Statement(DELIVERY.insert())
 # that already held a row lock and so an xid; while such a transaction is open, nothing younger than it is shown.
 # Where the clock went back, ids go on behind the last one (`last_id`) and have no instant: they are shown once every
 # transaction has ended that may have read another last one. The second column is the present.
-HORIZON = Statement(
-    f"SELECT least(clock_timestamp(), min({BEGAN})), clock_timestamp() FROM {WRITING}",
-    reads=True,
-)
+HORIZON = Statement(f"SELECT least(clock_timestamp(), min({BEGAN})), clock_timestamp() FROM {WRITING}")
 LOOKS, BETWEEN_LOOKS = 10, 0.02  # seconds
-TOTAL = Statement(
-    """
+TOTAL = Statement("""
     SELECT e.successful + e.failed - e.purged
          + (SELECT count(*) FROM deliveries d WHERE d.lane = e.id AND d.status = 'PENDING')
     FROM webhook_endpoints e WHERE e.id = :endpoint_id
-    """,
-    reads=True,
-)
+    """)
 
 
 @cache
