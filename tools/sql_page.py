@@ -162,10 +162,10 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
 }
 INTRO = (
     "The statements of a payment as Postgres gets them. Casts of parameters are left out; a list of more than six "
-    "columns or values shows the first and the last. SQLAlchemy Core compiles most of them once, so that the type "
-    "checker knows tables and columns; the others are written by hand. Each statement stands at its first use: a "
-    "change of status begins with the lock and the attempts of a process. BEGIN and COMMIT are left out. A real run "
-    "sends these statements and no other: tests/integration/http/test_sql_page.py."
+    "columns or values shows the first and the last. SQLAlchemy Core writes those that store an object's fields; the "
+    "others are written by hand. Each statement stands at its first use: a change of status begins with the lock and "
+    "the attempts of a process. BEGIN and COMMIT are left out. A real run sends these statements and no other: "
+    "tests/integration/http/test_sql_page.py."
 )
 _CAST = re.compile(r"(?<=\d)::[A-Z]+(?: WITH TIME ZONE)?(?:\[\])?")
 _ITEM = r"[\w.$=]+(?: AS \w+| \+ waited| [a-z]+(?=[,)]))*"
