@@ -25,12 +25,11 @@ from payagg.application.schemas.webhooks import (
     WebhookEndpointView,
 )
 from payagg.application.use_case import UseCase
-from payagg.application.webhooks.signing import keys_that_sign
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, must_exist
 from payagg.domain.rate_limit import RateLimit
-from payagg.domain.signing import secret_text, signed_headers
+from payagg.domain.signing import keys_that_sign, secret_text, signed_headers
 from payagg.domain.values import Environment
 from payagg.domain.webhook import (
     ACTIVE_ENDPOINTS_MAX,
