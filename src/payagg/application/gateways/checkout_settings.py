@@ -31,8 +31,8 @@ class CheckoutSettings(UseCase):
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
-            gateway = must_exist((await self._active(tx)).get(gateway_id))
-            settings = await tx.gateway_choices.settings(business_id)
+            active, settings = await self._choices(tx, business_id)
+            gateway = must_exist(active.get(gateway_id))
             own = settings.get(gateway_id) or BusinessGateway(business_id, gateway_id)
             if command == UpdateBusinessGateway():
                 return GatewayWithBusinessSettings.of(gateway, own)
@@ -59,10 +59,9 @@ class CheckoutSettings(UseCase):
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
-            active = await self._active(tx)
+            active, settings = await self._choices(tx, business_id)
             if not active.keys() >= set(ids):
                 raise invalid("order", "Every gateway must be active.")
-            settings = await tx.gateway_choices.settings(business_id)
             for item in command.order:
                 gateway = active[item.gateway_id]
                 if not gateway.is_built_in:
@@ -88,12 +87,13 @@ class CheckoutSettings(UseCase):
         await self.record(tx, by, Action.CHECKOUT_UPDATE, after.gateway_id, changes, business_id=owner)
 
     async def _list_gateways(self, tx: Transaction, business_id: str) -> list[GatewayWithBusinessSettings]:
-        settings = await tx.gateway_choices.settings(business_id)
-        gateways = (await self._active(tx)).values()
-        chosen = [(one, settings.get(one.id) or BusinessGateway(business_id, one.id)) for one in gateways]
+        active, settings = await self._choices(tx, business_id)
+        chosen = [(one, settings.get(one.id) or BusinessGateway(business_id, one.id)) for one in active.values()]
         return [GatewayWithBusinessSettings.of(gateway, own) for gateway, own in sorted(chosen, key=checkout_order)]
 
-    async def _active(self, tx: Transaction) -> dict[str, Gateway]:
-        """By id."""
-        now = self.clock.now()
-        return {gateway.id: gateway for gateway in await tx.gateways.all() if gateway.as_of(now).is_active}
+    async def _choices(
+        self, tx: Transaction, business_id: str
+    ) -> tuple[dict[str, Gateway], dict[str, BusinessGateway]]:
+        """Active gateways, and the business's settings, by the gateway's id."""
+        found, now = await tx.gateway_choices.of_business(business_id), self.clock.now()
+        return {one.id: one for one in found.gateways if one.as_of(now).is_active}, found.settings

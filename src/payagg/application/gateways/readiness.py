@@ -95,7 +95,7 @@ async def try_credentials(
     store, now = options.store, options.clock.now()
     async with store.begin() as tx:
         gateway = must_exist(await tx.gateways.get(gateway_id))
-    provider, credentials = options.providers.get(gateway.slug), options.credentials(gateway)
+    provider, credentials = options.providers.get(gateway.slug), options.gateway_credentials.current(gateway)
     if provider is None or not provider.is_configured(credentials, environment):
         raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED)
     until = await store.count_hit(f"credentials-test:{gateway_id}:{environment.value}", now, TESTS)

@@ -141,10 +141,6 @@ class PostgresGatewayChoices(PostgresRepository):
         total = await self._connection.value(COUNT_MERCHANTS, search=searched)
         return [_merchant(row) for row in rows], int(total or 0)
 
-    async def settings(self, business_id: str) -> dict[str, BusinessGateway]:
-        found = SETTINGS.all(await self._connection.rows(OF_BUSINESS, business_id=business_id))
-        return {own.gateway_id: own for own in found}
-
     async def save(self, settings: BusinessGateway) -> None:
         values = SETTINGS.values(settings)
         if settings.is_default:
