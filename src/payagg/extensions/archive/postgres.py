@@ -16,7 +16,7 @@ from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.extensions.archive.tables import TABLES, History
 
 # The one for each payment that has any.
-NEXT = Statement("SELECT reference FROM transitions WHERE reference > :after ORDER BY reference LIMIT 1", reads=True)
+NEXT = Statement("SELECT reference FROM transitions WHERE reference > :after ORDER BY reference LIMIT 1")
 # What keeps a payment's history here. Each is a look-up by reference: OFFSET keeps it apart, and words that fit no
 # partial index keep the server from reading all that is unclosed or to be asked about once for each payment.
 _IS_READY = """p.settled_at IS NOT NULL
@@ -44,15 +44,12 @@ SELECT step.reference, coalesce(found.is_ready, false) FROM step LEFT JOIN LATER
 
 
 LOCK = Statement("SELECT reference FROM payments WHERE reference = ANY(:references) ORDER BY reference FOR UPDATE")
-ARE_READY = Statement(
-    f"""
+ARE_READY = Statement(f"""
 SELECT asked.reference FROM unnest(CAST(:references AS text[])) AS asked (reference)
 JOIN LATERAL (
     SELECT {_IS_READY} AS is_ready FROM payments p WHERE p.reference = asked.reference LIMIT 1
 ) found ON is_ready
-ORDER BY asked.reference""",
-    reads=True,
-)
+ORDER BY asked.reference""")
 HISTORIES = {
     table: Statement(f"SELECT {', '.join(columns)} FROM {table} WHERE reference = ANY(:references) ORDER BY 1, 2")
     for table, columns in TABLES.items()
@@ -120,7 +117,7 @@ _IS_UNWRITTEN = "number = :number AND manifest IS NULL RETURNING number"
 FINISH_PART = must_find(PART.update("payments", "last_reference", "manifest", where=_IS_UNWRITTEN))
 GIVE_UP_PART = Statement(f"DELETE FROM archive_parts WHERE {_IS_UNWRITTEN}")
 PARTS = PART.query("WHERE day = :day AND removed_at IS NULL ORDER BY number")
-UNFINISHED_DAYS = Statement("SELECT DISTINCT day FROM archive_parts WHERE removed_at IS NULL ORDER BY day", reads=True)
+UNFINISHED_DAYS = Statement("SELECT DISTINCT day FROM archive_parts WHERE removed_at IS NULL ORDER BY day")
 CLOSE_PART = Statement("UPDATE archive_parts SET removed_at = :now WHERE number = :number")
 
 
