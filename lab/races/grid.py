@@ -107,7 +107,7 @@ class Grid:
     async def chosen(self) -> RaceState:
         """What the business chose, as the start of a race."""
         async with self.world.store.begin() as tx:
-            own = await tx.gateway_choices.settings(BUSINESS)
+            own = (await tx.gateway_choices.of_business(BUSINESS)).settings
         a, b = own.get(f"gw_{A}"), own.get(f"gw_{B}")
         defaults = [slug for slug, one in ((A, a), (B, b)) if one is not None and one.is_default]
         assert len(defaults) <= 1

@@ -186,10 +186,10 @@ class GatewayContract:
             await introduced(db, gateway)
         listed = await db.gateways.all()
         assert [gateway.slug for gateway in listed if gateway in gateways] == ["mm", "zz", "aa"]
-        assert await db.gateway_choices.settings("biz_1") == {}
+        assert (await db.gateway_choices.of_business("biz_1")).settings == {}
         for saved in (choice, replace(choice, display_name=None)):
             await db.gateway_choices.save(saved)
-            assert await db.gateway_choices.settings("biz_1") == {choice.gateway_id: saved}
+            assert (await db.gateway_choices.of_business("biz_1")).settings == {choice.gateway_id: saved}
             choices = await db.gateway_choices.of_business("biz_1")
             assert (choices.gateways, choices.settings) == (listed, {choice.gateway_id: saved})
             assert choices.health == await db.health.all()
@@ -203,7 +203,10 @@ class GatewayContract:
             await introduced(db, gateway)
             await db.gateway_choices.save(a_choice(gateway, is_default=True))
         await db.gateway_choices.save(a_choice(gateways[0], "biz_2", is_default=True))
-        mine, others = await db.gateway_choices.settings("biz_1"), await db.gateway_choices.settings("biz_2")
+        mine, others = (
+            (await db.gateway_choices.of_business("biz_1")).settings,
+            (await db.gateway_choices.of_business("biz_2")).settings,
+        )
         assert [own.gateway_id for own in mine.values() if own.is_default] == [gateways[1].id]
         assert others[gateways[0].id].is_default
 

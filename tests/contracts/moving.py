@@ -131,7 +131,7 @@ async def everything(store: Store, gateway_id: str) -> dict[str, Any]:
     async with store.begin() as tx:
         entries = await tx.audit.list_entries(AuditFilter(business_id=SHOP), None, 100)
         keys = [await tx.api_keys.get(SHOP, id) for id in ("key_1", "key_2")]
-        settings = (await tx.gateway_choices.settings(SHOP)).values()
+        settings = (await tx.gateway_choices.of_business(SHOP)).settings.values()
         return {
             "business": await tx.businesses.get(SHOP),
             "members": await tx.members.of_business(SHOP),

@@ -60,7 +60,7 @@ class MemoryGateways(MemoryRepository):
 class MemoryGatewayChoices(MemoryRepository):
     async def of_business(self, business_id: str) -> GatewayChoices:
         return GatewayChoices(
-            await MemoryGateways(self.state).all(), await self.settings(business_id), list(self.state.health.values())
+            await MemoryGateways(self.state).all(), self._settings(business_id), list(self.state.health.values())
         )
 
     async def active_businesses(self) -> int:
@@ -90,7 +90,7 @@ class MemoryGatewayChoices(MemoryRepository):
         ]
         return _by_name(found)[offset : offset + limit], len(found)
 
-    async def settings(self, business_id: str) -> dict[str, BusinessGateway]:
+    def _settings(self, business_id: str) -> dict[str, BusinessGateway]:
         rows = self.state.business_gateways.values()
         return {own.gateway_id: own for own in rows if own.business_id == business_id}
 
@@ -98,7 +98,7 @@ class MemoryGatewayChoices(MemoryRepository):
         if settings.is_default and not settings.is_enabled:
             raise BrokenRule("a disabled gateway cannot be the default")
         if settings.is_default:
-            for own in (await self.settings(settings.business_id)).values():
+            for own in self._settings(settings.business_id).values():
                 if own.is_default and own.gateway_id != settings.gateway_id:
                     cleared = replace(own, is_default=False, updated_at=settings.updated_at)
                     self.state.business_gateways[own.business_id, own.gateway_id] = cleared

@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar, cast
 from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.connections import connector
 from payagg.adapters.postgres.delivery_queue.queue import PostgresDeliveryQueue
-from payagg.adapters.postgres.fast_path.batched_reads import batched_choices, batched_settling
 from payagg.adapters.postgres.fast_path.batching import batched_notes
 from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.migrations import IS_MIGRATED, VERSIONS, fits
@@ -31,11 +30,7 @@ from payagg.adapters.postgres.repositories.counters import add_counts, all_count
 from payagg.adapters.postgres.repositories.endpoints import PostgresEndpoints
 from payagg.adapters.postgres.repositories.gateways import PostgresGatewayChoices, PostgresGateways
 from payagg.adapters.postgres.repositories.payment_search import PostgresPaymentSearch
-from payagg.adapters.postgres.repositories.payments import (
-    PostgresPayments,
-    PostgresProviderCalls,
-    PostgresResolutions,
-)
+from payagg.adapters.postgres.repositories.payments import PostgresPayments, PostgresProviderCalls, PostgresResolutions
 from payagg.adapters.postgres.repositories.provider_events import ADD as ADD_PROVIDER_EVENT
 from payagg.adapters.postgres.repositories.provider_events import EVENT as PROVIDER_EVENT
 from payagg.adapters.postgres.repositories.provider_events import PostgresHealth, PostgresProviderEvents, keep_refused
@@ -105,9 +100,9 @@ class PostgresTransaction(Transaction):
         return cast(Kept, resolve_name(repository.postgres)(self._connection))
 
 
-NOW = Statement("SELECT clock_timestamp()", reads=True)
+NOW = Statement("SELECT clock_timestamp()")
 _IS_MIGRATED, _VERSIONS = Statement(IS_MIGRATED, reads=True), Statement(VERSIONS, reads=True)
-_RUNNING = Statement("SELECT current_setting('server_version'), max(version_num) FROM alembic_version", reads=True)
+_RUNNING = Statement("SELECT current_setting('server_version'), max(version_num) FROM alembic_version")
 
 
 class PostgresStore:
@@ -122,7 +117,6 @@ class PostgresStore:
         self._database_url = database_url
         self.pool = StatementPool(connector(database_url, pgbouncer=pgbouncer), pool_size)
         self._fast_path = FastPath(self.pool, dates_payments=dates_payments)
-        self._choices, self._settling = batched_choices(self.pool), batched_settling(self.pool)
         self._notes = batched_notes(self.pool)
         self.queue = PostgresDeliveryQueue(self.pool)
         self._swept = EPOCH
@@ -130,15 +124,16 @@ class PostgresStore:
         self.find_payment, self.find_checkout = self._fast_path.find_payment, self._fast_path.find_checkout
         self.find_with_attempts = self._fast_path.find_with_attempts
         self.add_payment, self.find_original = self._fast_path.add_payment, self._fast_path.find_original
-        self.find_choices, self.find_retiring_gateways = self._choices.ask, self._settling.ask
+        self.find_choices = self._fast_path.find_choices
+        self.find_retiring_gateways = self._fast_path.find_retiring_gateways
 
     def begin(self) -> AbstractAsyncContextManager[PostgresTransaction]:
         return PostgresTransaction(self.pool.transaction())
 
     async def close(self) -> None:
         """Waits for the statements in flight, then closes every connection."""
-        for batch in (self._fast_path, self._choices, self._settling, self._notes):
-            await batch.close()
+        await self._fast_path.close()
+        await self._notes.close()
         await self.pool.close()
 
     async def now(self) -> datetime:

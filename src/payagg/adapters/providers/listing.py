@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from payagg.adapters.providers.references import identity, instant, word
+from payagg.adapters.providers.values import identity, instant, word
 from payagg.application.ports.providers import LinePage
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport

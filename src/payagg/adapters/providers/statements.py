@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from payagg.adapters.providers.amounts import kobo_of
+from payagg.adapters.providers.values import kobo_of
 from payagg.application.ports.providers import LinePage
 from payagg.domain.errors import Refusal, invalid
 from payagg.domain.reconciliation import ProviderLine

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, TypeVar
 
-from payagg.application.accounts.audit import record
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.ports.outside import Clock, Entropy, KeyStateChanged, TokenReader, Unavailable
+from payagg.application.ports.outside import Clock, KeyStateChanged, TokenReader, Unavailable
 from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
+from payagg.application.use_case import UseCase
 from payagg.domain.api_key import PresentedKey
 from payagg.domain.audit import Action, Actor, ActorRealm
 from payagg.domain.business import Business, ensure_manager
@@ -187,13 +187,8 @@ def _merchant(claims: Mapping[str, Any]) -> str:
     return str(claims["sub"])
 
 
-@dataclass(frozen=True)
-class TokenRevocations:
+class TokenRevocations(UseCase):
     """A lost token, or all of a person who left or whose account was stolen."""
-
-    store: Store
-    clock: Clock
-    entropy: Entropy
 
     @retry_on_conflict
     async def revoke(
@@ -208,5 +203,5 @@ class TokenRevocations:
         changes = {"issuedBefore": {"before": None, "after": f"{revocation.issued_before:%Y-%m-%dT%H:%M:%SZ}"}}
         async with self.store.begin() as tx:
             await tx.members.revoke(revocation)
-            await record(tx, self.entropy, now, by, Action.TOKEN_REVOKE, value, changes)
+            await self.record(tx, by, Action.TOKEN_REVOKE, value, changes)
         return revocation

@@ -1,18 +1,15 @@
 """API keys of a business: generate, list, revoke. The raw secret exists only in the answer to generate."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.ports.outside import Clock, Entropy
-from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.views import view_of
+from payagg.application.use_case import UseCase
 from payagg.domain.api_key import (
     ACTIVE_KEYS_MAX,
     NAME_MAX,
@@ -87,12 +84,7 @@ class ApiKeyContext(Struct, rename="camel", frozen=True):
     kyc_status: KycStatus
 
 
-@dataclass(frozen=True)
-class ApiKeys:
-    store: Store
-    clock: Clock
-    entropy: Entropy
-
+class ApiKeys(UseCase):
     @retry_on_conflict
     async def generate(self, business_id: str, command: GenerateApiKey, *, by: Actor) -> GeneratedApiKey:
         """Raises BUSINESS_RESTRICTED, KYC_REQUIRED for LIVE before approval, KEY_LIMIT_REACHED at five active keys."""
@@ -112,7 +104,7 @@ class ApiKeys:
             )
             await tx.api_keys.add(key)
             changes = changes_of(None, key, "name", "environment", "public_key", "status")
-            await record(tx, self.entropy, now, by, Action.API_KEY_CREATE, key.id, changes, business_id=business_id)
+            await self.record(tx, by, Action.API_KEY_CREATE, key.id, changes, business_id=business_id)
         return view_of(GeneratedApiKey, key, secret_key=secret, secret_key_note=SECRET_KEY_NOTE)
 
     async def groups(self, business_id: str) -> BusinessApiKeyGroups:
@@ -131,7 +123,7 @@ class ApiKeys:
             revoked = key.revoke(now)
             await tx.api_keys.save(revoked)
             changes = changes_of(key, revoked, "status")
-            await record(tx, self.entropy, now, by, Action.API_KEY_REVOKE, key_id, changes, business_id=business_id)
+            await self.record(tx, by, Action.API_KEY_REVOKE, key_id, changes, business_id=business_id)
 
 
 def context_of(holder: KeyHolder) -> ApiKeyContext:

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from payagg.application.ports.outside import Entropy
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import DeliveryResult
 from payagg.application.schemas.views import check_after, id_form, view_of
-from payagg.domain.audit import Action, Actor, ActorRealm, AuditEntry, AuditFilter, Changes, clock
+from payagg.domain.audit import Action, ActorRealm, AuditEntry, AuditFilter, clock
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import invalid
 
@@ -68,24 +67,6 @@ class AuditPage(Struct, rename="camel", frozen=True):
 
 
 ACTIONS = frozenset(action.value for action in Action)
-
-
-async def record(
-    tx: Transaction,
-    entropy: Entropy,
-    now: datetime,
-    by: Actor,
-    action: Action,
-    object_id: str,
-    changes: Changes | None = None,
-    *,
-    business_id: str | None = None,
-) -> None:
-    """Adds an entry in the transaction of the change. `changes` None = the action needs no fields; empty = nothing
-    changed, so no entry is written."""
-    if changes is None or changes:
-        id = entropy.id("aud", now)
-        await tx.audit.add(AuditEntry.of(id, now, by, action, object_id, changes or {}, business_id))
 
 
 def switched_off(cause: DeliveryResult, business_id: str) -> AuditEntry:

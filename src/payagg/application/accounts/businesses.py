@@ -1,17 +1,15 @@
 """Businesses, their KYC and their members: what operators do, from the command line and over HTTP."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from payagg.application.accounts.audit import record
-from payagg.application.ports.outside import Clock, Entropy
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.views import check_after, view_of
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, ActorRealm, changes_of
 from payagg.domain.business import (
     BUSINESS_NAME_MAX,
@@ -102,12 +100,7 @@ class BusinessPage(Struct, rename="camel", frozen=True):
 NO_BUSINESS = "No such business."
 
 
-@dataclass(frozen=True)
-class Businesses:
-    store: Store
-    clock: Clock
-    entropy: Entropy
-
+class Businesses(UseCase):
     async def list_businesses(self, search: str | None, after: str | None, limit: int) -> BusinessPage:
         """Newest first, strictly older than the cursor; raises VALIDATION_ERROR on `after`."""
         check_after(after, "biz", "a business's id, for example the last answer's nextCursor")
@@ -181,9 +174,7 @@ class Businesses:
             ensure_owner_left(members, {name: own for name, own in members.items() if name != subject})
             await tx.members.remove(business_id, subject)
             changes = {"role": {"before": role.value, "after": None}}
-            now = self.clock.now()
-            action = Action.MEMBER_REMOVE
-            await record(tx, self.entropy, now, by, action, subject, changes, business_id=business_id)
+            await self.record(tx, by, Action.MEMBER_REMOVE, subject, changes, business_id=business_id)
 
     async def _locked_members(self, tx: Transaction, business_id: str) -> dict[str, Role]:
         """Under the lock of the business: when two owners demote each other, only one succeeds."""
@@ -197,14 +188,13 @@ class Businesses:
             return
         await tx.members.add(business_id, subject, role)
         changes = {"role": {"before": before.value if before else None, "after": role.value}}
-        now = self.clock.now()
-        await record(tx, self.entropy, now, by, Action.MEMBER_SET, subject, changes, business_id=business_id)
+        await self.record(tx, by, Action.MEMBER_SET, subject, changes, business_id=business_id)
 
     async def _record(
         self, tx: Transaction, by: Actor, action: Action, before: Business | None, after: Business
     ) -> None:
         changes = changes_of(before, after, "name", "status", "kyc_status")
-        await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes, business_id=after.id)
+        await self.record(tx, by, action, after.id, changes, business_id=after.id)
 
 
 async def lock_own(tx: Transaction, business_id: str, by: Actor) -> Business:

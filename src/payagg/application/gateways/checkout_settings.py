@@ -1,28 +1,22 @@
 """A business's settings for its checkout: which gateways, under which names, in which order."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from msgspec import UNSET
 
-from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
-from payagg.application.ports.outside import Clock, Entropy
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import invalid, must_exist
 from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order, parse_order
 
 
-@dataclass(frozen=True)
-class CheckoutSettings:
+class CheckoutSettings(UseCase):
     """Only ACTIVE gateways exist here; a business without settings has them all."""
-
-    store: Store
-    clock: Clock
-    entropy: Entropy
 
     async def list_gateways(self, business_id: str) -> list[GatewayWithBusinessSettings]:
         """The built-in first, then in the business's order."""
@@ -37,8 +31,8 @@ class CheckoutSettings:
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
-            gateway = must_exist((await self._active(tx)).get(gateway_id))
-            settings = await tx.gateway_choices.settings(business_id)
+            active, settings = await self._choices(tx, business_id)
+            gateway = must_exist(active.get(gateway_id))
             own = settings.get(gateway_id) or BusinessGateway(business_id, gateway_id)
             if command == UpdateBusinessGateway():
                 return GatewayWithBusinessSettings.of(gateway, own)
@@ -65,10 +59,9 @@ class CheckoutSettings:
         async with self.store.begin() as tx:
             (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
-            active = await self._active(tx)
+            active, settings = await self._choices(tx, business_id)
             if not active.keys() >= set(ids):
                 raise invalid("order", "Every gateway must be active.")
-            settings = await tx.gateway_choices.settings(business_id)
             for item in command.order:
                 gateway = active[item.gateway_id]
                 if not gateway.is_built_in:
@@ -90,18 +83,17 @@ class CheckoutSettings:
 
     async def _record(self, tx: Transaction, by: Actor, before: BusinessGateway, after: BusinessGateway) -> None:
         changes = changes_of(before, after, "is_enabled", "display_name", "display_order", "is_default")
-        business_id, now = after.business_id, self.clock.now()
-        await record(
-            tx, self.entropy, now, by, Action.CHECKOUT_UPDATE, after.gateway_id, changes, business_id=business_id
-        )
+        owner = after.business_id
+        await self.record(tx, by, Action.CHECKOUT_UPDATE, after.gateway_id, changes, business_id=owner)
 
     async def _list_gateways(self, tx: Transaction, business_id: str) -> list[GatewayWithBusinessSettings]:
-        settings = await tx.gateway_choices.settings(business_id)
-        gateways = (await self._active(tx)).values()
-        chosen = [(one, settings.get(one.id) or BusinessGateway(business_id, one.id)) for one in gateways]
+        active, settings = await self._choices(tx, business_id)
+        chosen = [(one, settings.get(one.id) or BusinessGateway(business_id, one.id)) for one in active.values()]
         return [GatewayWithBusinessSettings.of(gateway, own) for gateway, own in sorted(chosen, key=checkout_order)]
 
-    async def _active(self, tx: Transaction) -> dict[str, Gateway]:
-        """By id."""
-        now = self.clock.now()
-        return {gateway.id: gateway for gateway in await tx.gateways.all() if gateway.as_of(now).is_active}
+    async def _choices(
+        self, tx: Transaction, business_id: str
+    ) -> tuple[dict[str, Gateway], dict[str, BusinessGateway]]:
+        """Active gateways, and the business's settings, by the gateway's id."""
+        found, now = await tx.gateway_choices.of_business(business_id), self.clock.now()
+        return {one.id: one for one in found.gateways if one.as_of(now).is_active}, found.settings

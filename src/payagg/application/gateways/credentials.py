@@ -9,11 +9,11 @@ from typing import Final
 import msgspec
 import structlog
 
-from payagg.application.accounts.audit import record
-from payagg.application.ports.outside import Clock, Entropy, Vault
+from payagg.application.ports.outside import Vault
 from payagg.application.ports.providers import Provider
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import invalid
@@ -148,12 +148,9 @@ class GatewayCredentials:
 
 
 @dataclass(frozen=True)
-class CredentialRetirement:
+class CredentialRetirement(UseCase):
     """Secrets kept for settlement alone: those of deleted gateways, and replaced signing secrets."""
 
-    store: Store
-    clock: Clock
-    entropy: Entropy
     sealed: GatewayCredentials
 
     @retry_on_conflict
@@ -180,7 +177,7 @@ class CredentialRetirement:
         """The one place where the clock ends secrets."""
         await tx.gateways.save(after)
         changes = changes_of(before, after, "has_credentials", "replaced_secrets_until")
-        await record(tx, self.entropy, now, clock("settling"), Action.GATEWAY_WIPE_SECRETS, after.id, changes)
+        await self.record(tx, clock("settling"), Action.GATEWAY_WIPE_SECRETS, after.id, changes)
         _log.info(
             "gateway secrets wiped",
             gateway_id=after.id,

@@ -12,12 +12,11 @@ from typing import Any
 
 from msgspec import UNSET
 
-from payagg.application.accounts.audit import record
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
-from payagg.application.ports.outside import Clock, Entropy, Images, LogoStore, Unavailable, Vault
+from payagg.application.ports.outside import Images, LogoStore, Unavailable, Vault
 from payagg.application.ports.providers import Provider
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import (
     AdminGatewayDetail,
@@ -33,6 +32,7 @@ from payagg.application.schemas.gateways import (
 )
 from payagg.application.schemas.payments import Message
 from payagg.application.schemas.views import view_of
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, credentials_changed
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist
@@ -62,10 +62,7 @@ class ReplacedCredentials:
 
 
 @dataclass(frozen=True)
-class Gateways:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class Gateways(UseCase):
     vault: Vault
     logos: LogoStore
     images: Images
@@ -101,7 +98,7 @@ class Gateways:
         async with self.store.begin() as tx:
             if command.slug in self.reserved_slugs or not await tx.gateways.add(gateway):
                 raise Refusal(ErrorCode.GATEWAY_SLUG_EXISTS, field="slug")
-            await self.record(tx, by, Action.GATEWAY_CREATE, None, gateway)
+            await self.record_change(tx, by, Action.GATEWAY_CREATE, None, gateway)
             return await _summary(tx, gateway)
 
     async def detail(self, gateway_id: str) -> AdminGatewayDetail:
@@ -187,7 +184,7 @@ class Gateways:
                     # That the one before was refused says nothing of this one.
                     await tx.health.save(Health(gateway.slug, environment))
             changes = {**credentials_changed(before, credentials), **accounts_changed(*accounts)}
-            await record(tx, self.entropy, now, by, Action.GATEWAY_SET_CREDENTIALS, gateway_id, changes)
+            await self.record(tx, by, Action.GATEWAY_SET_CREDENTIALS, gateway_id, changes)
             still = list(accounts[1].values()) or [""]
             left = await tx.attempts.count_open(gateway_id, OPEN_ATTEMPTS_MAX, still)
             return ReplacedCredentials(sorted(set(before) - set(credentials)), left)
@@ -201,7 +198,7 @@ class Gateways:
             ended = with_changes(gateway, replaced_secrets=None, replaced_secrets_until=None, updated_at=now)
             await tx.gateways.save(ended)
             changes = changes_of(gateway, ended, "replaced_secrets_until")
-            await record(tx, self.entropy, now, by, Action.GATEWAY_END_OVERLAP, gateway_id, changes)
+            await self.record(tx, by, Action.GATEWAY_END_OVERLAP, gateway_id, changes)
             replaced = GatewayCredentials(self.vault, self.providers).proving_secrets(gateway, now)
             return EndedOverlap(
                 ended_secrets=[
@@ -264,7 +261,7 @@ class Gateways:
             after = change(before, self.clock.now())
             if after is not before:
                 await tx.gateways.save(after)
-                await self.record(tx, by, action, before, after)
+                await self.record_change(tx, by, action, before, after)
             return before, await _summary(tx, after)
 
     async def _discard(self, path: str | None) -> None:
@@ -283,11 +280,13 @@ class Gateways:
 
     async def _end_drain(self, tx: Transaction, draining: Gateway, drained: Gateway) -> None:
         await tx.gateways.save(drained)
-        await self.record(tx, clock("drains"), Action.GATEWAY_END_DRAIN, draining, drained)
+        await self.record_change(tx, clock("drains"), Action.GATEWAY_END_DRAIN, draining, drained)
 
-    async def record(self, tx: Transaction, by: Actor, action: Action, before: Gateway | None, after: Gateway) -> None:
+    async def record_change(
+        self, tx: Transaction, by: Actor, action: Action, before: Gateway | None, after: Gateway
+    ) -> None:
         changes = changes_of(before, after, *_AUDITED)
-        await record(tx, self.entropy, self.clock.now(), by, action, after.id, changes)
+        await self.record(tx, by, action, after.id, changes)
 
 
 async def _summary(tx: Transaction, gateway: Gateway) -> AdminGatewaySummary:

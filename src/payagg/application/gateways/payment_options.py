@@ -16,7 +16,6 @@ from payagg.domain.business import Business
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import (
     SANDBOX_SLUG,
-    Gateway,
     UnavailableReason,
     checkout_order,
     ensure_selectable,
@@ -62,10 +61,6 @@ class PaymentOptions:
     @cached_property
     def gateway_credentials(self) -> GatewayCredentials:
         return GatewayCredentials(self.vault, self.providers)
-
-    def credentials(self, gateway: Gateway) -> Mapping[str, str]:
-        """The gateway's opened credentials; empty when none are on file or they do not open."""
-        return self.gateway_credentials.current(gateway)
 
     async def ensure_can_initiate(self, business_id: str, environment: Environment, slug: str | None) -> None:
         """Raises GATEWAY_NOT_FOUND or GATEWAY_DISABLED for the preferred slug, then NO_GATEWAY_AVAILABLE for LIVE.
@@ -155,7 +150,7 @@ class PaymentOptions:
         probes = not provider.starts_alone
         if reason is not None or not await self._admit(tx, slug, payment.environment, found.health, probes=probes):
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
-        return ChosenProvider(provider, gateway.id, self.credentials(gateway))
+        return ChosenProvider(provider, gateway.id, self.gateway_credentials.current(gateway))
 
     async def provider_of_attempt(
         self, tx: Transaction, attempt: Attempt, environment: Environment
@@ -171,7 +166,7 @@ class PaymentOptions:
         if attempt.gateway_id is None:
             return ChosenProvider(provider, None, {})
         gateway = await tx.gateways.get_any(attempt.gateway_id)
-        credentials = self.credentials(gateway) if gateway else {}
+        credentials = self.gateway_credentials.current(gateway) if gateway else {}
         if gateway is None or not provider.is_configured(credentials, environment):
             return None
         return ChosenProvider(provider, gateway.id, credentials)
@@ -180,7 +175,7 @@ class PaymentOptions:
         """The provider with the credentials of the gateway that has this slug now, whatever its switches. None without
         credentials."""
         gateway = await tx.gateways.by_slug(slug)
-        credentials = self.credentials(gateway) if gateway else {}
+        credentials = self.gateway_credentials.current(gateway) if gateway else {}
         if gateway is None or not self.providers[slug].is_configured(credentials, environment):
             return None
         return ChosenProvider(self.providers[slug], gateway.id, credentials)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from payagg.application.accounts.audit import record
 from payagg.application.counters import count
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.payment_options import PaymentOptions
@@ -15,6 +14,7 @@ from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
 from payagg.application.schemas.gateways import CredentialsTest
+from payagg.application.use_case import record
 from payagg.domain.attempt import Charge
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import ErrorCode, Refusal, must_exist
@@ -95,7 +95,7 @@ async def try_credentials(
     store, now = options.store, options.clock.now()
     async with store.begin() as tx:
         gateway = must_exist(await tx.gateways.get(gateway_id))
-    provider, credentials = options.providers.get(gateway.slug), options.credentials(gateway)
+    provider, credentials = options.providers.get(gateway.slug), options.gateway_credentials.current(gateway)
     if provider is None or not provider.is_configured(credentials, environment):
         raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED)
     until = await store.count_hit(f"credentials-test:{gateway_id}:{environment.value}", now, TESTS)

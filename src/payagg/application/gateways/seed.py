@@ -48,7 +48,7 @@ async def seed_gateways(
 async def _add(gateways: Gateways, gateway: Gateway) -> None:
     async with gateways.store.begin() as tx:
         if await tx.gateways.add(gateway):
-            await gateways.record(tx, clock("seed"), Action.GATEWAY_CREATE, None, gateway)
+            await gateways.record_change(tx, clock("seed"), Action.GATEWAY_CREATE, None, gateway)
 
 
 async def _logo(logos: LogoStore, gateway_id: str, branding: Branding) -> str | None:

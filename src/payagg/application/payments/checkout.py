@@ -14,8 +14,8 @@ from payagg.application.payments.expiry import Expiry
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.verification import redirect_url
-from payagg.application.ports.outside import Clock, Entropy, Unavailable
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.outside import Unavailable
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.checkout import (
     CheckoutGateways,
@@ -24,6 +24,7 @@ from payagg.application.schemas.checkout import (
     ProcessPayment,
     PublicPaymentDetail,
 )
+from payagg.application.use_case import UseCase
 from payagg.domain.adjustment import money_back
 from payagg.domain.attempt import (
     LEASE,
@@ -62,10 +63,7 @@ class ClaimedAttempt:
 
 
 @dataclass(frozen=True)
-class Checkout:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class Checkout(UseCase):
     payment_options: PaymentOptions
     provider_calls: ProviderCalls
     settlement: Settlement

@@ -8,15 +8,15 @@ from functools import partial
 
 import msgspec
 
-from payagg.application.accounts.audit import record
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.payments.expiry import Expiry
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.ports.outside import Clock, Conflict, Entropy, ReferenceTaken, Unavailable
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.outside import Conflict, ReferenceTaken, Unavailable
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
+from payagg.application.use_case import UseCase
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, ActorRealm, changes_of
 from payagg.domain.business import Business
@@ -40,10 +40,7 @@ class Initiation:
 
 
 @dataclass(frozen=True)
-class Payments:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class Payments(UseCase):
     settlement: Settlement
     expiry: Expiry
     payment_options: PaymentOptions
@@ -139,8 +136,8 @@ class Payments:
             payment = payment.dated(self.clock.now())
             if await tx.payments.add(payment):
                 changes = changes_of(None, payment, "amount", "status")
-                now, action, business_id = payment.created_at, Action.PAYMENT_CREATE, payment.business_id
-                await record(tx, self.entropy, now, by, action, payment.reference, changes, business_id=business_id)
+                owner = payment.business_id
+                await self.record(tx, by, Action.PAYMENT_CREATE, payment.reference, changes, business_id=owner)
                 return payment, True
         original = await self.store.find_original(
             payment.business_id, payment.environment, payment.idempotency_key or ""
@@ -180,8 +177,8 @@ class Payments:
             )
             # What a key does is in the payment's own history, and there is much of it.
             if by.realm is not ActorRealm.KEY:
-                changes, action = changes_of(payment, moved, "status"), Action.PAYMENT_SIMULATE
-                await record(tx, self.entropy, now, by, action, reference, changes, business_id=business_id)
+                changes = changes_of(payment, moved, "status")
+                await self.record(tx, by, Action.PAYMENT_SIMULATE, reference, changes, business_id=business_id)
             return PaymentDetail.of(moved, await tx.anomalies.of_payment(reference) if moved.has_adjustments else ())
 
     async def _has_endpoint(self, business_id: str, environment: Environment) -> bool:

@@ -10,11 +10,11 @@ from typing import TypeVar
 from payagg.application.counters import count, observe
 from payagg.application.deadline import renew
 from payagg.application.gateways.payment_options import ChosenProvider
-from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.payments import ProviderCall
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.spans import span
+from payagg.application.use_case import UseCase
 from payagg.domain.attempt import Attempt, Charge, HandOff
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import SANDBOX_SLUG
@@ -32,10 +32,7 @@ def no_crash(_: str) -> None:
 
 
 @dataclass(frozen=True)
-class ProviderCalls:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class ProviderCalls(UseCase):
     base_url: str
 
     async def start(self, payment: Payment, attempt: Attempt, choice: ChosenProvider, business_name: str) -> HandOff:

@@ -18,12 +18,12 @@ from payagg.application.payments.provider_calls import no_crash
 from payagg.application.payments.refused_events import RefusedEvents
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
-from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailable
+from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent, SignatureFault
 from payagg.application.ports.providers import Provider, ProviderEventRoute
-from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
 from payagg.application.tracebacks import trace_of
+from payagg.application.use_case import UseCase
 from payagg.domain.adjustment import is_named
 from payagg.domain.attempt import payment_reference
 from payagg.domain.checks import with_changes
@@ -45,10 +45,7 @@ class EventResult(Enum):
 
 
 @dataclass(frozen=True)
-class ProviderEvents:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class ProviderEvents(UseCase):
     payment_options: PaymentOptions
     settlement: Settlement
     refused_events: RefusedEvents

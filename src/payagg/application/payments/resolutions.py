@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
-from payagg.application.accounts.audit import record
 from payagg.application.payments.settlement import Settlement
-from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.payments import LockedPayment
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.resolutions import ResolvePayment
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, must_exist
 from payagg.domain.payment import Trigger
@@ -16,10 +15,7 @@ from payagg.domain.resolution import RESOLVED, Resolution, ask, check_outcome, c
 
 
 @dataclass(frozen=True)
-class Resolutions:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class Resolutions(UseCase):
     settlement: Settlement
 
     @retry_on_conflict
@@ -40,7 +36,7 @@ class Resolutions:
             )
             await tx.resolutions.add(asked)
             changes = changes_of(None, asked, "reason", "evidence")
-            await record(tx, self.entropy, now, by, Action.PAYMENT_ASK_RESOLUTION, reference, changes)
+            await self.record(tx, by, Action.PAYMENT_ASK_RESOLUTION, reference, changes)
             return asked
 
     @retry_on_conflict
@@ -61,7 +57,7 @@ class Resolutions:
             await tx.resolutions.confirm(confirmed)
             changes = changes_of(payment, ended, "status", "failure_reason")
             owner = payment.business_id
-            await record(tx, self.entropy, now, by, Action.PAYMENT_RESOLVE, reference, changes, business_id=owner)
+            await self.record(tx, by, Action.PAYMENT_RESOLVE, reference, changes, business_id=owner)
             return confirmed
 
     async def _lock(self, tx: Transaction, reference: str) -> LockedPayment:

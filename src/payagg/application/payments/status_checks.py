@@ -9,9 +9,8 @@ from datetime import datetime, timedelta
 from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
-from payagg.application.ports.outside import Clock, Entropy
-from payagg.application.ports.store import Store
 from payagg.application.retry import in_transaction, retry_on_conflict
+from payagg.application.use_case import UseCase
 from payagg.domain.attempt import Attempt, after_check, postpone_check
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH
@@ -27,10 +26,7 @@ HOLD = timedelta(minutes=2)
 
 
 @dataclass(frozen=True)
-class Reconciler:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class Reconciler(UseCase):
     payment_options: PaymentOptions
     provider_calls: ProviderCalls
     settlement: Settlement

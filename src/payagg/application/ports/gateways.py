@@ -77,9 +77,6 @@ class GatewayChoiceRepository(Protocol):
     ) -> tuple[list[GatewayMerchant], int]:
         """A page of active businesses (literal, case-insensitive substring of the name) and the total."""
 
-    async def settings(self, business_id: str) -> dict[str, BusinessGateway]:
-        """By gateway id."""
-
     async def save(self, settings: BusinessGateway) -> None:
         """Inserts or replaces. A new default clears every other default of the business first."""
 

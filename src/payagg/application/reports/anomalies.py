@@ -1,25 +1,17 @@
 """Anomalies for operators: list, acknowledge, assign, note, close."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from payagg.application.accounts.audit import record
-from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import AnomalyFilter
-from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
+from payagg.application.use_case import UseCase
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.errors import must_exist
 
 
-@dataclass(frozen=True)
-class Anomalies:
-    store: Store
-    clock: Clock
-    entropy: Entropy
-
+class Anomalies(UseCase):
     async def list_anomalies(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
         """A page, newest first; the next page follows the last id."""
         async with self.store.begin() as tx:
@@ -62,7 +54,7 @@ class Anomalies:
             after = change(before, now)
             await tx.anomalies.save(after)
             changes = changes or changes_of(before, after, "status", "close_reason", "assignee")
-            await record(tx, self.entropy, now, by, action, anomaly_id, changes)
+            await self.record(tx, by, action, anomaly_id, changes)
             return after
 
 

@@ -12,9 +12,8 @@ import structlog
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
-from payagg.application.ports.outside import Clock, Entropy, Unavailable
+from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.providers import ProviderLists
-from payagg.application.ports.store import Store
 from payagg.application.reports.export import lines as csv_lines
 from payagg.application.reports.provider_lines import (
     Progress,
@@ -27,6 +26,7 @@ from payagg.application.reports.provider_lines import (
 )
 from payagg.application.retry import in_transaction, retry_on_conflict
 from payagg.application.schemas.reconciliations import COLUMNS, cells_of
+from payagg.application.use_case import UseCase
 from payagg.domain.anomaly import RECONCILIATION
 from payagg.domain.audit import Actor, clock
 from payagg.domain.errors import Refusal, invalid, must_exist
@@ -58,10 +58,7 @@ _log = structlog.get_logger("payagg.reconciliation")
 
 
 @dataclass(frozen=True)
-class ReconciliationRuns:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class ReconciliationRuns(UseCase):
     payment_options: PaymentOptions
     settlement: Settlement
     lists: Mapping[str, ProviderLists]

@@ -1,17 +1,14 @@
 """All stored data about one payer, for a data subject's request."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from payagg.application.accounts.audit import record
-from payagg.application.ports.outside import Clock, Entropy
-from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.views import view_of
 from payagg.application.upkeep.retention import payments_of_payer
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor
 from payagg.domain.payment import Status
 from payagg.domain.values import Environment
@@ -50,12 +47,7 @@ class Disclosure(msgspec.Struct, rename="camel"):
     payments: list[DisclosedPayment]
 
 
-@dataclass(frozen=True)
-class Disclosures:
-    store: Store
-    clock: Clock
-    entropy: Entropy
-
+class Disclosures(UseCase):
     async def make(self, email: str, *, by: Actor) -> Disclosure:
         """Every payment of the payer, by reference. Each disclosure is an audit entry, which never has the address.
         Raises VALIDATION_ERROR on `email`."""
@@ -80,8 +72,8 @@ class Disclosures:
                 for one in deliveries
                 if one.last_attempt_at
             ]
-            now, business_id = self.clock.now(), payment.business_id
-            await record(tx, self.entropy, now, by, Action.PAYMENT_DISCLOSE, reference, business_id=business_id)
+            business_id = payment.business_id
+            await self.record(tx, by, Action.PAYMENT_DISCLOSE, reference, business_id=business_id)
             merchant = names.get(business_id, business_id)
             told.sort(key=lambda one: one.at or payment.created_at)
             return view_of(DisclosedPayment, payment, merchant=merchant, recipients=told)

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from payagg.application.accounts.audit import record
-from payagg.application.ports.outside import Clock, Entropy, KeyedVault
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.outside import KeyedVault
+from payagg.application.ports.store import Transaction
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.application.retry import in_steps
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, Changes
 
 BATCH = 100  # rows looked at, and at most changed, in one transaction
@@ -24,10 +24,7 @@ class Resealed:
 
 
 @dataclass(frozen=True)
-class Reseal:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class Reseal(UseCase):
     vault: KeyedVault
 
     async def count_by_key(self) -> dict[SealedKind, Counter[str]]:
@@ -84,7 +81,7 @@ class Reseal:
                 "kind": {"before": None, "after": kind.value},
                 "resealed": {"before": None, "after": moved},
             }
-            await record(tx, self.entropy, self.clock.now(), by, Action.SECRETS_RESEAL, first, changes)
+            await self.record(tx, by, Action.SECRETS_RESEAL, first, changes)
         return (moved, closed), last
 
 

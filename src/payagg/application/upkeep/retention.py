@@ -10,11 +10,10 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from payagg.application.accounts.audit import record
 from payagg.application.counters import count
-from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import in_steps, in_transaction, retry_on_conflict
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor
 from payagg.domain.checks import with_changes
 from payagg.domain.values import parse_email
@@ -42,12 +41,9 @@ class Erasure:
 
 
 @dataclass(frozen=True)
-class Retention:
+class Retention(UseCase):
     """`keys_kept`: how long after its payment's end an idempotency key still finds the payment."""
 
-    store: Store
-    clock: Clock
-    entropy: Entropy
     keys_kept: timedelta = KEYS_KEPT
 
     async def empty_inbox(self) -> int:
@@ -101,9 +97,9 @@ class Retention:
             references = await tx.upkeep.settled_with_payer(before, BATCH)
             await _clear(tx, references)
             if references:
-                now, action = self.clock.now(), Action.RETENTION_CLEAR
                 changes = {"payments": {"before": len(references), "after": 0}}
-                await record(tx, self.entropy, now, by, action, f"{references[0]} ... {references[-1]}", changes)
+                which = f"{references[0]} ... {references[-1]}"
+                await self.record(tx, by, Action.RETENTION_CLEAR, which, changes)
             return len(references)
 
     @retry_on_conflict
@@ -115,8 +111,7 @@ class Retention:
                 return False
             await _clear(tx, [reference])
             # Never the address: the entry is kept longer.
-            now, action = self.clock.now(), Action.PAYMENT_ERASE
-            await record(tx, self.entropy, now, by, action, reference, business_id=payment.business_id)
+            await self.record(tx, by, Action.PAYMENT_ERASE, reference, business_id=payment.business_id)
             return True
 
 

@@ -1,20 +1,18 @@
 """What was sent to a business: the logs of endpoints and of payments' own addresses, sending again, past events."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from typing import cast
 
 import msgspec
 
-from payagg.application.accounts.audit import record
-from payagg.application.ports.outside import Clock, Entropy
 from payagg.application.ports.reports import PAGE_BYTES
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.views import check_after
 from payagg.application.schemas.webhooks import DeliveryView, EventBody, EventPage
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist
 from payagg.domain.payment import Payment
@@ -24,12 +22,7 @@ from payagg.domain.webhook import Delivery
 _Find = Callable[[], Awaitable[Delivery | None]]
 
 
-@dataclass(frozen=True)
-class DeliveryLog:
-    store: Store
-    clock: Clock
-    entropy: Entropy
-
+class DeliveryLog(UseCase):
     async def of_endpoint(
         self, business_id: str, endpoint_id: str, page: int, per_page: int, after: str | None = None
     ) -> tuple[list[DeliveryView], int]:
@@ -86,7 +79,7 @@ class DeliveryLog:
         await tx.webhook_events.redeliver(before, now)
         after = must_exist(await find())
         changes = changes_of(before, after, "status", "next_attempt_at")
-        await record(tx, self.entropy, now, by, Action.DELIVERY_REDELIVER, before.id, changes, business_id=business_id)
+        await self.record(tx, by, Action.DELIVERY_REDELIVER, before.id, changes, business_id=business_id)
         return DeliveryView.of(after)
 
     async def events(self, business_id: str, environment: str | None, after: str | None, limit: int) -> EventPage:

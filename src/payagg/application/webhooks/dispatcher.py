@@ -14,9 +14,8 @@ from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult, Sender
 from payagg.application.spans import span
 from payagg.application.tracebacks import trace_of
-from payagg.application.webhooks.signing import keys_that_sign
 from payagg.application.webhooks.slow_partitions import SlowPartitions
-from payagg.domain.signing import signed_headers
+from payagg.domain.signing import keys_that_sign, signed_headers
 from payagg.domain.webhook import (
     CONCURRENCY_MAX,
     CONCURRENCY_START,

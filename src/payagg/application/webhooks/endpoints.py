@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.counters import count
-from payagg.application.ports.outside import Clock, Entropy, Vault
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.outside import Vault
+from payagg.application.ports.store import Transaction
 from payagg.application.ports.webhooks import Sender
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.payments import Message
@@ -25,12 +24,12 @@ from payagg.application.schemas.webhooks import (
     TestDelivery,
     WebhookEndpointView,
 )
-from payagg.application.webhooks.signing import keys_that_sign
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, must_exist
 from payagg.domain.rate_limit import RateLimit
-from payagg.domain.signing import secret_text, signed_headers
+from payagg.domain.signing import keys_that_sign, secret_text, signed_headers
 from payagg.domain.values import Environment
 from payagg.domain.webhook import (
     ACTIVE_ENDPOINTS_MAX,
@@ -53,10 +52,7 @@ _AUDITED = ("url", "description", "events", "is_active")
 
 
 @dataclass(frozen=True)
-class Webhooks:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class Webhooks(UseCase):
     vault: Vault
     sender: Sender
     testing: Counter[str] = field(default_factory=Counter)  # running tests in this process, by business
@@ -234,8 +230,7 @@ class Webhooks:
     async def _record(
         self, tx: Transaction, by: Actor, action: Action, endpoint: WebhookEndpoint, changes: Changes | None = None
     ) -> None:
-        now, business_id = self.clock.now(), endpoint.business_id
-        await record(tx, self.entropy, now, by, action, endpoint.id, changes, business_id=business_id)
+        await self.record(tx, by, action, endpoint.id, changes, business_id=endpoint.business_id)
 
 
 async def _ensure_room(tx: Transaction, business_id: str) -> None:

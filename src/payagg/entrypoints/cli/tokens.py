@@ -78,7 +78,7 @@ async def _record(settings: Settings, database_url: str, claims: Mapping[str, An
 
     from payagg.adapters.postgres.store import PostgresStore
     from payagg.adapters.system import SystemEntropy
-    from payagg.application.accounts.audit import record
+    from payagg.application.use_case import record
     from payagg.domain.audit import Action
 
     facts = {

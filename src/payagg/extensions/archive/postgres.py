@@ -7,19 +7,16 @@ from datetime import datetime
 from functools import cache
 
 import msgspec
-from sqlalchemy import ARRAY, Text, any_, bindparam, delete, insert, select, update
 
 from payagg.adapters.postgres.repositories.payments import PART
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text, parameters
-from payagg.adapters.postgres.schema.tables import archive_parts, archived_payments, metadata
+from payagg.adapters.postgres.repositories.rows import PostgresRepository
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.extensions.archive.tables import TABLES, History
 
-_REFERENCES = bindparam("references", type_=ARRAY(Text))
 # The one for each payment that has any.
-NEXT = Statement("SELECT reference FROM transitions WHERE reference > :after ORDER BY reference LIMIT 1", reads=True)
+NEXT = Statement("SELECT reference FROM transitions WHERE reference > :after ORDER BY reference LIMIT 1")
 # What keeps a payment's history here. Each is a look-up by reference: OFFSET keeps it apart, and words that fit no
 # partial index keep the server from reading all that is unclosed or to be asked about once for each payment.
 _IS_READY = """p.settled_at IS NOT NULL
@@ -47,21 +44,14 @@ SELECT step.reference, coalesce(found.is_ready, false) FROM step LEFT JOIN LATER
 
 
 LOCK = Statement("SELECT reference FROM payments WHERE reference = ANY(:references) ORDER BY reference FOR UPDATE")
-ARE_READY = Statement(
-    f"""
+ARE_READY = Statement(f"""
 SELECT asked.reference FROM unnest(CAST(:references AS text[])) AS asked (reference)
 JOIN LATERAL (
     SELECT {_IS_READY} AS is_ready FROM payments p WHERE p.reference = asked.reference LIMIT 1
 ) found ON is_ready
-ORDER BY asked.reference""",
-    reads=True,
-)
+ORDER BY asked.reference""")
 HISTORIES = {
-    table: Statement(
-        select(*(metadata.tables[table].c[name] for name in columns))
-        .where(metadata.tables[table].c.reference == any_(_REFERENCES))
-        .order_by(*(metadata.tables[table].c[name] for name in list(columns)[:2]))
-    )
+    table: Statement(f"SELECT {', '.join(columns)} FROM {table} WHERE reference = ANY(:references) ORDER BY 1, 2")
     for table, columns in TABLES.items()
 }
 ADD = Statement("""
@@ -69,15 +59,12 @@ INSERT INTO archived_payments (reference, part, attempts, paid)
 SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS row (reference text, part int, attempts text, paid text)
 ORDER BY reference
 """)
-REMOVE = [
-    Statement(delete(metadata.tables[table]).where(metadata.tables[table].c.reference == any_(_REFERENCES)))
-    for table in ("transitions", "attempts")
-]
+REMOVE = [Statement(f"DELETE FROM {table} WHERE reference = ANY(:references)") for table in ("transitions", "attempts")]
 REMOVE_CALLS = Statement("""
 DELETE FROM provider_calls c USING unnest(CAST(:references AS text[]), CAST(:ids AS text[])) AS own (reference, id)
 WHERE c.reference = own.reference AND c.id = own.id
 """)
-ARCHIVED = Statement(select(archived_payments.c.reference).where(archived_payments.c.reference == any_(_REFERENCES)))
+ARCHIVED = Statement("SELECT reference FROM archived_payments WHERE reference = ANY(:references)")
 
 
 class PostgresArchive(PostgresRepository):
@@ -123,33 +110,15 @@ class PostgresArchive(PostgresRepository):
         return {reference for (reference,) in await self._connection.rows(ARCHIVED, references=list(references))}
 
 
-BEGIN_PART = Statement(
-    insert(archive_parts)
-    .values(parameters("day", "folder", "started_at") | {"payments": in_text(0)})
-    .returning(archive_parts.c.number)
-)
-_FINISHED = (
-    update(archive_parts)
-    .where(archive_parts.c.number == bindparam("number"), archive_parts.c.manifest.is_(None))
-    .values(parameters("payments", "last_reference", "manifest"))
-    .returning(archive_parts.c.number)
-    .cte("finished")
-)
-FINISH_PART = Statement(must_find(_FINISHED))
-GIVE_UP_PART = Statement(
-    delete(archive_parts)
-    .where(archive_parts.c.number == bindparam("number"), archive_parts.c.manifest.is_(None))
-    .returning(archive_parts.c.number)
-)
-PARTS = Statement(
-    select(*PART.columns)
-    .where(archive_parts.c.day == bindparam("day"), archive_parts.c.removed_at.is_(None))
-    .order_by(archive_parts.c.number)
-)
-UNFINISHED_DAYS = Statement("SELECT DISTINCT day FROM archive_parts WHERE removed_at IS NULL ORDER BY day", reads=True)
-CLOSE_PART = Statement(
-    update(archive_parts).where(archive_parts.c.number == bindparam("number")).values(removed_at=bindparam("now"))
-)
+BEGIN_PART = Statement("""
+INSERT INTO archive_parts (day, folder, started_at, payments) VALUES (:day, :folder, :started_at, 0) RETURNING number
+""")
+_IS_UNWRITTEN = "number = :number AND manifest IS NULL RETURNING number"
+FINISH_PART = must_find(PART.update("payments", "last_reference", "manifest", where=_IS_UNWRITTEN))
+GIVE_UP_PART = Statement(f"DELETE FROM archive_parts WHERE {_IS_UNWRITTEN}")
+PARTS = PART.query("WHERE day = :day AND removed_at IS NULL ORDER BY number")
+UNFINISHED_DAYS = Statement("SELECT DISTINCT day FROM archive_parts WHERE removed_at IS NULL ORDER BY day")
+CLOSE_PART = Statement("UPDATE archive_parts SET removed_at = :now WHERE number = :number")
 
 
 class PostgresArchiveParts(PostgresRepository):

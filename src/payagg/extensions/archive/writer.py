@@ -14,13 +14,12 @@ from datetime import UTC, date, datetime, time
 
 import msgspec
 
-from payagg.application.accounts.audit import record
 from payagg.application.counters import count
 from payagg.application.payments.provider_calls import no_crash
-from payagg.application.ports.outside import Clock, Conflict, Entropy
+from payagg.application.ports.outside import Conflict
 from payagg.application.ports.payments import ArchiveDamaged
-from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
+from payagg.application.use_case import UseCase
 from payagg.domain.archived import ArchivePart
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import invalid
@@ -65,10 +64,7 @@ class ArchivedDay:
 
 
 @dataclass(frozen=True)
-class Archive:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class Archive(UseCase):
     reader: ArchiveReader
     crash_point: Callable[[str], None] = no_crash
     part_max: int = PART
@@ -243,7 +239,7 @@ class Archive:
         changes = {"payments": {"before": part.payments, "after": None}}
         async with self.store.begin() as tx:
             action = Action.ARCHIVE_BEGIN_REMOVE
-            await record(tx, self.entropy, self.clock.now(), by, action, part.folder, changes)
+            await self.record(tx, by, action, part.folder, changes)
 
     @retry_on_conflict
     async def _close(self, part: ArchivePart, removed: int, left: int, by: Actor) -> None:
@@ -251,4 +247,4 @@ class Archive:
         changes = {"payments": {"before": removed + left, "after": left}}
         async with self.store.begin() as tx:
             await tx.of(PARTS).close(part.number, now)
-            await record(tx, self.entropy, now, by, Action.ARCHIVE_REMOVE, part.folder, changes)
+            await self.record(tx, by, Action.ARCHIVE_REMOVE, part.folder, changes)

@@ -18,14 +18,12 @@ from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from payagg.application.accounts.audit import record
 from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.payments.provider_calls import ProviderCalls
 from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.status_checks import RATE
-from payagg.application.ports.outside import Clock, Entropy
-from payagg.application.ports.store import Store
 from payagg.application.retry import retry_on_conflict
+from payagg.application.use_case import UseCase
 from payagg.domain.attempt import ATTEMPTS_MAX, Attempt, AttemptState, provider_reference
 from payagg.domain.audit import Action, Actor, Changes
 from payagg.domain.checks import with_changes
@@ -57,10 +55,7 @@ class CaughtUp:
 
 
 @dataclass(frozen=True)
-class CatchUp:
-    store: Store
-    clock: Clock
-    entropy: Entropy
+class CatchUp(UseCase):
     payment_options: PaymentOptions
     provider_calls: ProviderCalls
     settlement: Settlement
@@ -123,7 +118,7 @@ class CatchUp:
         async with self.store.begin() as tx:
             gateways = [await tx.gateways.by_slug(slug) for slug in self._slugs]
         filed = [one for one in gateways if one is not None and one.has_credentials]
-        return {one.slug for one in filed if not self.payment_options.credentials(one)}
+        return {one.slug for one in filed if not self.payment_options.gateway_credentials.current(one)}
 
     async def _look(
         self, payment: Payment, since: datetime, gate: asyncio.Semaphore, pace: "_Pace", closed: Collection[str]
@@ -215,7 +210,7 @@ class CatchUp:
     async def _record(self, action: Action, since: datetime, by: Actor, changes: Changes | None = None) -> None:
         async with self.store.begin() as tx:
             at = since.isoformat(timespec="seconds")
-            await record(tx, self.entropy, self.clock.now(), by, action, at, changes)
+            await self.record(tx, by, action, at, changes)
 
 
 @dataclass

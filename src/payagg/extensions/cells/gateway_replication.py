@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 import structlog
 
-from payagg.application.accounts.audit import record
-from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.outside import LogoStore, Vault
+from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.upkeep.sweeps import Sweep
+from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import GATEWAY, Gateway, GatewayStatus
@@ -39,12 +39,9 @@ def version_of(gateways: Iterable[Gateway], now: datetime) -> str:
 
 
 @dataclass(frozen=True)
-class GatewayReplication:
+class GatewayReplication(UseCase):
     """Both sides: `told` at the home cell, `pull` at every other."""
 
-    store: Store
-    clock: Clock
-    entropy: Entropy
     vault: Vault
     logos: LogoStore
     others: HttpCells
@@ -111,8 +108,8 @@ class GatewayReplication:
             changes = changes_of(before, mine, *_AUDITED)
             action = Action.GATEWAY_CREATE if before is None else Action.GATEWAY_UPDATE
             if before is not None and before.credentials != mine.credentials and mine.has_credentials:
-                await record(tx, self.entropy, now, clock("home cell"), Action.GATEWAY_SET_CREDENTIALS, gateway.id)
-            await record(tx, self.entropy, now, clock("home cell"), action, gateway.id, changes)
+                await self.record(tx, clock("home cell"), Action.GATEWAY_SET_CREDENTIALS, gateway.id)
+            await self.record(tx, clock("home cell"), action, gateway.id, changes)
         _log.info("gateway of the home cell applied", gateway=gateway.slug, status=gateway.status.value)
         return True
 

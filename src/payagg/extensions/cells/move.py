@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from payagg.application.accounts.audit import record
 from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.retry import retry_on_conflict
+from payagg.application.use_case import record
 from payagg.domain.attempt import payment_reference
 from payagg.domain.audit import Action, Actor, AuditFilter
 from payagg.domain.errors import ErrorCode, Refusal

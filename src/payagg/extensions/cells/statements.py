@@ -24,55 +24,37 @@ def constant(**values: str | int | None) -> str:
 
 
 _UNCOUNTED = constant(successful=0, failed=0, purged=0, removed_at=None)
-OF_BUSINESS = Statement(
-    "SELECT business_id, cell, state, at FROM moved_businesses WHERE business_id = :business_id", reads=True
-)
-OF_PAYMENT = Statement(
-    "SELECT business_id, cell, rows IS NOT NULL FROM moved_payments WHERE reference = :reference", reads=True
-)
-OF_KEY = Statement(
-    "SELECT business_id, cell, rows IS NOT NULL FROM moved_keys WHERE secret_hash = :secret_hash", reads=True
-)
+OF_BUSINESS = Statement("SELECT business_id, cell, state, at FROM moved_businesses WHERE business_id = :business_id")
+OF_PAYMENT = Statement("SELECT business_id, cell, rows IS NOT NULL FROM moved_payments WHERE reference = :reference")
+OF_KEY = Statement("SELECT business_id, cell, rows IS NOT NULL FROM moved_keys WHERE secret_hash = :secret_hash")
 ACTIVE_KEYS = Statement(
-    f"SELECT left(encode(secret_hash, 'hex'), {KEY_DIGITS}) FROM api_keys WHERE status = 'ACTIVE' ORDER BY 1",
-    reads=True,
+    f"SELECT left(encode(secret_hash, 'hex'), {KEY_DIGITS}) FROM api_keys WHERE status = 'ACTIVE' ORDER BY 1"
 )
 BUSINESSES_HERE = Statement(
-    "SELECT id FROM businesses EXCEPT SELECT business_id FROM moved_businesses WHERE state = 'ARRIVING' ORDER BY 1",
-    reads=True,
+    "SELECT id FROM businesses EXCEPT SELECT business_id FROM moved_businesses WHERE state = 'ARRIVING' ORDER BY 1"
 )
-SCHEMA = Statement("SELECT string_agg(version_num, ' ') FROM alembic_version", reads=True)
+SCHEMA = Statement("SELECT string_agg(version_num, ' ') FROM alembic_version")
 # Two servers may be copies of one, so what they were made as tells nothing. A database may have several cells.
 DATABASE = Statement(
     "SELECT concat_ws(' ', oid, extract(epoch FROM pg_postmaster_start_time()), current_schema()) FROM pg_database"
-    " WHERE datname = current_database()",
-    reads=True,
+    " WHERE datname = current_database()"
 )
-IN_USE = Statement(
-    """
+IN_USE = Statement("""
 SELECT gateway_id FROM business_gateways WHERE business_id = :business_id
 UNION SELECT g.id FROM gateways g WHERE EXISTS (
     SELECT FROM attempts a JOIN payments p ON p.reference = a.reference
     WHERE a.gateway_id = g.id AND a.next_ask_at IS NOT NULL AND p.business_id = :business_id
-)""",
-    reads=True,
-)
-ENVIRONMENTS = Statement(
-    """
+)""")
+ENVIRONMENTS = Statement("""
 SELECT environment FROM api_keys WHERE business_id = :business_id AND status = 'ACTIVE'
 UNION SELECT rows->>'environment' FROM moved_keys WHERE business_id = :business_id AND rows->>'status' = 'ACTIVE'
 UNION SELECT one.name FROM (VALUES ('SANDBOX'), ('LIVE')) AS one(name) WHERE EXISTS (
     SELECT FROM payments WHERE business_id = :business_id AND environment = one.name AND amount > 0
-)""",
-    reads=True,
-)
-SEALED = Statement(
-    """
+)""")
+SEALED = Statement("""
 SELECT e.id, s.blob FROM webhook_endpoints e, LATERAL (VALUES (e.secret), (e.previous_secret)) AS s(blob)
 WHERE s.blob IS NOT NULL AND (CAST(:business_id AS text) IS NULL OR e.business_id = :business_id) LIMIT :limit
-""",
-    reads=True,
-)
+""")
 
 LOCK_BUSINESS = Statement("SELECT id FROM businesses WHERE id = :business_id FOR UPDATE")
 KEYS_LEAVE = Statement("""
@@ -88,16 +70,12 @@ SELECT CAST(:business_id AS text), CAST(:cell AS text), 'LEAVING', coalesce(json
 """)
 # As CREATE INDEX CONCURRENTLY waits for them: a transaction may have its snapshot and no number yet. One that has
 # written nothing in a minute is none of ours, which are ended long before; it may be a dump that reads for hours.
-OPEN_TRANSACTIONS = Statement(
-    """
+OPEN_TRANSACTIONS = Statement("""
 SELECT l.pid || ' ' || l.virtualtransaction FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'virtualxid' AND a.datname = current_database() AND a.backend_type = 'client backend'
 AND l.pid <> pg_backend_pid() AND (a.backend_xid IS NOT NULL OR a.xact_start > clock_timestamp() - interval '1 minute')
-""",
-    reads=True,
-)
-PROFILE = Statement(
-    f"""
+""")
+PROFILE = Statement(f"""
 SELECT CAST(jsonb_build_object(
     'business', (SELECT to_jsonb(b) FROM businesses b WHERE b.id = :business_id),
     'business_gateways', (
@@ -107,9 +85,7 @@ SELECT CAST(jsonb_build_object(
         SELECT coalesce(jsonb_agg(to_jsonb(e) || {_UNCOUNTED}), '[]') FROM webhook_endpoints e
         WHERE e.business_id = :business_id
     )
-) AS text)""",
-    reads=True,
-)
+) AS text)""")
 START = Statement("UPDATE moved_businesses SET state = 'MOVING' WHERE business_id = :business_id AND state = 'LEAVING'")
 # Partial by what is true of every row: the index of a business's payments serves only who says so.
 CHOOSE = Statement("""
@@ -158,28 +134,20 @@ REMOVE = (
         for table in (*OWNED, "archived_payments", "payments")
     ),
 )
-HAS_PAYMENTS = Statement(
-    "SELECT EXISTS (SELECT FROM payments WHERE business_id = :business_id AND amount > 0)", reads=True
-)
-UNDER_WAY = Statement(
-    """
+HAS_PAYMENTS = Statement("SELECT EXISTS (SELECT FROM payments WHERE business_id = :business_id AND amount > 0)")
+UNDER_WAY = Statement("""
 SELECT reference, CAST(rows AS text) FROM moved_payments
 WHERE business_id = :business_id AND rows IS NOT NULL ORDER BY reference LIMIT :limit
-""",
-    reads=True,
-)
+""")
 ARRIVED = Statement("UPDATE moved_payments SET rows = NULL WHERE reference = ANY(CAST(:references AS text[]))")
-BELONGINGS = Statement(
-    """
+BELONGINGS = Statement("""
 SELECT CAST(jsonb_build_object(
     'api_keys', (SELECT coalesce(jsonb_agg(rows), '[]') FROM moved_keys WHERE business_id = :business_id),
     'members', (SELECT rows FROM moved_businesses WHERE business_id = :business_id),
     'webhook_endpoints', (
         SELECT coalesce(jsonb_agg(to_jsonb(e)), '[]') FROM webhook_endpoints e WHERE e.business_id = :business_id
     )
-) AS text)""",
-    reads=True,
-)
+) AS text)""")
 # The keys to the business row are held by the first two; it goes last.
 LEAVE = tuple(
     Statement(text)

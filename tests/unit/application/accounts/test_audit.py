@@ -9,7 +9,7 @@ from payagg_testing.builders import AN_ADMIN, NOW, a_business, an_actor, an_entr
 from payagg_testing.clocks import SeededEntropy
 
 from payagg.adapters.providers.registry import providers_of
-from payagg.application.accounts.audit import AuditEntryView, AuditTrail, line_of, record
+from payagg.application.accounts.audit import AuditEntryView, AuditTrail, line_of
 from payagg.application.gateways.seed import seed_gateways
 from payagg.application.schemas.gateways import (
     CreateGateway,
@@ -19,6 +19,7 @@ from payagg.application.schemas.gateways import (
     UpdateGateway,
 )
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
+from payagg.application.use_case import record
 from payagg.application.webhooks.endpoints import Webhooks
 from payagg.domain.audit import Action, Actor, ActorRealm, AuditFilter, Changes, clock
 from payagg.domain.errors import ErrorCode

@@ -19,7 +19,7 @@ async def test_a_change_touches_only_what_it_names_and_null_clears_the_name(worl
     ids = await world.seeded("acme")
     acme = ids["acme"]
     assert (await world.choose(acme)).is_enabled
-    assert await world.db.gateway_choices.settings("biz_1") == {}, "an empty change leaves no trace"
+    assert (await world.db.gateway_choices.of_business("biz_1")).settings == {}, "an empty change leaves no trace"
     await world.choose(acme, display_name="Cards", display_order=4, is_default=True)
     kept = await world.choose(acme, is_enabled=True)
     assert (kept.display_name, kept.business_display_order, kept.is_default) == ("Cards", 4, True)

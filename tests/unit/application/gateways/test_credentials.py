@@ -35,7 +35,7 @@ async def world() -> GatewayWorld:
 
 async def opened(world: GatewayWorld, gateway_id: str) -> Mapping[str, str]:
     offers = PaymentOptions(world.store, world.clock, world.vault, world.providers)
-    return offers.credentials(await world.stored(gateway_id))
+    return offers.gateway_credentials.current(await world.stored(gateway_id))
 
 
 async def set_credentials(world: GatewayWorld, gateway_id: str, **credentials: str) -> list[str]:

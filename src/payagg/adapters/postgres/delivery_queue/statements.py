@@ -139,15 +139,12 @@ WITH locked AS (
 SELECT NULL, t.*, {_BODY} FROM (VALUES (1)) AS one(row)
 {_WITH_BODIES}""")
 
-SIGNERS = Statement(
-    f"""
+SIGNERS = Statement(f"""
 SELECT {", ".join(f"e.{name}" for name in ENDPOINT.names)}
 FROM webhook_endpoints e
 WHERE e.id = ANY(:ids) OR (e.business_id = ANY(:businesses) AND e.is_active)
 ORDER BY e.created_at, e.id
-""",
-    reads=True,
-)
+""")
 
 # Endpoints first and in one order, so two workers that record at once wait and do not deadlock. An attempt at an
 # address changed since is counted, but is no evidence of the present endpoint; neither is one that failed through us,
@@ -254,10 +251,9 @@ SELECT count(*) FROM gone
 
 DUE = Statement(
     "SELECT count(*) FROM (SELECT FROM deliveries WHERE next_attempt_at IS NOT NULL AND next_attempt_at <= :now"
-    " AND (lease_until IS NULL OR lease_until <= :now) LIMIT :limit) AS due",
-    reads=True,
+    " AND (lease_until IS NULL OR lease_until <= :now) LIMIT :limit) AS due"
 )
-DEACTIVATED = Statement("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active AND removed_at IS NULL", reads=True)
+DEACTIVATED = Statement("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active AND removed_at IS NULL")
 # A transaction that still saw it at its removal has long emitted its last delivery.
 PURGE_ENDPOINTS = Statement("""
 WITH gone AS (

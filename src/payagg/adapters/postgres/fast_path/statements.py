@@ -16,15 +16,19 @@ from payagg.adapters.postgres.fast_path.batching import Batch
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.accounts import API_KEY, BUSINESS
 from payagg.adapters.postgres.repositories.attempts import ATTEMPTS_OF, attempt_of
+from payagg.adapters.postgres.repositories.gateways import ALL, GATEWAY, SETTINGS, SETTLING
 from payagg.adapters.postgres.repositories.payments import ADD, PAYMENT, encode_row
+from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import KeyHolder
+from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.outside import Conflict, KeyStateChanged, ReferenceTaken, Unavailable
 from payagg.domain.api_key import LAST_USED_GRAIN
 from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.gateway import BusinessGateway, Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.values import REFERENCE_SHAPE, Environment
 
@@ -36,8 +40,7 @@ _STANDING = """LEFT JOIN LATERAL (
     WHERE k.id = key_id LIMIT 1
 ) AS standing ON true
 """
-ORIGINALS = Statement(
-    f"""
+ORIGINALS = Statement(f"""
 SELECT place, standing.*, {_PAYMENT}
 FROM unnest(
     CAST(:businesses AS text[]), CAST(:environments AS text[]), CAST(:keys AS text[]), CAST(:key_ids AS text[])
@@ -48,40 +51,26 @@ LEFT JOIN LATERAL (
     WHERE (i.business_id, i.environment, i.key) = (asked.business_id, asked.environment, asked.key) LIMIT 1
 ) AS named ON true
 LEFT JOIN LATERAL (SELECT * FROM payments WHERE payments.reference = named.reference LIMIT 1) AS p ON true
-{_STANDING}""",
-    reads=True,
-)
-PAYMENTS = Statement(
-    f"""
+{_STANDING}""")
+PAYMENTS = Statement(f"""
 SELECT place, standing.*, {_PAYMENT}
 FROM ROWS FROM (json_to_recordset(CAST(:asked AS json)) AS (reference text, key_id text)) WITH ORDINALITY
     AS asked (reference, key_id, place)
 LEFT JOIN LATERAL (SELECT * FROM payments WHERE payments.reference = asked.reference LIMIT 1) AS p ON true
-{_STANDING}""",
-    reads=True,
-)
-CHECKOUTS = Statement(
-    f"""
+{_STANDING}""")
+CHECKOUTS = Statement(f"""
 SELECT {_PAYMENT}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
 FROM payments p JOIN businesses b ON b.id = p.business_id WHERE p.reference = ANY(:references)
-""",
-    reads=True,
-)
+""")
 # The array is a subquery's, so that how many there are changes no plan, and a session plans it once.
-OF_REFERENCES = Statement(
-    f"""
+OF_REFERENCES = Statement(f"""
 SELECT {_PAYMENT} FROM unnest((SELECT CAST(:references AS text[]))) AS asked (reference)
 CROSS JOIN LATERAL (SELECT * FROM payments WHERE payments.reference = asked.reference LIMIT 1) AS p
-""",
-    reads=True,
-)
-KEYS = Statement(
-    f"""
+""")
+KEYS = Statement(f"""
 SELECT {", ".join(f"k.{name}" for name in API_KEY.names)}, {", ".join(f"b.{name}" for name in BUSINESS.names)}
 FROM api_keys k JOIN businesses b ON b.id = k.business_id WHERE k.secret_hash = ANY(:hashes)
-""",
-    reads=True,
-)
+""")
 # Another transaction is writing this key right now.
 TOUCH = Statement("""
 WITH stale AS (
@@ -91,6 +80,8 @@ WITH stale AS (
 )
 UPDATE api_keys SET last_used_at = :now WHERE id = ANY(ARRAY(SELECT id FROM stale))
 """)
+
+OF_BUSINESSES = SETTINGS.query("WHERE business_id = ANY(:business_ids)")
 
 # What distinguishes our payment from another with the same reference, beside its date: ours cannot be the older one.
 OWN = ("business_id", "environment", "amount", "idempotency_key", "fingerprint")
@@ -122,6 +113,9 @@ class FastPath:
         self._originals: Batch[_Question, Payment | None] = Batch(self._originals_of)
         self._keys: Batch[bytes, KeyHolder | None] = Batch(self._keys_of)
         self._touched: Batch[tuple[str, datetime], None] = Batch(self._touch)
+        self._choices: Batch[str, GatewayChoices] = Batch(self._choices_of)
+        self._retiring: Batch[str, list[Gateway]] = Batch(self._retiring_of)
+        self.find_choices, self.find_retiring_gateways = self._choices.ask, self._retiring.ask
 
     async def find_key(self, secret_hash: bytes) -> KeyHolder | None:
         return await self._keys.ask(secret_hash)
@@ -150,7 +144,7 @@ class FastPath:
 
     async def close(self) -> None:
         reads = (self._payments, self._checkouts, self._attempts, self._originals, self._keys)
-        for batch in (self._add, *reads, self._touched):
+        for batch in (self._add, *reads, self._touched, self._choices, self._retiring):
             await batch.close()
 
     async def _payments_of(self, asked: list[tuple[str, KeyHolder | None]]) -> list[Payment | Exception | None]:
@@ -197,6 +191,23 @@ class FastPath:
             key = API_KEY.load(row[:width])
             found[key.secret_hash] = KeyHolder(key, BUSINESS.load(row[width:]))
         return [found.get(secret_hash) for secret_hash in hashes]
+
+    async def _choices_of(self, business_ids: list[str]) -> list[GatewayChoices]:
+        """Every payer's page reads it. Gateways and health are the same for all."""
+        own = {"business_ids": list(set(business_ids))}
+        gateways, settings, health = await self._pool.all((ALL, {}), (OF_BUSINESSES, own), (ALL_HEALTH, {}))
+        every, standing = GATEWAY.all(gateways), HEALTH.all(health)
+        found: dict[str, dict[str, BusinessGateway]] = {}
+        for one in SETTINGS.all(settings):
+            found.setdefault(one.business_id, {})[one.gateway_id] = one
+        return [GatewayChoices(every, found.get(business_id, {}), standing) for business_id in business_ids]
+
+    async def _retiring_of(self, slugs: list[str]) -> list[list[Gateway]]:
+        """Every provider's event reads it."""
+        asked = list(set(slugs))
+        rows = await self._pool.all(*((SETTLING, {"slug": slug}) for slug in asked))
+        found = dict(zip(asked, map(GATEWAY.all, rows), strict=True))
+        return [found[slug] for slug in slugs]
 
     async def _touch(self, used: list[tuple[str, datetime]]) -> list[None]:
         now = max(now for _, now in used)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import psycopg
@@ -51,9 +50,7 @@ class ObstacleWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over.set()
         self._thread.join()
 
@@ -159,7 +156,7 @@ def _config() -> Config:
 def _pending(engine: Engine, config: Config, to: str) -> Iterator[Script]:
     """The migrations from the database's revision to `to`, in order."""
     with engine.connect() as connection:
-        versions = connection.execute(VERSIONS).scalars().all() if connection.execute(IS_MIGRATED).scalar() else []
+        versions = connection.scalars(text(VERSIONS)).all() if connection.scalar(text(IS_MIGRATED)) else []
     current = max(versions, default=None)
     # A revision ahead may be unknown to this release.
     if current is not None and current >= to:

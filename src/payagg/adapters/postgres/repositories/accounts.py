@@ -1,30 +1,14 @@
 """Businesses, their members and keys, revoked tokens and the audit trail, as rows."""
 
+# ruff: noqa: S608 - our own words
+
 from collections.abc import Collection
 from datetime import timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    Text,
-    and_,
-    any_,
-    bindparam,
-    delete,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-    true,
-    tuple_,
-)
-from sqlalchemy.dialects.postgresql import insert
-
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, assigned, insert
 from payagg.adapters.postgres.repositories.webhook_events import id_at
-from payagg.adapters.postgres.schema.tables import api_keys, audit, businesses, members, token_revocations
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import Membership
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
@@ -34,43 +18,33 @@ from payagg.domain.payment_search import LATEST
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 
-REVOCATION = RowMap(Revocation, token_revocations, claim=RevokedClaim)
-_NEW = REVOCATION.insert()
-REVOKE = Statement(
-    _NEW.on_conflict_do_update(
-        index_elements=["claim", "value"],
-        set_={"issued_before": func.greatest(token_revocations.c.issued_before, _NEW.excluded.issued_before)},
-    )
-)
-_ROW = token_revocations.c
-REVOKED = or_(
-    exists().where(_ROW.claim == in_text(RevokedClaim.TOKEN.value), _ROW.value == bindparam("token_id")),
-    exists().where(
-        _ROW.claim == in_text(RevokedClaim.SUBJECT.value),
-        _ROW.value == bindparam("subject"),
-        _ROW.issued_before > bindparam("issued_at"),
-    ),
-)
-IS_REVOKED = Statement(select(REVOKED))
+REVOCATION = RowMap(Revocation, "token_revocations", claim=RevokedClaim)
+REVOKE = REVOCATION.insert("""
+ON CONFLICT (claim, value)
+DO UPDATE SET issued_before = greatest(token_revocations.issued_before, excluded.issued_before)
+""")
+REVOKED = """EXISTS (
+    SELECT FROM token_revocations WHERE (claim = 'jti' AND value = :token_id)
+    OR (claim = 'sub' AND value = :subject AND issued_before > :issued_at))"""
+IS_REVOKED = Statement(f"SELECT {REVOKED}")
 
-
-BUSINESS = RowMap(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
-API_KEY = RowMap(ApiKey, api_keys, environment=Environment, status=ApiKeyStatus)
+BUSINESS = RowMap(Business, "businesses", status=BusinessStatus, kyc_status=KycStatus)
+API_KEY = RowMap(ApiKey, "api_keys", environment=Environment, status=ApiKeyStatus)
 # What `save` may change of a business, and of a key.
 MOVING = ("name", "status", "kyc_status")
 # `last_used_at` is moved by `touch_key` alone; writing it here could set it back.
 KEY_MOVING = ("name", "status", "revoked_at")
 
-GET = Statement(BUSINESS.select("id"))
-LOCK = Statement(BUSINESS.select("id").with_for_update(key_share=True))
-NAMES = Statement(
-    select(businesses.c.id, businesses.c.name).where(businesses.c.id == any_(bindparam("ids", type_=ARRAY(Text))))
+GET = BUSINESS.query("WHERE id = :id")
+LOCK = BUSINESS.query("WHERE id = :id FOR NO KEY UPDATE")
+NAMES = Statement("SELECT id, name FROM businesses WHERE id = ANY(:ids)")
+COUNT = Statement("SELECT count(*) FROM businesses")
+ADD = Statement(insert("businesses", *BUSINESS.names, "updated_at"))
+SAVE = Statement(
+    f"UPDATE businesses SET {assigned('businesses', *MOVING)}, updated_at = clock_timestamp() WHERE id = :id"
 )
-COUNT = Statement(select(func.count()).select_from(businesses))
-ADD = Statement(BUSINESS.insert().values(updated_at=bindparam("created_at")))
-SAVE = Statement(BUSINESS.update(*MOVING).values(updated_at=func.clock_timestamp()))
 # The parameter is what `escape_like` makes of the text.
-SEARCHED = businesses.c.name.icontains(bindparam("search", type_=Text), escape="/")
+SEARCHED = "businesses.name ILIKE '%' || CAST(:search AS text) || '%' ESCAPE '/'"
 
 
 def escape_like(search: str) -> str:
@@ -80,40 +54,23 @@ def escape_like(search: str) -> str:
 
 @cache
 def _list_businesses(is_searched: bool, is_after: bool) -> Statement:
-    return Statement(
-        select(*BUSINESS.columns)
-        .where(SEARCHED if is_searched else true())
-        .where(businesses.c.id < bindparam("after") if is_after else true())
-        .order_by(businesses.c.id.desc())
-        .limit(bindparam("limit"))
-    )
+    found = f"{SEARCHED if is_searched else 'true'} AND {'id < :after' if is_after else 'true'}"
+    return BUSINESS.query(f"WHERE {found} ORDER BY id DESC LIMIT :limit")
 
 
-GET_KEY = Statement(API_KEY.select("business_id", "id").with_for_update(key_share=True))
-_NEWEST = (func.coalesce(api_keys.c.revoked_at, api_keys.c.created_at).desc(), api_keys.c.id.desc())
-_RANKED = (
-    select(
-        *API_KEY.columns,
-        func.row_number()
-        .over(partition_by=(api_keys.c.environment, api_keys.c.status), order_by=_NEWEST)
-        .label("rank"),
-    )
-    .where(api_keys.c.business_id == bindparam("business_id"))
-    .subquery()
-)
-KEYS = Statement(
-    select(*(_RANKED.c[name] for name in API_KEY.names))
-    .where((_RANKED.c.status == in_text(ApiKeyStatus.ACTIVE.value)) | (_RANKED.c.rank <= bindparam("revoked_max")))
-    .order_by(_RANKED.c.status, _RANKED.c.rank)  # ACTIVE stands before REVOKED
-)
-COUNT_ACTIVE = Statement(
-    select(func.count()).where(
-        api_keys.c.business_id == bindparam("business_id"),
-        api_keys.c.environment == bindparam("environment"),
-        api_keys.c.status == in_text(ApiKeyStatus.ACTIVE.value),
-    )
-)
-ADD_KEY = Statement(API_KEY.insert())
+GET_KEY = API_KEY.query("WHERE business_id = :business_id AND id = :id FOR NO KEY UPDATE")
+# ACTIVE stands before REVOKED.
+KEYS = Statement(f"""
+SELECT {API_KEY.listed} FROM (
+    SELECT *, row_number() OVER (
+        PARTITION BY environment, status ORDER BY coalesce(revoked_at, created_at) DESC, id DESC) AS rank
+    FROM api_keys WHERE business_id = :business_id
+) api_keys WHERE status = 'ACTIVE' OR rank <= :revoked_max ORDER BY status, rank
+""")
+COUNT_ACTIVE = Statement("""
+SELECT count(*) FROM api_keys WHERE business_id = :business_id AND environment = :environment AND status = 'ACTIVE'
+""")
+ADD_KEY = API_KEY.insert()
 SAVE_KEY = Statement(API_KEY.update(*KEY_MOVING))
 
 
@@ -128,7 +85,7 @@ class PostgresBusinesses(PostgresRepository):
         return dict(await self._connection.rows(NAMES, ids=list(business_ids)))
 
     async def add(self, business: Business) -> None:
-        self._connection.send(ADD, **BUSINESS.values(business))
+        self._connection.send(ADD, **BUSINESS.values(business), updated_at=business.created_at)
 
     async def save(self, business: Business) -> None:
         self._connection.send(SAVE, **BUSINESS.values(business))
@@ -161,34 +118,24 @@ class PostgresApiKeys(PostgresRepository):
 
 
 MANAGED_MAX = 1_000
-_MEMBER = (members.c.business_id == bindparam("business_id"), members.c.subject == bindparam("subject"))
-ROLE = Statement(select(members.c.role).where(*_MEMBER))
-_ONE = select(literal(1)).subquery()  # a row whatever there is, since the token is asked about, too
-FIND_MEMBER = Statement(
-    select(REVOKED, members.c.role, *BUSINESS.columns)
-    .select_from(_ONE)
-    .join(businesses, businesses.c.id == bindparam("business_id"), isouter=True)
-    .join(members, and_(*_MEMBER), isouter=True)
-)
-MANAGED = Statement(
-    select(*BUSINESS.columns, members.c.role)
-    .join(members, members.c.business_id == businesses.c.id)
-    .where(members.c.subject == bindparam("subject"))
-    .where(members.c.role.in_([in_text(role.value) for role in sorted(MANAGERS, key=lambda role: role.value)]))
-    .order_by(businesses.c.id)
-    .limit(in_text(MANAGED_MAX))
-)
-MEMBERS = Statement(
-    select(members.c.subject, members.c.role)
-    .where(members.c.business_id == bindparam("business_id"))
-    .order_by(members.c.subject.collate("C"))
-)
-SET_MEMBER = Statement(
-    insert(members)
-    .values(parameters("business_id", "subject", "role"))
-    .on_conflict_do_update(index_elements=["business_id", "subject"], set_=parameters("role"))
-)
-REMOVE_MEMBER = Statement(delete(members).where(*_MEMBER))
+_MEMBER = "members.business_id = :business_id AND members.subject = :subject"
+ROLE = Statement(f"SELECT role FROM members WHERE {_MEMBER}")
+# A row whatever there is, since the token is asked about, too.
+FIND_MEMBER = Statement(f"""
+SELECT {REVOKED}, members.role, {BUSINESS.listed} FROM (SELECT 1) one
+LEFT JOIN businesses ON businesses.id = :business_id LEFT JOIN members ON {_MEMBER}
+""")
+MANAGED = Statement(f"""
+SELECT {BUSINESS.listed}, members.role FROM businesses JOIN members ON members.business_id = businesses.id
+WHERE members.subject = :subject AND members.role IN ({", ".join(sorted(repr(role.value) for role in MANAGERS))})
+ORDER BY businesses.id LIMIT {MANAGED_MAX}
+""")
+MEMBERS = Statement('SELECT subject, role FROM members WHERE business_id = :business_id ORDER BY subject COLLATE "C"')
+SET_MEMBER = Statement("""
+INSERT INTO members (business_id, subject, role) VALUES (:business_id, :subject, :role)
+ON CONFLICT (business_id, subject) DO UPDATE SET role = excluded.role
+""")
+REMOVE_MEMBER = Statement(f"DELETE FROM members WHERE {_MEMBER}")
 
 
 def membership(row: Any) -> Membership:
@@ -220,34 +167,25 @@ class PostgresMembers(PostgresRepository):
         self._connection.send(REVOKE, **REVOCATION.values(revocation))
 
 
-ENTRY = RowMap(AuditEntry, audit, realm=ActorRealm)
+ENTRY = RowMap(AuditEntry, "audit", realm=ActorRealm)
 TICK = timedelta(milliseconds=1)  # what an id tells of its instant
 FIRST, LAST = "aud_", "aud_g"  # below and above every id
 _BY_SELECTIVITY = ("object_id", "subject", "business_id", "action")  # each has an index together with the id
 
-ADD_ENTRY = Statement(ENTRY.insert())
+ADD_ENTRY = ENTRY.insert()
 
 
 @cache
 def _list_entries(filters: tuple[str, ...], is_since: bool, is_until: bool) -> Statement:
-    own = audit.c
-    low, high = bindparam("low", type_=Text), bindparam("high", type_=Text)
-    query = select(*ENTRY.columns).limit(bindparam("limit"))
-    if not filters:
-        query = query.where(own.id >= low, own.id < high).order_by(own.id.desc())
-    else:
+    conditions, order = ["id >= :low AND id < :high"], "id DESC"
+    if filters:
         # As one range of the filter's own index: for "equal to" the server may walk the whole table by id, which takes
         # long when matches are rare.
-        value, key = bindparam(filters[0], type_=Text), tuple_(own[filters[0]], own.id)
-        query = query.where(key >= tuple_(value, low), key < tuple_(value, high))
-        query = query.order_by(own[filters[0]].desc(), own.id.desc())
-    for name in filters[1:]:
-        query = query.where(own[name] == bindparam(name))
-    if is_since:
-        query = query.where(own.at >= bindparam("since"))
-    if is_until:
-        query = query.where(own.at < bindparam("until"))
-    return Statement(query)
+        own = filters[0]
+        conditions, order = [f"({own}, id) >= (:{own}, :low) AND ({own}, id) < (:{own}, :high)"], f"{own} DESC, id DESC"
+    conditions += [f"{name} = :{name}" for name in filters[1:]]
+    conditions += ["at >= :since"] * is_since + ["at < :until"] * is_until
+    return ENTRY.query(f"WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT :limit")
 
 
 class PostgresAudit(PostgresRepository):

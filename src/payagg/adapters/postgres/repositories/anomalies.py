@@ -7,10 +7,8 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, any_, bindparam, func, select, text, true
-
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
-from payagg.adapters.postgres.schema.tables import MAY_END, MAY_NEED_ATTENTION, anomalies
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
+from payagg.adapters.postgres.schema.tables import MAY_END, MAY_NEED_ATTENTION
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, adjustments_of
@@ -18,51 +16,43 @@ from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 from payagg.domain.values import Environment
 
-ANOMALY = RowMap(Anomaly, anomalies, kind=AnomalyKind, status=AnomalyStatus, environment=Environment, notes=tuple)
+ANOMALY = RowMap(Anomaly, "anomalies", kind=AnomalyKind, status=AnomalyStatus, environment=Environment, notes=tuple)
 OF_PAYMENT_MAX = 1_000
 # The partial index's text: only then does the planner use it.
-UNCLOSED = text("anomalies.status <> 'CLOSED'")
+UNCLOSED = "status <> 'CLOSED'"
 # What people may change; the rest is fixed, by the database too.
 MOVING = ("status", "acknowledged_by", "acknowledged_at", "closed_by", "closed_at", "close_reason", "assignee", "notes")
 
-ADD = Statement(ANOMALY.insert())
-LAST = Statement(select(anomalies.c.id).order_by(anomalies.c.id.desc()).limit(in_text(1)), reads=True)
-OF_PAYMENT = Statement(ANOMALY.select("reference").order_by(anomalies.c.id.desc()).limit(in_text(OF_PAYMENT_MAX)))
-OF_PAYMENTS = Statement(
-    f"""
+ADD = ANOMALY.insert()
+LAST = Statement("SELECT id FROM anomalies ORDER BY id DESC LIMIT 1")
+OF_PAYMENT = ANOMALY.query(f"WHERE reference = :reference ORDER BY id DESC LIMIT {OF_PAYMENT_MAX}")
+OF_PAYMENTS = Statement(f"""
     SELECT {", ".join(f"own.{name}" for name in ANOMALY.names)}
     FROM unnest(CAST(:references AS text[])) AS wanted (reference)
     CROSS JOIN LATERAL (
         SELECT * FROM anomalies a WHERE a.reference = wanted.reference ORDER BY a.id DESC LIMIT {OF_PAYMENT_MAX}
     ) own
-    """,
-    reads=True,
-)
-LOCK = Statement(ANOMALY.select("id").with_for_update())
+    """)
+LOCK = ANOMALY.query("WHERE id = :id FOR UPDATE")
 SAVE = Statement(ANOMALY.update(*MOVING))
 NOTIFY = Statement(ANOMALY.update("event_sequence"))
-_BY = (anomalies.c.kind, anomalies.c.environment)
-COUNT_UNCLOSED = Statement(select(*_BY, func.count()).where(UNCLOSED).group_by(*_BY))
+COUNT_UNCLOSED = Statement(f"SELECT kind, environment, count(*) FROM anomalies WHERE {UNCLOSED} GROUP BY 1, 2")
 
 
 @cache
 def _page(
     status: AnomalyStatus | None, of_kinds: bool, of_payment: bool, of_assignee: bool, is_after: bool
 ) -> Statement:
-    own = anomalies.c
-    query = select(*ANOMALY.columns)
-    if status is not None:
-        query = query.where(own.status == in_text(status.value))
-        if status is not AnomalyStatus.CLOSED:
-            query = query.where(UNCLOSED)
-    return Statement(
-        query.where(own.kind == any_(bindparam("kinds", type_=ARRAY(Text))) if of_kinds else true())
-        .where(own.reference == bindparam("reference") if of_payment else true())
-        .where(own.assignee == bindparam("assignee") if of_assignee else true())
-        .where(own.id < bindparam("after") if is_after else true())
-        .order_by(own.id.desc())
-        .limit(bindparam("limit"))
-    )
+    conditions = {
+        f"status = '{status.value if status else ''}'": status is not None,
+        UNCLOSED: status in (AnomalyStatus.OPEN, AnomalyStatus.ACKNOWLEDGED),
+        "kind = ANY(:kinds)": of_kinds,
+        "reference = :reference": of_payment,
+        "assignee = :assignee": of_assignee,
+        "id < :after": is_after,
+    }
+    wanted = " AND ".join(["true", *(words for words, is_wanted in conditions.items() if is_wanted)])
+    return ANOMALY.query(f"WHERE {wanted} ORDER BY id DESC LIMIT :limit")
 
 
 @cache
@@ -153,25 +143,21 @@ _IS_IN_STATUS = """
 @cache
 def _adjustment_page(needs_attention: bool, is_after: bool) -> Statement:
     """Anomalies with the amounts of their payments, newest first."""
-    return Statement(
-        f"""
+    return Statement(f"""
         SELECT {_COLUMNS}, p.amount FROM anomalies a JOIN payments p ON p.reference = a.reference
         WHERE a.business_id = :business_id AND a.environment = :environment
         AND {"a.id < :after" if is_after else "true"}
         AND {_NEEDS_ATTENTION if needs_attention else "true"}
         AND {_IS_ADJUSTMENT}
         ORDER BY a.id DESC LIMIT CAST(:limit AS integer)
-        """,
-        reads=True,
-    )
+        """)
 
 
 @cache
 def _totals(has_business: bool) -> Statement:
     """By day, kind of anomaly, state and whether a REVERSED status says it already. The days bound the read by `at`:
     after a clock that was ahead, ids go on from the days ahead. LIMIT keeps the look-up of a payment a look-up."""
-    return Statement(
-        f"""
+    return Statement(f"""
         SELECT CAST(timezone('UTC', a.at) AS date), a.kind, coalesce(a.details ->> 'state', ''),
                {_IS_IN_STATUS}, count(*), coalesce(sum({_AMOUNT}), 0)
         FROM anomalies a
@@ -181,9 +167,7 @@ def _totals(has_business: bool) -> Statement:
         AND a.at >= CAST(:since AS timestamptz) AND a.at < CAST(:until AS timestamptz)
         AND {_IS_ADJUSTMENT}
         GROUP BY 1, 2, 3, 4
-        """,
-        reads=True,
-    )
+        """)
 
 
 class PostgresAdjustments(PostgresRepository):

@@ -1,14 +1,13 @@
 """Attempts of payments, by `reference` and number."""
 
+# ruff: noqa: S608 - our own words
+
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ARRAY, Integer, Text, all_, and_, bindparam, func, or_, select, text, update
-from sqlalchemy.dialects.postgresql import insert
-
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
-from payagg.adapters.postgres.schema.tables import IS_UNSETTLED, attempts, payments
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, assigned, parameter
+from payagg.adapters.postgres.schema.tables import COLUMNS, IS_UNSETTLED
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.attempt import (
@@ -24,42 +23,32 @@ from payagg.domain.checks import restore
 from payagg.domain.rate_limit import EPOCH
 from payagg.domain.values import CLOCK_SLACK, Environment
 
-_COLUMNS = tuple(column.name for column in attempts.c)
+_COLUMNS = tuple(COLUMNS["attempts"])
 _OWN = tuple(name for name in _COLUMNS if not name.startswith(("hand_off_", "held_", "environment")))
 _LOADED = (*_OWN, "hand_off_kind", "hand_off_url")
 _STATES, _KINDS = ({word.value: word for word in kind} for kind in (AttemptState, HandOffKind))
-ATTEMPTS = Statement(
-    select(*(attempts.c[name] for name in _LOADED))
-    .where(attempts.c.reference == bindparam("reference"))
-    .order_by(attempts.c.number)
-)
+ATTEMPTS = Statement(f"SELECT {', '.join(_LOADED)} FROM attempts WHERE reference = :reference ORDER BY number")
 # As the fast path's look-ups of payments: by index, whatever the session's plan expects.
-ATTEMPTS_OF = Statement(
-    f"""
+ATTEMPTS_OF = Statement(f"""
 SELECT {", ".join(f"a.{name}" for name in _LOADED)}
 FROM unnest((SELECT CAST(:references AS text[]))) AS asked (reference)
 CROSS JOIN LATERAL (
     SELECT * FROM attempts WHERE attempts.reference = asked.reference ORDER BY number LIMIT {ATTEMPTS_MAX}
 ) AS a
-""",  # noqa: S608 - our own words
-    reads=True,
-)
-_ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.number == bindparam("number"))
-_AT = attempts.c.last_ask_at.type
-_OWNED = select(payments.c.environment).where(payments.c.reference == bindparam("reference")).scalar_subquery()
-ADD_ATTEMPT = Statement(insert(attempts).values(parameters(*_COLUMNS) | {"environment": func.coalesce(_OWNED, "LIVE")}))
+""")
+_GIVEN = tuple(name for name in _COLUMNS if name != "environment")
+ADD_ATTEMPT = Statement(f"""
+INSERT INTO attempts ({", ".join(_GIVEN)}, environment)
+VALUES ({", ".join(parameter("attempts", name) for name in _GIVEN)},
+    coalesce((SELECT environment FROM payments WHERE reference = :reference), 'LIVE'))
+""")
+_SAVED = tuple(name for name in _GIVEN if name not in ("reference", "number", "last_ask_at"))
 # `begin_check` may have moved `last_ask_at` on since the attempt was read; it never goes back.
-_SAVED = (
-    update(attempts)
-    .where(_ATTEMPT, attempts.c.token == bindparam("was"))
-    .values(
-        parameters(*(name for name in _COLUMNS if name not in ("reference", "number", "environment")))
-        | {"last_ask_at": func.greatest(attempts.c.last_ask_at, bindparam("last_ask_at", type_=_AT))}
-    )
-    .returning(attempts.c.number)
-    .cte("saved")
-)
-SAVE_ATTEMPT = Statement(must_find(_SAVED))
+SAVE_ATTEMPT = must_find(f"""
+UPDATE attempts SET {assigned("attempts", *_SAVED)},
+    last_ask_at = greatest(last_ask_at, {parameter("attempts", "last_ask_at")})
+WHERE reference = :reference AND number = :number AND token = :was RETURNING number
+""")
 HASTENED_AT_ONCE = 500
 DUE_WINDOW = 1_000  # of what is due, the oldest, from which businesses take turns
 
@@ -92,7 +81,7 @@ WITH oldest AS (
     RETURNING {", ".join(f"a.{name}" for name in _LOADED)}
 )
 SELECT * FROM held ORDER BY next_ask_at, reference
-""")  # noqa: S608 - our own words
+""")
 
 
 DUE_CHECKS = _asks(":now", "(a.held_until IS NULL OR a.held_until <= :now OR a.held_until > :longest)")
@@ -114,10 +103,9 @@ WITH later AS (
     RETURNING 1
 )
 SELECT count(*) FROM hastened
-""")  # noqa: S608 - our own number
+""")
 # The first entry of each provider and environment, and no more.
-OLDEST_CHECK = Statement(
-    """
+OLDEST_CHECK = Statement("""
 SELECT min(first.next_ask_at) FROM (SELECT slug FROM gateways UNION SELECT 'sandbox') AS provider
 CROSS JOIN (VALUES ('SANDBOX'), ('LIVE')) AS environments(environment)
 CROSS JOIN LATERAL (
@@ -125,33 +113,20 @@ CROSS JOIN LATERAL (
     WHERE a.gateway = provider.slug AND a.environment = environments.environment AND a.next_ask_at <= :now
     ORDER BY a.next_ask_at LIMIT 1
 ) AS first
-""",
-    reads=True,
-)
+""")
 # An arbitrary order: it forces the index, even when half of the table would match.
-_OPEN_ATTEMPTS = (
-    select(attempts.c.reference)
-    .where(attempts.c.gateway_id == bindparam("gateway_id"), text(IS_UNSETTLED))
-    .order_by(attempts.c.reference)
-)
-_ACCOUNTS = bindparam("accounts", type_=ARRAY(Text))
-_IS_OTHER = or_(func.cardinality(_ACCOUNTS) == 0, attempts.c.account != all_(_ACCOUNTS))
-COUNT_OPEN_ATTEMPTS = Statement(
-    select(func.count()).select_from(_OPEN_ATTEMPTS.where(_IS_OTHER).limit(bindparam("most", type_=Integer)).subquery())
-)
-BEGIN_CHECK = Statement(
-    update(attempts)
-    .where(
-        _ATTEMPT,
-        or_(
-            attempts.c.last_ask_at.is_(None),
-            attempts.c.last_ask_at <= bindparam("before"),
-            attempts.c.last_ask_at > bindparam("last"),
-        ),
-    )
-    .values(last_ask_at=bindparam("now"))
-    .returning(attempts.c.number)
-)
+COUNT_OPEN_ATTEMPTS = Statement(f"""
+SELECT count(*) FROM (
+    SELECT reference FROM attempts WHERE gateway_id = :gateway_id AND {IS_UNSETTLED}
+    AND (cardinality(CAST(:accounts AS text[])) = 0 OR account <> ALL (CAST(:accounts AS text[])))
+    ORDER BY reference LIMIT :most
+) AS open
+""")
+BEGIN_CHECK = Statement("""
+UPDATE attempts SET last_ask_at = CAST(:now AS timestamptz) WHERE reference = :reference AND number = :number
+AND (last_ask_at IS NULL OR last_ask_at <= CAST(:before AS timestamptz) OR last_ask_at > CAST(:last AS timestamptz))
+RETURNING number
+""")
 
 
 def attempt_of(row: Any) -> Attempt:

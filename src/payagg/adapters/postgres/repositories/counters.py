@@ -1,17 +1,15 @@
 """Counters as rows: totals of all processes for the metrics, and hits of rate limits."""
 
+# ruff: noqa: S608 - our own words
+
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import ARRAY, BigInteger, Text, bindparam, delete, func, select
-from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.fast_path.batching import Batch, Note
 from payagg.adapters.postgres.pool import StatementPool
-from payagg.adapters.postgres.repositories.rows import in_text
-from payagg.adapters.postgres.schema.tables import rate_hits, tallies
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.rate_limit import RateLimit
 
@@ -19,21 +17,13 @@ COUNTS_MAX = 10_000  # names times labels, which come from closed sets
 SWEEP_MAX = 5_000  # buckets removed at once
 
 
-def _add_counts() -> Statement:
-    keys, values = bindparam("keys", type_=ARRAY(Text)), bindparam("values", type_=ARRAY(BigInteger))
-    given = (
-        func.unnest(keys, values)
-        .table_valued("key", "value", with_ordinality="position", name="given")
-        .render_derived()
-    )
-    added = insert(tallies).from_select(["key", "value"], select(given.c.key, given.c.value).order_by(given.c.position))
-    return Statement(
-        added.on_conflict_do_update(index_elements=["key"], set_={"value": tallies.c.value + added.excluded.value})
-    )
-
-
-ADD_COUNTS = _add_counts()
-ALL_COUNTS = Statement(select(tallies.c.key, tallies.c.value).order_by(tallies.c.key).limit(in_text(COUNTS_MAX)))
+ADD_COUNTS = Statement("""
+INSERT INTO tallies AS kept (key, value)
+SELECT key, value FROM unnest(CAST(:keys AS text[]), CAST(:values AS bigint[]))
+    WITH ORDINALITY AS given (key, value, position) ORDER BY position
+ON CONFLICT (key) DO UPDATE SET value = kept.value + excluded.value
+""")
+ALL_COUNTS = Statement(f"SELECT key, value FROM tallies ORDER BY key LIMIT {COUNTS_MAX}")
 # The row's lock serialises the hits of one bucket, so no two take the same last slot. `oldest_hit` is as of the
 # statement's start, close enough for the time to wait.
 HIT = Statement("""
@@ -56,16 +46,11 @@ SELECT EXISTS (SELECT FROM counted) AS is_counted, (
 ) AS oldest_hit
 """)
 # Skipping what another process is removing.
-SWEEP_HITS = Statement(
-    delete(rate_hits).where(
-        rate_hits.c.bucket.in_(
-            select(rate_hits.c.bucket)
-            .where(rate_hits.c.ends_at < bindparam("now"))
-            .limit(in_text(SWEEP_MAX))
-            .with_for_update(skip_locked=True)
-        )
-    )
+SWEEP_HITS = Statement(f"""
+DELETE FROM rate_hits WHERE bucket IN (
+    SELECT bucket FROM rate_hits WHERE ends_at < :now LIMIT {SWEEP_MAX} FOR UPDATE SKIP LOCKED
 )
+""")
 
 
 async def add_counts(pool: StatementPool, counts: Mapping[tuple[str, ...], int]) -> None:

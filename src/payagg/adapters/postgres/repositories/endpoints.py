@@ -1,12 +1,11 @@
 """Merchants' webhook endpoints as rows."""
 
+# ruff: noqa: S608 - our own words
+
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import ARRAY, Boolean, Text, and_, any_, bindparam, case, not_, null, or_, select, update
-
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
-from payagg.adapters.postgres.schema.tables import payments, webhook_endpoints
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, assigned
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint
@@ -14,56 +13,33 @@ from payagg.domain.webhook import WebhookEndpoint
 ENDPOINTS_MAX = 1_000  # listed; more than a business may have, but not more than some have from earlier times
 
 
-ENDPOINT = RowMap(WebhookEndpoint, webhook_endpoints, environment=Environment, events=tuple)
+ENDPOINT = RowMap(WebhookEndpoint, "webhook_endpoints", environment=Environment, events=tuple)
 # Written by the queue alone.
 _COUNTERS = ("failing_since", "successful", "failed", "concurrency")
-_ENDPOINTS = ENDPOINT.select("business_id").where(webhook_endpoints.c.removed_at.is_(None))
-ENDPOINTS = Statement(
-    _ENDPOINTS.order_by(
-        webhook_endpoints.c.is_active.desc(), webhook_endpoints.c.created_at.desc(), webhook_endpoints.c.id.desc()
-    ).limit(in_text(ENDPOINTS_MAX))
-)
-SUBSCRIBERS = Statement(
-    _ENDPOINTS.where(webhook_endpoints.c.environment == bindparam("environment"), webhook_endpoints.c.is_active)
-    .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
-    .limit(in_text(ENDPOINTS_MAX))
+_OWN = "business_id = :business_id AND removed_at IS NULL"
+_OLDEST_FIRST = "ORDER BY webhook_endpoints.created_at, webhook_endpoints.id"
+ENDPOINTS = ENDPOINT.query(f"WHERE {_OWN} ORDER BY is_active DESC, created_at DESC, id DESC LIMIT {ENDPOINTS_MAX}")
+SUBSCRIBERS = ENDPOINT.query(
+    f"WHERE {_OWN} AND environment = :environment AND is_active {_OLDEST_FIRST} LIMIT {ENDPOINTS_MAX}"
 )
 # Those of a payment's business and environment.
-SUBSCRIBERS_TO = Statement(
-    select(*ENDPOINT.columns)
-    .join(
-        payments,
-        (payments.c.business_id == webhook_endpoints.c.business_id)
-        & (payments.c.environment == webhook_endpoints.c.environment),
-    )
-    .where(payments.c.reference == bindparam("reference"), webhook_endpoints.c.is_active)
-    .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
-    .limit(in_text(ENDPOINTS_MAX))
-)
-SUBSCRIBERS_OF = Statement(
-    select(*ENDPOINT.columns)
-    .where(webhook_endpoints.c.business_id == any_(bindparam("business_ids", type_=ARRAY(Text))))
-    .where(webhook_endpoints.c.is_active)
-    .order_by(webhook_endpoints.c.created_at, webhook_endpoints.c.id)
-)
-_ENDPOINT = _ENDPOINTS.where(webhook_endpoints.c.id == bindparam("id"))
-FIND_ENDPOINT = Statement(_ENDPOINT)
-LOCK_ENDPOINT = Statement(_ENDPOINT.with_for_update())
-ADD_ENDPOINT = Statement(ENDPOINT.insert())
+SUBSCRIBERS_TO = ENDPOINT.query(f"""
+JOIN payments USING (business_id, environment) WHERE payments.reference = :reference AND is_active
+{_OLDEST_FIRST} LIMIT {ENDPOINTS_MAX}
+""")
+SUBSCRIBERS_OF = ENDPOINT.query(f"WHERE business_id = ANY(:business_ids) AND is_active {_OLDEST_FIRST}")
+FIND_ENDPOINT = ENDPOINT.query(f"WHERE {_OWN} AND id = :id")
+LOCK_ENDPOINT = ENDPOINT.query(f"WHERE {_OWN} AND id = :id FOR UPDATE")
+ADD_ENDPOINT = ENDPOINT.insert()
 # The right-hand sides see the row as it was: a new address or an activation starts a new run of failures.
-_RESTARTED = or_(
-    webhook_endpoints.c.url != bindparam("url"),
-    and_(not_(webhook_endpoints.c.is_active), bindparam("is_active", type_=Boolean)),
-)
-SAVE_ENDPOINT = Statement(
-    ENDPOINT.update(*(name for name in ENDPOINT.names if name not in _COUNTERS)).values(
-        failing_since=case((_RESTARTED, null()), else_=webhook_endpoints.c.failing_since)
-    )
-)
+_SAVED = tuple(name for name in ENDPOINT.names if name not in _COUNTERS)
+SAVE_ENDPOINT = Statement(f"""
+UPDATE webhook_endpoints SET {assigned("webhook_endpoints", *_SAVED)},
+    failing_since = CASE WHEN url = :url AND (is_active OR NOT :is_active) THEN failing_since END
+WHERE id = :id
+""")
 REMOVE_ENDPOINT = Statement(
-    update(webhook_endpoints)
-    .where(webhook_endpoints.c.id == bindparam("endpoint_id"))
-    .values(is_active=False, removed_at=bindparam("now"), updated_at=bindparam("now"))
+    "UPDATE webhook_endpoints SET is_active = false, removed_at = :now, updated_at = :now WHERE id = :endpoint_id"
 )
 
 

@@ -1,60 +1,42 @@
 """Gateways and what businesses chose among them, as rows."""
 
+# ruff: noqa: S608 - our own words
+
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import and_, bindparam, false, func, or_, select, true, update
-
 from payagg.adapters.postgres.repositories.accounts import BUSINESS, SEARCHED, escape_like
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
-from payagg.adapters.postgres.schema.tables import business_gateways, businesses, gateways
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
-from payagg.domain.business import BusinessStatus
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 
-GATEWAY = RowMap(Gateway, gateways, status=GatewayStatus)
+GATEWAY = RowMap(Gateway, "gateways", status=GatewayStatus)
 DRAINS_MAX = 100
 WIPES_MAX = 100
 
-_DELETED = in_text(GatewayStatus.DELETED.value)
-_LIVING = gateways.c.status != _DELETED
-_DELETED_WITH_SECRETS = and_(
-    gateways.c.status == _DELETED,
-    or_(gateways.c.credentials.is_not(None), gateways.c.replaced_secrets.is_not(None)),
-)
-_DELETED_WITH_CREDENTIALS = and_(gateways.c.status == _DELETED, gateways.c.credentials.is_not(None))
-_GATEWAYS = select(*GATEWAY.columns)
-_BY_ID = gateways.c.id == bindparam("id")
-_BY_SLUG = gateways.c.slug == bindparam("slug")
-ALL = Statement(_GATEWAYS.where(_LIVING).order_by(gateways.c.display_order, gateways.c.slug))
-EVERYTHING = Statement(_GATEWAYS.order_by(gateways.c.id))
-GET = Statement(_GATEWAYS.where(_BY_ID, _LIVING))
-LOCK = Statement(_GATEWAYS.where(_BY_ID, _LIVING).with_for_update(key_share=True))
-OF_SLUG = Statement(_GATEWAYS.where(_BY_SLUG, _LIVING))
-GET_ANY = Statement(_GATEWAYS.where(_BY_ID))
-SETTLING = Statement(
-    _GATEWAYS.where(_BY_SLUG, or_(_LIVING, _DELETED_WITH_SECRETS)).order_by(
-        _LIVING.desc(), gateways.c.updated_at.desc(), gateways.c.id.desc()
-    )
-)
-TO_WIPE = Statement(
-    _GATEWAYS.where(or_(_DELETED_WITH_CREDENTIALS, gateways.c.replaced_secrets_until <= bindparam("now")))
-    .order_by(gateways.c.updated_at, gateways.c.id)
-    .limit(in_text(WIPES_MAX))
-    .with_for_update(skip_locked=True, key_share=True)
-)
-DRAINING = Statement(
-    _GATEWAYS.where(
-        gateways.c.status == in_text(GatewayStatus.DRAINING.value), gateways.c.drain_ends_at <= bindparam("now")
-    )
-    .order_by(gateways.c.drain_ends_at)
-    .limit(in_text(DRAINS_MAX))
-    .with_for_update(skip_locked=True, key_share=True)
-)
-ADD = Statement(GATEWAY.insert().on_conflict_do_nothing().returning(gateways.c.id))
+_LIVING = "status <> 'DELETED'"
+ALL = GATEWAY.query(f"WHERE {_LIVING} ORDER BY display_order, slug")
+EVERYTHING = GATEWAY.query("ORDER BY id")
+GET = GATEWAY.query(f"WHERE id = :id AND {_LIVING}")
+LOCK = GATEWAY.query(f"WHERE id = :id AND {_LIVING} FOR NO KEY UPDATE")
+OF_SLUG = GATEWAY.query(f"WHERE slug = :slug AND {_LIVING}")
+GET_ANY = GATEWAY.query("WHERE id = :id")
+SETTLING = GATEWAY.query(f"""
+WHERE slug = :slug AND ({_LIVING} OR credentials IS NOT NULL OR replaced_secrets IS NOT NULL)
+ORDER BY {_LIVING} DESC, updated_at DESC, id DESC
+""")
+TO_WIPE = GATEWAY.query(f"""
+WHERE (status = 'DELETED' AND credentials IS NOT NULL) OR replaced_secrets_until <= :now
+ORDER BY updated_at, id LIMIT {WIPES_MAX} FOR NO KEY UPDATE SKIP LOCKED
+""")
+DRAINING = GATEWAY.query(f"""
+WHERE status = 'DRAINING' AND drain_ends_at <= :now
+ORDER BY drain_ends_at LIMIT {DRAINS_MAX} FOR NO KEY UPDATE SKIP LOCKED
+""")
+ADD = GATEWAY.insert("ON CONFLICT DO NOTHING RETURNING id")
 SAVE = Statement(GATEWAY.update(*(name for name in GATEWAY.names if name != "id")))
 
 
@@ -90,54 +72,40 @@ class PostgresGateways(PostgresRepository):
         return GATEWAY.all(await self._connection.rows(DRAINING, now=now))
 
 
-SETTINGS = RowMap(BusinessGateway, business_gateways)
+SETTINGS = RowMap(BusinessGateway, "business_gateways")
 OVERRIDES_MAX = 10_000
-_IS_ACTIVE = businesses.c.status == in_text(BusinessStatus.ACTIVE.value)
-_OF_GATEWAY = business_gateways.c.gateway_id == bindparam("gateway_id")
+_IS_ACTIVE = "businesses.status = 'ACTIVE'"
+_OF_GATEWAY = "business_gateways.gateway_id = :gateway_id"
 # As people read, and code points where that leaves two alike: a page is the same whatever collation the database has.
-_BY_NAME = (func.lower(businesses.c.name).collate("C"), businesses.c.name.collate("C"), businesses.c.id)
-_MERCHANTS = select(*BUSINESS.columns, *SETTINGS.columns)
-ACTIVE_BUSINESSES = Statement(select(func.count()).select_from(businesses).where(_IS_ACTIVE))
-OVERRIDES = Statement(
-    _MERCHANTS.join_from(business_gateways, businesses, businesses.c.id == business_gateways.c.business_id)
-    .where(_OF_GATEWAY, ~business_gateways.c.is_enabled)
-    .order_by(*_BY_NAME)
-    .limit(in_text(OVERRIDES_MAX))
-)
+_BY_NAME = 'lower(businesses.name) COLLATE "C", businesses.name COLLATE "C", businesses.id'
+_OWN = "businesses.id = business_gateways.business_id"
+ACTIVE_BUSINESSES = Statement(f"SELECT count(*) FROM businesses WHERE {_IS_ACTIVE}")
+OVERRIDES = Statement(f"""
+SELECT {BUSINESS.listed}, {SETTINGS.listed} FROM business_gateways JOIN businesses ON {_OWN}
+WHERE {_OF_GATEWAY} AND NOT is_enabled ORDER BY {_BY_NAME} LIMIT {OVERRIDES_MAX}
+""")
 
 
 @cache
 def _opt_outs(of_gateway: bool) -> Statement:
-    return Statement(
-        select(business_gateways.c.gateway_id, func.count())
-        .join(businesses, businesses.c.id == business_gateways.c.business_id)
-        .where(~business_gateways.c.is_enabled, _IS_ACTIVE, _OF_GATEWAY if of_gateway else true())
-        .group_by(business_gateways.c.gateway_id)
-    )
+    return Statement(f"""
+    SELECT gateway_id, count(*) FROM business_gateways JOIN businesses ON {_OWN}
+    WHERE NOT is_enabled AND {_IS_ACTIVE} AND {_OF_GATEWAY if of_gateway else "true"} GROUP BY gateway_id
+    """)
 
 
 # Every name has the empty text in it.
-MERCHANTS = Statement(
-    _MERCHANTS.select_from(
-        businesses.outerjoin(business_gateways, and_(business_gateways.c.business_id == businesses.c.id, _OF_GATEWAY))
-    )
-    .where(_IS_ACTIVE, SEARCHED)
-    .order_by(*_BY_NAME)
-    .offset(bindparam("offset"))
-    .limit(bindparam("limit"))
-)
-COUNT_MERCHANTS = Statement(select(func.count()).select_from(businesses).where(_IS_ACTIVE, SEARCHED))
-OF_BUSINESS = Statement(SETTINGS.select("business_id"))
-CLEAR_DEFAULT = Statement(
-    update(business_gateways)
-    .where(
-        business_gateways.c.business_id == bindparam("business_id"),
-        business_gateways.c.gateway_id != bindparam("gateway_id"),
-        business_gateways.c.is_default,
-    )
-    .values(is_default=false(), updated_at=bindparam("updated_at"))
-)
-SAVE_SETTINGS = Statement(SETTINGS.upsert("business_id", "gateway_id"))
+MERCHANTS = Statement(f"""
+SELECT {BUSINESS.listed}, {SETTINGS.listed} FROM businesses LEFT JOIN business_gateways ON {_OWN} AND {_OF_GATEWAY}
+WHERE {_IS_ACTIVE} AND {SEARCHED} ORDER BY {_BY_NAME} OFFSET :offset LIMIT :limit
+""")
+COUNT_MERCHANTS = Statement(f"SELECT count(*) FROM businesses WHERE {_IS_ACTIVE} AND {SEARCHED}")
+OF_BUSINESS = SETTINGS.query("WHERE business_id = :business_id")
+CLEAR_DEFAULT = Statement("""
+UPDATE business_gateways SET is_default = false, updated_at = :updated_at
+WHERE business_id = :business_id AND gateway_id <> :gateway_id AND is_default
+""")
+SAVE_SETTINGS = SETTINGS.upsert("business_id", "gateway_id")
 
 
 def _merchant(row: Any) -> GatewayMerchant:
@@ -172,10 +140,6 @@ class PostgresGatewayChoices(PostgresRepository):
         )
         total = await self._connection.value(COUNT_MERCHANTS, search=searched)
         return [_merchant(row) for row in rows], int(total or 0)
-
-    async def settings(self, business_id: str) -> dict[str, BusinessGateway]:
-        found = SETTINGS.all(await self._connection.rows(OF_BUSINESS, business_id=business_id))
-        return {own.gateway_id: own for own in found}
 
     async def save(self, settings: BusinessGateway) -> None:
         values = SETTINGS.values(settings)

@@ -1,39 +1,15 @@
 """Searches payments by index: a page is merged from one range for each environment and status."""
 
-from collections.abc import Iterator
+# ruff: noqa: S608 - our own words
+
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ARRAY,
-    CTE,
-    ColumnElement,
-    Date,
-    Integer,
-    Select,
-    Subquery,
-    Text,
-    TextClause,
-    and_,
-    any_,
-    bindparam,
-    case,
-    cast,
-    func,
-    lateral,
-    select,
-    text,
-    true,
-    tuple_,
-    union_all,
-)
-
 from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.payments import GET, PAYMENT
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text
-from payagg.adapters.postgres.schema.tables import idempotency_keys, payments
+from payagg.adapters.postgres.repositories.rows import PostgresRepository
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.domain.payment import Payment, Status
@@ -43,27 +19,21 @@ from payagg.domain.values import Environment
 # The instant before which every payment is visible: one that is being added is dated within its transaction, and after
 # that has a number (docs/decisions/postgres.md). The transaction that asks began before it looks. With it the instant
 # from which payments were dated by a clock that was ahead: no payment that is being added is; NULL where there is none.
-HORIZON = Statement(
-    f"""
+HORIZON = Statement(f"""
     SELECT least(now(), min({BEGAN})), CASE WHEN EXISTS (
         SELECT FROM payments WHERE currency = 'NGN' AND environment IN ('SANDBOX', 'LIVE')
         AND created_at > now() + interval '1 minute') THEN now() + interval '1 minute' END
     FROM {WRITING}
-    """,  # noqa: S608 - our own words
-    reads=True,
-)
+    """)
 # What a range may bring, as the plan is told: a page and one more to see whether it is the last, by default and
 # at most. Each size is a statement that every connection keeps, so there is none for each page.
 SIZES = (21, 101)
 # Payments that a page looks at for those of a status: no index has it (see schema.sql).
 LOOKED_AT = 2_000
 _ORDER = {status: number for number, status in enumerate(Status)}
-_NEWEST_FIRST = (payments.c.created_at.desc(), payments.c.reference.desc())
 # True of every payment: said to be allowed one index of two, and not to be misled into the other.
-_OF_BUSINESS = text("payments.amount > 0")
-_OF_ALL = text("payments.currency = 'NGN'")
-
-Conditions = list[ColumnElement[bool] | TextClause]
+_OF_BUSINESS = "amount > 0"
+_OF_ALL = "currency = 'NGN'"
 
 
 class _Shape(NamedTuple):
@@ -85,118 +55,97 @@ class _Shape(NamedTuple):
         return LOOKED_AT if self.has_status and not self.each_business else self.size
 
 
-_IS_THEIRS = func.lower(payments.c.customer_email) == func.lower(bindparam("email", type_=Text))
-_IN_ENVIRONMENTS = any_(bindparam("environments", type_=ARRAY(Text)))
-_IS_PAST = (payments.c.status == in_text(Status.INITIATED.value)) & (payments.c.expires_at <= bindparam("now"))
+_IS_THEIRS = "lower(customer_email) = lower(CAST(:email AS text))"
 # As a reader at `now` sees it.
-_SEEN = case((_IS_PAST, in_text(Status.FAILED.value)), else_=payments.c.status)
-OF_KEY = Statement(
-    select(*PAYMENT.columns)
-    .join(idempotency_keys, idempotency_keys.c.reference == payments.c.reference)
-    .where(
-        idempotency_keys.c.business_id == bindparam("business_id"),
-        idempotency_keys.c.key == bindparam("key"),
-        idempotency_keys.c.environment == _IN_ENVIRONMENTS,
-    )
-)
+_SEEN = """
+CASE WHEN status = 'INITIATED' AND expires_at <= CAST(:now AS timestamptz) THEN 'FAILED' ELSE status END AS seen
+"""
+OF_KEY = PAYMENT.query("""
+JOIN idempotency_keys k ON k.reference = payments.reference
+WHERE k.business_id = :business_id AND k.key = :key AND k.environment = ANY(:environments)
+""")
 
 
 @cache
 def _totals(has_business: bool, most: int) -> Statement:
-    own = payments.c
-    entries = (
-        select(own.created_at, _SEEN.label("seen"), own.amount, own.fee, own.net_amount)
-        .where(and_(_OF_BUSINESS, own.business_id == bindparam("business_id")) if has_business else _OF_ALL)
-        .where(own.environment == _IN_ENVIRONMENTS)
-        .where(own.created_at >= bindparam("since"), own.created_at < bindparam("until"))
-        .limit(in_text(most))
-        .subquery("entries")
-    )
-    entry = entries.c
-    day = cast(func.timezone(in_text("UTC"), entry.created_at), Date)
-    query = select(
-        *(day, entry.seen, func.count(), func.sum(entry.amount)),
-        *(func.sum(entry.fee), func.sum(entry.net_amount), func.count(entry.fee)),
-    ).group_by(text("1, 2"))
-    return Statement(query, reads=True)
+    return Statement(f"""
+    SELECT CAST(timezone('UTC', created_at) AS date), seen, count(*), sum(amount), sum(fee), sum(net_amount), count(fee)
+    FROM (
+        SELECT created_at, {_SEEN}, amount, fee, net_amount FROM payments
+        WHERE {f"{_OF_BUSINESS} AND business_id = :business_id" if has_business else _OF_ALL}
+        AND environment = ANY (CAST(:environments AS text[]))
+        AND created_at >= CAST(:since AS timestamptz) AND created_at < CAST(:until AS timestamptz) LIMIT {most:d}
+    ) AS entries GROUP BY 1, 2
+    """)
 
 
-def _looked_at(shape: _Shape) -> Subquery:
+# The businesses that have payments of this address, one step in the index for each.
+_EACH = f"""
+WITH RECURSIVE each (business_id) AS (
+    SELECT min(business_id) FROM payments WHERE {_IS_THEIRS}
+    UNION ALL
+    SELECT (SELECT min(p.business_id) FROM payments p WHERE {_IS_THEIRS} AND p.business_id > each.business_id)
+    FROM each WHERE each.business_id IS NOT NULL
+)
+"""
+
+
+def _looked_at(shape: _Shape) -> str:
     """Places of the newest payments that the search looks at, newest first, merged from one range of an index for each
     environment: of the index alone, as the planner would sort what it has to read rows for."""
-    own = payments.c
-    # A literal tells the planner how few rows come.
-    few = in_text(shape.looks)
-    place = tuple_(bindparam("below_at", type_=own.created_at.type), bindparam("below_reference", type_=Text))
-    times = (own.created_at >= bindparam("since"), tuple_(own.created_at, own.reference) < place)
-    each = _businesses_of_email() if shape.each_business else None
-    ranges: list[Select[Any]] = []
-    for conditions in _ranges(shape, each):
-        ends = select(own.created_at, own.reference).where(*conditions, *times)
-        ends = ends if each is None else ends.correlate(each)
-        ranges.append(ends.order_by(*_NEWEST_FIRST).limit(few))
-    merged = lateral(union_all(*ranges), "merged")
-    places = select(merged.c.created_at, merged.c.reference)
-    if each is not None:
-        places = places.select_from(each.join(merged, true()))
-    newest = (merged.c.created_at.desc(), merged.c.reference.desc())
-    return places.order_by(*newest).limit(few).subquery("looked_at")
+    # A number in the text tells the planner how few rows come.
+    newest = f"ORDER BY created_at DESC, reference DESC LIMIT {shape.looks:d}"
+    fixed = _IS_THEIRS if shape.has_email else _OF_BUSINESS if shape.has_business else _OF_ALL
+    if shape.each_business or shape.has_business:
+        fixed += f" AND payments.business_id = {'each.business_id' if shape.each_business else ':business_id'}"
+    ranges = [
+        f"""
+        (SELECT created_at, reference FROM payments WHERE {fixed} AND environment = {environment}
+         AND created_at >= CAST(:since AS timestamptz)
+         AND (created_at, reference) < (CAST(:below_at AS timestamptz), :below_reference) {newest})
+        """
+        for environment in ([":environment"] if shape.has_environment else ["'SANDBOX'", "'LIVE'"])
+    ]
+    each = "each CROSS JOIN" if shape.each_business else ""
+    return f"(SELECT created_at, reference FROM {each} LATERAL ({' UNION ALL '.join(ranges)}) AS merged {newest})"
 
 
 @cache
 def _page(shape: _Shape) -> Statement:
-    own = payments.c
-    looked = _looked_at(shape)
-    places = select(looked.c.reference)
+    places = f"{_looked_at(shape)} AS looked_at"
     if shape.has_status:
         # LIMIT keeps the look-up of a payment a look-up.
-        own_status = select(_SEEN.label("seen")).where(own.reference == looked.c.reference).limit(in_text(1))
-        seen = own_status.lateral("seen")
-        places = places.join(seen, true()).where(seen.c.seen == bindparam("status"))
-    newest = places.order_by(looked.c.created_at.desc(), looked.c.reference.desc())
-    page = newest.limit(bindparam("limit", type_=Integer)).subquery("page")
+        places += f""" CROSS JOIN LATERAL (
+            SELECT {_SEEN} FROM payments WHERE payments.reference = looked_at.reference LIMIT 1
+        ) AS seen WHERE seen.seen = :status"""
     # Without metadata the text is NULL, and no row is read twice.
-    bytes_ = func.coalesce(func.octet_length(cast(own.metadata, Text)), 0)
-    before = func.sum(bytes_).over(order_by=_NEWEST_FIRST, rows=(None, -1))
-    found = select(*PAYMENT.columns, before.label("before"), func.count().over().label("of"))
-    whole = found.join(page, page.c.reference == own.reference).subquery("whole")
-    columns = [whole.c[name] for name in PAYMENT.names]
-    query = select(*columns, whole.c.of).where(func.coalesce(whole.c.before, 0) < in_text(PAGE_BYTES))
-    return Statement(query.order_by(whole.c.created_at.desc(), whole.c.reference.desc()), reads=True)
+    return Statement(
+        f"""{_EACH if shape.each_business else ""}
+        SELECT {", ".join(PAYMENT.names)}, "of" FROM (
+            SELECT {PAYMENT.listed}, count(*) OVER () AS "of",
+                sum(coalesce(octet_length(CAST(metadata AS text)), 0)) OVER (
+                    ORDER BY payments.created_at DESC, payments.reference DESC
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+            FROM payments JOIN (
+                SELECT looked_at.reference FROM {places}
+                ORDER BY looked_at.created_at DESC, looked_at.reference DESC LIMIT :limit
+            ) AS page ON page.reference = payments.reference
+        ) AS whole WHERE coalesce(before, 0) < {PAGE_BYTES} ORDER BY created_at DESC, reference DESC
+        """,
+        reads=True,
+    )
 
 
 @cache
 def _last_look(shape: _Shape) -> Statement:
     """The place of the last payment that a page by status looks at; none where there are fewer."""
-    looked = _looked_at(shape)
-    newest = (looked.c.created_at.desc(), looked.c.reference.desc())
-    last = select(looked.c.created_at, looked.c.reference).order_by(*newest)
-    return Statement(last.offset(in_text(shape.looks - 1)).limit(in_text(1)))
-
-
-def _ranges(shape: _Shape, each: CTE | None) -> Iterator[Conditions]:
-    own = payments.c
-    fixed: Conditions = []
-    if each is not None:
-        fixed.append(own.business_id == each.c.business_id)
-    elif shape.has_business:
-        fixed.append(own.business_id == bindparam("business_id"))
-    if shape.has_email:
-        fixed.append(_IS_THEIRS)
-    else:
-        fixed.append(_OF_BUSINESS if shape.has_business else _OF_ALL)
-    environments: list[ColumnElement[str]] = [in_text(environment.value) for environment in Environment]
-    for environment in [bindparam("environment")] if shape.has_environment else environments:
-        yield [*fixed, own.environment == environment]
-
-
-def _businesses_of_email() -> CTE:
-    """The businesses that have payments of this address, one step in the index for each."""
-    own = payments.c
-    first = select(func.min(own.business_id).label("business_id")).where(_IS_THEIRS)
-    each = first.cte("each", recursive=True)
-    following = select(func.min(own.business_id)).where(_IS_THEIRS, own.business_id > each.c.business_id)
-    return each.union_all(select(following.correlate(each).scalar_subquery()).where(each.c.business_id.is_not(None)))
+    return Statement(
+        f"""{_EACH if shape.each_business else ""}
+        SELECT created_at, reference FROM {_looked_at(shape)} AS looked_at
+        ORDER BY created_at DESC, reference DESC OFFSET {shape.looks - 1:d} LIMIT 1
+        """,
+        reads=True,
+    )
 
 
 class PostgresPaymentSearch(PostgresRepository):

@@ -1,83 +1,52 @@
 """Inbound events and provider health as rows."""
 
+# ruff: noqa: S608 - our own words
+
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, delete, literal, select, text, update
-
 from payagg.adapters.postgres.fast_path.batching import Batch, Note
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.repositories.webhook_events import id_at
-from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
+from payagg.adapters.postgres.schema.tables import HAS_BODY
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
-EVENT = RowMap(ProviderEvent, inbox, environment=Environment)
-REFUSED = RowMap(RefusedEvent, refused_events, environment=Environment, fault=SignatureFault)
-HEALTH = RowMap(Health, provider_health, environment=Environment)
+EVENT = RowMap(ProviderEvent, "inbox", environment=Environment)
+REFUSED = RowMap(RefusedEvent, "refused_events", environment=Environment, fault=SignatureFault)
+HEALTH = RowMap(Health, "provider_health", environment=Environment)
 REFUSED_MAX = 1_000
 HEALTH_ROWS_MAX = 1_000  # gateways with a processor, twice
 
-ADD = Statement(EVENT.insert().on_conflict_do_nothing().returning(inbox.c.id))
-LOCK_DUE = Statement(
-    select(*EVENT.columns)
-    .where(inbox.c.next_attempt_at <= bindparam("now"))
-    .order_by(inbox.c.next_attempt_at)
-    .limit(bindparam("limit"))
-    .with_for_update(skip_locked=True)
-)
-COUNT_DUE = Statement(
-    "SELECT count(*) FROM (SELECT FROM inbox WHERE next_attempt_at <= :now LIMIT :most) AS due", reads=True
-)
+ADD = EVENT.insert("ON CONFLICT DO NOTHING RETURNING id")
+LOCK_DUE = EVENT.query("WHERE next_attempt_at <= :now ORDER BY next_attempt_at LIMIT :limit FOR UPDATE SKIP LOCKED")
+COUNT_DUE = Statement("SELECT count(*) FROM (SELECT FROM inbox WHERE next_attempt_at <= :now LIMIT :most) AS due")
 SAVE = Statement(EVENT.update("attempts", "next_attempt_at", "handled_at", "result"))
-KEEP_REFUSED = Statement(REFUSED.upsert("provider", "environment", "fault", "slot"))
-ALL_REFUSED = Statement(
-    select(*REFUSED.columns).order_by(refused_events.c.received_at.desc()).limit(in_text(REFUSED_MAX))
-)
-PURGE_REFUSED = Statement(
-    delete(refused_events).where(refused_events.c.received_at <= bindparam("before")).returning(refused_events.c.slot)
-)
+KEEP_REFUSED = REFUSED.upsert("provider", "environment", "fault", "slot")
+ALL_REFUSED = REFUSED.query(f"ORDER BY received_at DESC LIMIT {REFUSED_MAX}")
+PURGE_REFUSED = Statement("DELETE FROM refused_events WHERE received_at <= :before RETURNING slot")
 
 
 @cache
 def _with_body(limit: int) -> Statement:
-    return Statement(
-        select(inbox.c.id)
-        .where(text(HAS_BODY), inbox.c.handled_at < bindparam("before"))
-        .order_by(inbox.c.handled_at, inbox.c.id)
-        .limit(in_text(limit))
-        .with_for_update(skip_locked=True)
-    )
+    return Statement(f"""
+    SELECT id FROM inbox WHERE {HAS_BODY} AND handled_at < :before
+    ORDER BY handled_at, id LIMIT {limit:d} FOR UPDATE SKIP LOCKED
+    """)
 
 
-EMPTY = Statement(
-    update(inbox)
-    .where(inbox.c.id == any_(bindparam("ids", type_=ARRAY(Text))))
-    .values(body=literal(b"", LargeBinary))
-    .returning(inbox.c.id)
-)
-
-
+EMPTY = Statement("UPDATE inbox SET body = '' WHERE id = ANY(:ids) RETURNING id")
 # By the ids, which are in the order of time: no index beyond that of the key.
-STEP = Statement(
-    select(inbox.c.id)
-    .where(inbox.c.id < bindparam("before"), inbox.c.id > bindparam("after"))
-    .order_by(inbox.c.id)
-    .limit(bindparam("limit"))
-)
-REMOVE = Statement(
-    delete(inbox)
-    .where(inbox.c.id == any_(bindparam("ids", type_=ARRAY(Text))), inbox.c.handled_at.is_not(None))
-    .returning(inbox.c.id)
-)
+STEP = Statement("SELECT id FROM inbox WHERE id < :before AND id > :after ORDER BY id LIMIT :limit")
+REMOVE = Statement("DELETE FROM inbox WHERE id = ANY(:ids) AND handled_at IS NOT NULL RETURNING id")
 
-ALL_HEALTH = Statement(select(*HEALTH.columns).limit(in_text(HEALTH_ROWS_MAX)))
-LOCK_HEALTH = Statement(HEALTH.select("gateway", "environment").with_for_update())
-ADD_HEALTH = Statement(HEALTH.insert().on_conflict_do_nothing())
-SAVE_HEALTH = Statement(HEALTH.upsert("gateway", "environment"))
+ALL_HEALTH = HEALTH.query(f"LIMIT {HEALTH_ROWS_MAX}")
+LOCK_HEALTH = HEALTH.query("WHERE gateway = :gateway AND environment = :environment FOR UPDATE")
+ADD_HEALTH = HEALTH.insert("ON CONFLICT DO NOTHING")
+SAVE_HEALTH = HEALTH.upsert("gateway", "environment")
 
 
 async def keep_refused(notes: Batch[Note, list[Any]], event: RefusedEvent) -> None:

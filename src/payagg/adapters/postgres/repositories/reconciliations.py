@@ -1,92 +1,46 @@
 """Reconciliations as rows, and what of our payments they compare."""
 
+# ruff: noqa: S608 - our own words
+
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, and_, any_, bindparam, or_, select, tuple_
-
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text
-from payagg.adapters.postgres.schema.tables import (
-    anomalies,
-    attempts,
-    payments,
-    reconciliation_findings,
-    reconciliation_runs,
-)
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.anomaly import Anomaly
-from payagg.domain.attempt import AttemptState
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, MatchBucket, OurPayment, ReconciliationFinding, ReconciliationRun
 from payagg.domain.values import Environment
 
 PAST_RUNS = "rec_g"  # above every id
-RUN = RowMap(ReconciliationRun, reconciliation_runs, environment=Environment)
-FINDING = RowMap(ReconciliationFinding, reconciliation_findings, bucket=MatchBucket, line_kind=LineKind)
-_ADDED = RUN.insert()
-ADD = Statement(_ADDED)
-CLAIM = Statement(
-    _ADDED.on_conflict_do_update(
-        index_elements=["claim"],
-        set_={"started_at": _ADDED.excluded.started_at},
-        where=and_(reconciliation_runs.c.ended_at.is_(None), reconciliation_runs.c.started_at < bindparam("stale")),
-    ).returning(reconciliation_runs.c.id)
-)
-GET = Statement(RUN.select("id"))
-_ENDED = (
-    RUN.update("ended_at", "totals")
-    .where(reconciliation_runs.c.ended_at.is_(None))
-    .returning(reconciliation_runs.c.id)
-    .cte("ended")
-)
-END = Statement(must_find(_ENDED))
-ADD_FINDING = Statement(FINDING.insert())
-FINDINGS = Statement(
-    FINDING.select("run_id")
-    .where(reconciliation_findings.c.number > bindparam("after"))
-    .order_by(reconciliation_findings.c.number)
-    .limit(bindparam("limit"))
-)
-_COMPARED = (payments.c.reference, payments.c.amount, payments.c.status, payments.c.environment)
-_SENT = tuple_(attempts.c.handed_off_at, attempts.c.reference)
-HANDED_OFF = Statement(
-    select(attempts.c.handed_off_at, *_COMPARED)
-    .join(payments, payments.c.reference == attempts.c.reference)
-    .where(
-        attempts.c.gateway == bindparam("gateway"),
-        attempts.c.environment == bindparam("environment"),
-        attempts.c.handed_off_at.is_not(None),
-        or_(attempts.c.state != in_text(AttemptState.REFUSED.value), attempts.c.confirmed_at.is_not(None)),
-        attempts.c.handed_off_at < bindparam("until"),
-        tuple_(bindparam("since"), bindparam("after")) < _SENT,
-    )
-    .order_by(attempts.c.handed_off_at, attempts.c.reference)
-    .limit(bindparam("limit"))
-)
-_GIVEN: Any = any_(bindparam("references", type_=ARRAY(Text)))
-OF_GATEWAY = Statement(
-    select(*_COMPARED).where(
-        payments.c.reference == _GIVEN,
-        payments.c.gateway == bindparam("gateway"),
-        payments.c.environment == bindparam("environment"),
-    )
-)
-UNKNOWN = Statement(
-    select(*ANOMALY.columns).where(
-        anomalies.c.reference.is_(None), anomalies.c.details["providerReference"].astext == _GIVEN
-    )
-)
-
-
-PAGE = Statement(
-    select(*RUN.columns)
-    .where(reconciliation_runs.c.id < bindparam("after"))
-    .order_by(reconciliation_runs.c.id.desc())
-    .limit(bindparam("limit"))
-)
+RUN = RowMap(ReconciliationRun, "reconciliation_runs", environment=Environment)
+FINDING = RowMap(ReconciliationFinding, "reconciliation_findings", bucket=MatchBucket, line_kind=LineKind)
+ADD = RUN.insert()
+CLAIM = RUN.insert("""
+ON CONFLICT (claim) DO UPDATE SET started_at = excluded.started_at
+WHERE reconciliation_runs.ended_at IS NULL AND reconciliation_runs.started_at < :stale RETURNING id
+""")
+GET = RUN.query("WHERE id = :id")
+END = must_find(RUN.update("ended_at", "totals", where="id = :id AND ended_at IS NULL RETURNING id"))
+ADD_FINDING = FINDING.insert()
+FINDINGS = FINDING.query("WHERE run_id = :run_id AND number > :after ORDER BY number LIMIT :limit")
+_COMPARED = "p.reference, p.amount, p.status, p.environment"
+HANDED_OFF = Statement(f"""
+SELECT a.handed_off_at, {_COMPARED} FROM attempts a JOIN payments p ON p.reference = a.reference
+WHERE a.gateway = :gateway AND a.environment = :environment AND a.handed_off_at IS NOT NULL
+    AND (a.state <> 'REFUSED' OR a.confirmed_at IS NOT NULL)
+    AND a.handed_off_at < :until AND (a.handed_off_at, a.reference) > (:since, :after)
+ORDER BY a.handed_off_at, a.reference LIMIT :limit
+""")
+OF_GATEWAY = Statement(f"""
+SELECT {_COMPARED} FROM payments p
+WHERE p.reference = ANY(:references) AND p.gateway = :gateway AND p.environment = :environment
+""")
+UNKNOWN = ANOMALY.query("WHERE reference IS NULL AND details ->> 'providerReference' = ANY(:references)")
+PAGE = RUN.query("WHERE id < :after ORDER BY id DESC LIMIT :limit")
 
 
 class PostgresReconciliations(PostgresRepository):

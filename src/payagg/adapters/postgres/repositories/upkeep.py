@@ -7,24 +7,14 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ARRAY, LargeBinary, Text, any_, bindparam, func, null, select, text, tuple_, update
-
 from payagg.adapters.postgres.repositories.payments import PAYMENT
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, in_text
-from payagg.adapters.postgres.schema.tables import (
-    HAS_PAYER,
-    IS_UNSETTLED,
-    attempts,
-    expiry_progress,
-    gateways,
-    payments,
-    webhook_endpoints,
-)
+from payagg.adapters.postgres.repositories.rows import PostgresRepository
+from payagg.adapters.postgres.schema.tables import HAS_PAYER, IS_UNSETTLED
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import LONGEST_RETRY
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.domain.attempt import LEASE, LONGEST_CHECK
-from payagg.domain.payment import PAYER_FIELDS, Payment, Status
+from payagg.domain.payment import PAYER_FIELDS, Payment
 from payagg.domain.payment_search import EARLIEST
 from payagg.domain.values import CLOCK_SLACK
 from payagg.domain.webhook import LONGEST_DELAY
@@ -32,9 +22,9 @@ from payagg.domain.webhook import LONGEST_DELAY
 # A payment may be committed after its window has closed, where windows are short: by so much at most, as every
 # transaction of ours ends before.
 LATE_MAX = timedelta(seconds=30)
-PROGRESS = Statement(select(expiry_progress.c.until))
+PROGRESS = Statement("SELECT until FROM expiry_progress")
 # Hidden from the planner: by its statistics of a time when nothing was INITIATED it would read the whole table.
-_IS_INITIATED = payments.c.status == select(in_text(Status.INITIATED.value)).scalar_subquery()
+_IS_INITIATED = "status = (SELECT 'INITIATED')"
 # From the last payment that may be passed by to the one before the first that is still INITIATED, locked or not. Never
 # by the clock alone, which may have been ahead. Where payments were dated by such a clock and are over, it has come to
 # where those that are initiated now are yet to end: then a day is looked through again, as the worker may have been
@@ -53,61 +43,38 @@ UPDATE expiry_progress SET until = coalesce(
     (SELECT until FROM progress)
 ) WHERE EXISTS (SELECT FROM progress)
 """)
-EXPIRED = Statement(
-    select(*PAYMENT.columns)
-    .where(_IS_INITIATED, payments.c.expires_at > bindparam("until"), payments.c.expires_at <= bindparam("now"))
-    .order_by(payments.c.expires_at)
-    .limit(bindparam("limit"))
-    .with_for_update(key_share=True, skip_locked=True)
-)
-INITIATED = Statement(
-    select(*PAYMENT.columns)
-    .where(
-        _IS_INITIATED,
-        tuple_(payments.c.expires_at, payments.c.reference) > tuple_(bindparam("until"), bindparam("reference")),
-    )
-    .order_by(payments.c.expires_at, payments.c.reference)
-    .limit(bindparam("limit"))
-)
+EXPIRED = PAYMENT.query(f"""
+WHERE {_IS_INITIATED} AND expires_at > :until AND expires_at <= :now
+ORDER BY expires_at LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED
+""")
+INITIATED = PAYMENT.query(f"""
+WHERE {_IS_INITIATED} AND (expires_at, reference) > (:until, :reference) ORDER BY expires_at, reference LIMIT :limit
+""")
 
 
 # Of the reference: a payment ends on that day or later.
-_DAY = func.substr(payments.c.reference, in_text(5), in_text(8))
+_DAY = "substr(reference, 5, 8)"
 
 
 @cache
 def _settled_with_payer(limit: int) -> Statement:
-    return Statement(
-        select(payments.c.reference)
-        .where(text(f"({HAS_PAYER})"), bindparam("day") >= _DAY, payments.c.settled_at < bindparam("before"))
-        .order_by(_DAY)
-        .limit(in_text(limit))
-        .with_for_update(key_share=True, skip_locked=True)
-    )
+    return Statement(f"""
+    SELECT reference FROM payments WHERE ({HAS_PAYER}) AND {_DAY} <= :day AND settled_at < :before
+    ORDER BY {_DAY} LIMIT {limit:d} FOR NO KEY UPDATE SKIP LOCKED
+    """)
 
 
-def _of_payer() -> Statement:
-    # A walk in bounded steps: an index for what is asked once a year would cost every initiation.
-    step = (
-        select(payments.c.reference, payments.c.customer_email)
-        .where(payments.c.reference > bindparam("after"))
-        .order_by(payments.c.reference)
-        .limit(bindparam("limit"))
-        .cte("step")
-    )
-    is_theirs = func.lower(step.c.customer_email) == func.lower(bindparam("email"))
-    return Statement(select(func.array_agg(step.c.reference).filter(is_theirs), func.max(step.c.reference)), reads=True)
-
-
-OF_PAYER = _of_payer()
-_REFERENCES = any_(bindparam("references", type_=ARRAY(Text)))
-CLEAR_PAYER = Statement(
-    update(payments)
-    .where(payments.c.reference == _REFERENCES)
-    .values(dict.fromkeys((*PAYER_FIELDS, "fingerprint"), null()))
-)
+# A walk in bounded steps: an index for what is asked once a year would cost every initiation.
+OF_PAYER = Statement("""
+SELECT array_agg(reference) FILTER (WHERE lower(customer_email) = lower(CAST(:email AS text))), max(reference)
+FROM (SELECT reference, customer_email FROM payments WHERE reference > :after ORDER BY reference LIMIT :limit) AS step
+""")
+CLEAR_PAYER = Statement(f"""
+UPDATE payments SET {", ".join(f"{name} = NULL" for name in (*PAYER_FIELDS, "fingerprint"))}
+WHERE reference = ANY(:references)
+""")
 CLEAR_HAND_OFF = Statement(
-    update(attempts).where(attempts.c.reference == _REFERENCES, attempts.c.hand_off_url != "").values(hand_off_url="")
+    "UPDATE attempts SET hand_off_url = '' WHERE reference = ANY(:references) AND hand_off_url <> ''"
 )
 
 
@@ -197,29 +164,19 @@ SELECT count(*) FROM pulled
 
 
 COLUMNS = {
-    SealedKind.GATEWAY_CREDENTIALS: gateways.c.credentials,
-    SealedKind.REPLACED_SECRETS: gateways.c.replaced_secrets,
-    SealedKind.ENDPOINT_CURRENT: webhook_endpoints.c.secret,
-    SealedKind.ENDPOINT_PREVIOUS: webhook_endpoints.c.previous_secret,
+    SealedKind.GATEWAY_CREDENTIALS: ("gateways", "credentials"),
+    SealedKind.REPLACED_SECRETS: ("gateways", "replaced_secrets"),
+    SealedKind.ENDPOINT_CURRENT: ("webhook_endpoints", "secret"),
+    SealedKind.ENDPOINT_PREVIOUS: ("webhook_endpoints", "previous_secret"),
 }
 PAGE = {
-    kind: Statement(
-        select(column.table.c.id, column)
-        .where(column.table.c.id > bindparam("after"), column.is_not(None))
-        .order_by(column.table.c.id)
-        .limit(bindparam("limit"))
-    )
-    for kind, column in COLUMNS.items()
+    kind: Statement(f"SELECT id, {own} FROM {table} WHERE id > :after AND {own} IS NOT NULL ORDER BY id LIMIT :limit")
+    for kind, (table, own) in COLUMNS.items()
 }
 # Under the row's lock the condition sees what was committed last, so that a change of the same moment stays.
 REPLACE = {
-    kind: Statement(
-        update(column.table)
-        .where(column.table.c.id == bindparam("owner_id"), column == bindparam("before", type_=LargeBinary))
-        .values({column.name: bindparam("resealed", type_=LargeBinary)})
-        .returning(column.table.c.id)
-    )
-    for kind, column in COLUMNS.items()
+    kind: Statement(f"UPDATE {table} SET {own} = :resealed WHERE id = :owner_id AND {own} = :before RETURNING id")
+    for kind, (table, own) in COLUMNS.items()
 }
 
 

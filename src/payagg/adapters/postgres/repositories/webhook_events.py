@@ -1,26 +1,12 @@
 """Events and their deliveries."""
 
+# ruff: noqa: S608 - our own words
+
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
-
-from sqlalchemy import (
-    ARRAY,
-    LargeBinary,
-    Text,
-    and_,
-    any_,
-    bindparam,
-    insert,
-    literal_column,
-    null,
-    select,
-    true,
-    tuple_,
-    update,
-)
 
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.repositories.event_bodies import (
@@ -31,8 +17,7 @@ from payagg.adapters.postgres.repositories.event_bodies import (
     whole_body,
 )
 from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
-from payagg.adapters.postgres.repositories.rows import RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.tables import deliveries, events, payments, webhook_endpoints
+from payagg.adapters.postgres.repositories.rows import RowMap, assigned, insert
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import CLOCK_SLACK, Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, attempts_before_redelivery
@@ -41,121 +26,74 @@ OF_PAYMENT_MAX = 1_000
 PAST_EVENTS = "evt_g"  # every id of an event is below it
 # Between an event's id being drawn and its transaction being seen to run; covers clocks a little apart.
 SETTLE = timedelta(seconds=2)
-EVENT = RowMap(Event, events, environment=Environment)
+EVENT = RowMap(Event, "events", environment=Environment)
 _APART = ("metadata_at", "metadata_digest", "body_digest")
-_BODY = literal_column(whole_body("events"), LargeBinary)
-_WHOLE_EVENT = [_BODY if column is events.c.body else column for column in EVENT.columns]
-DELIVERY = RowMap(Delivery, deliveries, {"partition": "lane"}, environment=Environment, status=DeliveryStatus)
-ADD_EVENT = Statement(insert(events).values(parameters(*EVENT.names, *_APART)))
-ADD_DELIVERY = Statement(DELIVERY.insert())
+_WHOLE_EVENT = ", ".join(whole_body("events") if name == "body" else f"events.{name}" for name in EVENT.names)
+DELIVERY = RowMap(Delivery, "deliveries", {"partition": "lane"}, environment=Environment, status=DeliveryStatus)
+ADD_EVENT = Statement(insert("events", *EVENT.names, *_APART))
+ADD_DELIVERY = DELIVERY.insert()
 # The instant before which every event is visible. An event id carries the time it was drawn, inside a transaction
 # that already held a row lock and so an xid; while such a transaction is open, nothing younger than it is shown.
 # Where the clock went back, ids go on behind the last one (`last_id`) and have no instant: they are shown once every
 # transaction has ended that may have read another last one. The second column is the present.
-HORIZON = Statement(
-    f"SELECT least(clock_timestamp(), min({BEGAN})), clock_timestamp() FROM {WRITING}",  # noqa: S608 - our own words
-    reads=True,
-)
+HORIZON = Statement(f"SELECT least(clock_timestamp(), min({BEGAN})), clock_timestamp() FROM {WRITING}")
 LOOKS, BETWEEN_LOOKS = 10, 0.02  # seconds
-TOTAL = Statement(
-    """
+TOTAL = Statement("""
     SELECT e.successful + e.failed - e.purged
          + (SELECT count(*) FROM deliveries d WHERE d.lane = e.id AND d.status = 'PENDING')
     FROM webhook_endpoints e WHERE e.id = :endpoint_id
-    """,
-    reads=True,
-)
-_OF_ENDPOINT = deliveries.c.endpoint_id == bindparam("endpoint_id")
+    """)
 
 
 @cache
 def _log(is_after: bool) -> Statement:
     # The page is found in the index alone, so a deep one does not visit the rows it skips.
-    page = (
-        select(deliveries.c.id)
-        .where(_OF_ENDPOINT, deliveries.c.id < bindparam("after") if is_after else true())
-        .order_by(deliveries.c.id.desc())
-        .offset(bindparam("offset"))
-        .limit(bindparam("limit"))
-        .subquery()
-    )
-    return Statement(
-        select(*DELIVERY.columns)
-        .join(page, deliveries.c.id == page.c.id)
-        .where(_OF_ENDPOINT)
-        .order_by(deliveries.c.id.desc())
-    )
+    return DELIVERY.query(f"""
+    JOIN (SELECT id FROM deliveries WHERE endpoint_id = :endpoint_id AND {"id < :after" if is_after else "true"}
+          ORDER BY id DESC OFFSET :offset LIMIT :limit) AS page ON page.id = deliveries.id
+    WHERE endpoint_id = :endpoint_id ORDER BY deliveries.id DESC
+    """)
 
 
-LOCK_DELIVERY = Statement(DELIVERY.select("endpoint_id", "id").with_for_update())
-LOCK_OWN_DELIVERY = Statement(DELIVERY.select("reference", "id").with_for_update())
-RECOUNT = Statement(
-    update(webhook_endpoints)
-    .where(webhook_endpoints.c.id == bindparam("endpoint_id"))
-    .values(
-        successful=webhook_endpoints.c.successful - bindparam("was_delivered"),
-        failed=webhook_endpoints.c.failed - bindparam("was_failed"),
-    )
-)
-REDELIVER = Statement(
-    update(deliveries)
-    .where(deliveries.c.reference == bindparam("of_reference"), deliveries.c.id == bindparam("delivery_id"))
-    .values(
-        status=DeliveryStatus.PENDING.value,
-        attempts=bindparam("attempts"),
-        next_attempt_at=bindparam("now"),
-        lease_until=null(),
-        token=null(),
-    )
-)
+LOCK_DELIVERY = DELIVERY.query("WHERE endpoint_id = :endpoint_id AND id = :id FOR UPDATE")
+LOCK_OWN_DELIVERY = DELIVERY.query("WHERE reference = :reference AND id = :id FOR UPDATE")
+RECOUNT = Statement("""
+UPDATE webhook_endpoints SET successful = successful - :was_delivered, failed = failed - :was_failed
+WHERE id = :endpoint_id
+""")
+REDELIVER = Statement("""
+UPDATE deliveries SET status = 'PENDING', attempts = :attempts, next_attempt_at = :now, lease_until = NULL, token = NULL
+WHERE reference = :of_reference AND id = :delivery_id
+""")
 # As one range of the index, from one place in it to another, and the business unknown to the planner: expecting few
 # of its events, the server would sort all that a large one has in all partitions instead of merging them.
-_PLACE = (events.c.business_id, events.c.environment, events.c.id)
+_PLACE = "(business_id, environment, id)"
+_OF_BUSINESS = "(SELECT CAST(:business_id AS text)), :environment"
 
 
-def _between(after: Any, before: Any, business_id: Any, environment: Any) -> Any:
-    first, last = (tuple_(business_id, environment, id) for id in (after, before))
-    return and_(tuple_(*_PLACE) > first, tuple_(*_PLACE) < last)
+def _last_event(owner: str) -> Statement:
+    between = f"{_PLACE} > ({owner}, '') AND {_PLACE} < ({owner}, '{PAST_EVENTS}')"
+    backwards = "business_id DESC, environment DESC, id DESC"
+    return Statement(f"SELECT id FROM events WHERE {between} ORDER BY {backwards} LIMIT 1")
 
 
-def _last_event(business_id: Any, environment: Any) -> Statement:
-    backwards = [column.desc() for column in _PLACE]
-    between = _between(in_text(""), in_text(PAST_EVENTS), business_id, environment)
-    return Statement(select(events.c.id).where(between).order_by(*backwards).limit(in_text(1)), reads=True)
-
-
-_OF_BUSINESS = (select(bindparam("business_id", type_=Text)).scalar_subquery(), bindparam("environment", type_=Text))
-EVENTS = Statement(
-    select(*_WHOLE_EVENT)
-    .where(_between(bindparam("after", type_=Text), bindparam("before", type_=Text), *_OF_BUSINESS))
-    .order_by(*_PLACE)
-    .limit(bindparam("limit"))
-)
-LAST_EVENT = _last_event(*_OF_BUSINESS)
+EVENTS = Statement(f"""
+SELECT {_WHOLE_EVENT} FROM events WHERE {_PLACE} > ({_OF_BUSINESS}, :after) AND {_PLACE} < ({_OF_BUSINESS}, :before)
+ORDER BY business_id, environment, id LIMIT :limit
+""")
+LAST_EVENT = _last_event(_OF_BUSINESS)
 # Of a payment's business and environment.
 LAST_EVENT_BESIDE = _last_event(
-    *(
-        select(column).where(payments.c.reference == bindparam("reference")).scalar_subquery()
-        for column in (payments.c.business_id, payments.c.environment)
-    )
+    ", ".join(f"(SELECT {name} FROM payments WHERE reference = :reference)" for name in ("business_id", "environment"))
 )
 EVENTS_OF_PAYMENT = Statement(
-    select(*_WHOLE_EVENT)
-    .where(events.c.reference == bindparam("reference"))
-    .order_by(events.c.sequence)
-    .limit(in_text(OF_PAYMENT_MAX))
+    f"SELECT {_WHOLE_EVENT} FROM events WHERE reference = :reference ORDER BY sequence LIMIT {OF_PAYMENT_MAX}"
 )
-DELIVERIES_OF_PAYMENT = Statement(DELIVERY.select("reference").order_by(deliveries.c.id).limit(in_text(OF_PAYMENT_MAX)))
-EVENTS_OF = Statement(
-    select(*_WHOLE_EVENT)
-    .where(events.c.reference == any_(bindparam("references", type_=ARRAY(Text))))
-    .with_for_update()
-)
-SAVE_BODY = Statement(
-    update(events)
-    .where(events.c.reference == bindparam("of_reference"), events.c.sequence == bindparam("of_sequence"))
-    .values(parameters("body", *_APART))
-)
+DELIVERIES_OF_PAYMENT = DELIVERY.query(f"WHERE reference = :reference ORDER BY id LIMIT {OF_PAYMENT_MAX}")
+EVENTS_OF = Statement(f"SELECT {_WHOLE_EVENT} FROM events WHERE reference = ANY(:references) FOR UPDATE")
+SAVE_BODY = Statement(f"""
+UPDATE events SET {assigned("events", "body", *_APART)} WHERE reference = :of_reference AND sequence = :of_sequence
+""")
 
 
 def id_at(prefix: str, at: datetime) -> str:

@@ -10,8 +10,8 @@ from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter, val
 from payagg.adapters.providers.payer_defaults import email_of
 from payagg.adapters.providers.provider_a.status_map import BASE_URL, PaystackTransaction, report_of
 from payagg.adapters.providers.provider_a.webhook import READ, is_signed, read_event
-from payagg.adapters.providers.references import ours
 from payagg.adapters.providers.transport import decode_body
+from payagg.adapters.providers.values import ours
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment

@@ -10,13 +10,12 @@ import msgspec
 
 from payagg.adapters.providers import statements
 from payagg.adapters.providers.adapter import ProviderAdapter
-from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.listing import PAGE, PAGE_BYTES, Pace, foreign, line, page_of, query
 from payagg.adapters.providers.provider_a.client import PaystackEnvelope, fault_of
 from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
 from payagg.adapters.providers.provider_a.webhook import DISPUTE_RESOLVED, REFUNDED, read_event
-from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decode_body
+from payagg.adapters.providers.values import kobo_of, ours, word
 from payagg.application.ports.providers import LinePage
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport

@@ -4,9 +4,7 @@ from typing import Any
 
 import msgspec
 
-from payagg.adapters.providers.amounts import kobo_of
-from payagg.adapters.providers.reasons import reason_of
-from payagg.adapters.providers.references import identity, instant, word
+from payagg.adapters.providers.values import identity, instant, kobo_of, reason_of, word
 from payagg.domain.attempt import ChargeFacts
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment

@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.body_redaction import names_in
 from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
-from payagg.adapters.providers.references import identity, instant, ours, word
 from payagg.adapters.providers.transport import decode_body
+from payagg.adapters.providers.values import identity, instant, kobo_of, ours, word
 from payagg.domain.report import Outcome, ProviderReport
 
 DIGEST = "sha512"  # lower-case hex of HMAC-SHA512

@@ -18,9 +18,8 @@ from payagg.adapters.providers.provider_b.status_map import (
     is_known,
 )
 from payagg.adapters.providers.provider_b.webhook import READ, is_signed, read_event
-from payagg.adapters.providers.reasons import reason_of
-from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decode_body
+from payagg.adapters.providers.values import ours, reason_of, word
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment

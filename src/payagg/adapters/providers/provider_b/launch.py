@@ -7,8 +7,8 @@ from decimal import Decimal
 import msgspec
 
 from payagg.adapters.providers.adapter import value
-from payagg.adapters.providers.amounts import naira_text
 from payagg.adapters.providers.payer_defaults import alias, names_of, phone_of
+from payagg.adapters.providers.values import naira_text
 from payagg.domain.attempt import Charge
 from payagg.domain.values import Environment
 

@@ -15,7 +15,6 @@ import msgspec
 
 from payagg.adapters.providers import statements
 from payagg.adapters.providers.adapter import ProviderAdapter
-from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.listing import PAGE, PAGE_BYTES, Pace, line, page_of
 from payagg.adapters.providers.provider_b.client import (
     OWN_QUERY,
@@ -25,8 +24,8 @@ from payagg.adapters.providers.provider_b.client import (
     is_unknown_reference,
 )
 from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, is_known
-from payagg.adapters.providers.references import identity, ours, word
 from payagg.adapters.providers.transport import decode_body
+from payagg.adapters.providers.values import identity, kobo_of, ours, word
 from payagg.application.ports.providers import LinePage
 from payagg.domain.adjustment import OPENED
 from payagg.domain.attempt import NO_FACTS, ChargeFacts

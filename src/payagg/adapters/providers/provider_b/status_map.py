@@ -2,8 +2,7 @@
 
 import msgspec
 
-from payagg.adapters.providers.amounts import kobo_of
-from payagg.adapters.providers.references import identity, word
+from payagg.adapters.providers.values import identity, kobo_of, word
 from payagg.domain.attempt import ChargeFacts
 from payagg.domain.report import Outcome
 

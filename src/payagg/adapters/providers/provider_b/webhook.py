@@ -6,12 +6,10 @@ from typing import Any
 
 import msgspec
 
-from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.body_redaction import names_in
 from payagg.adapters.providers.provider_b.status_map import ABSENT, OUTCOMES, UNIT, amounts_received, facts_of, is_known
-from payagg.adapters.providers.reasons import reason_of
-from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import decode_body
+from payagg.adapters.providers.values import kobo_of, ours, reason_of, word
 from payagg.domain.report import Outcome, ProviderReport
 
 DIGEST = "sha512"  # standard base64 of HMAC-SHA512; hex is accepted as well

@@ -6,11 +6,9 @@ from typing import Any
 import msgspec
 
 from payagg.adapters.providers.adapter import Events, Keys, ProviderAdapter
-from payagg.adapters.providers.amounts import kobo_of
 from payagg.adapters.providers.body_redaction import names_in
-from payagg.adapters.providers.reasons import reason_of
-from payagg.adapters.providers.references import ours, word
 from payagg.adapters.providers.transport import ProviderAnswer, decode_body
+from payagg.adapters.providers.values import kobo_of, ours, reason_of, word
 from payagg.domain.attempt import Charge, HandOff, HandOffKind
 from payagg.domain.report import NO_CHARGE, FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
