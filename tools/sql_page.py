@@ -162,12 +162,13 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
 }
 INTRO = (
     "The statements of a payment as Postgres gets them. Casts of parameters are left out; a list of more than six "
-    "columns or values shows the first and the last. Each statement stands at its first use: a change of "
-    "status begins with the lock and the attempts of a process. BEGIN and COMMIT are left out. A real run sends these "
-    "statements and no other: tests/integration/http/test_sql_page.py."
+    "columns or values shows the first and the last. SQLAlchemy Core writes those that store an object's fields; the "
+    "others are written by hand. Each statement stands at its first use: a change of status begins with the lock and "
+    "the attempts of a process. BEGIN and COMMIT are left out. A real run sends these statements and no other: "
+    "tests/integration/http/test_sql_page.py."
 )
-_CAST = re.compile(r"CAST\((\$\d+) AS [a-z]+(?:\[\])?\)")
-_ITEM = r"[\w.$=]+(?: = \$\d+| AS \w+| \+ waited| [a-z]+(?=[,)]))*"
+_CAST = re.compile(r"(?<=\d)::[A-Z]+(?: WITH TIME ZONE)?(?:\[\])?")
+_ITEM = r"[\w.$=]+(?: AS \w+| \+ waited| [a-z]+(?=[,)]))*"
 _LIST = re.compile(rf"(?<![\w.$=])({_ITEM})(?:, {_ITEM}){{5,}}, ({_ITEM})")
 
 
@@ -176,6 +177,6 @@ def page() -> str:
     for title, statements in STATEMENTS.items():
         parts.append(f"## {title}")
         for statement, name, sentence in statements:
-            sql = _LIST.sub(r"\1, ..., \2", _CAST.sub(r"\1", statement.sql.decode().strip()))
+            sql = _LIST.sub(r"\1, ..., \2", _CAST.sub("", statement.sql.decode().strip()))
             parts += [f"### {name}", sentence, f"```sql\n{sql}\n```"]
     return "\n\n".join(parts) + "\n"

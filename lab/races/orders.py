@@ -26,7 +26,7 @@ from lab.races.grid import BUSINESS, Answered, Grid, a_grid
 from lab.races.model import RaceState
 from payagg.adapters.postgres.pipeline import ROLLBACK, StatementConnection
 from payagg.adapters.postgres.repositories.payments import BUSINESS_OF
-from payagg.adapters.postgres.schema import tables
+from payagg.adapters.postgres.schema.tables import metadata
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.errors import Refusal
 from tests.support.provider_world import PATIENCE
@@ -47,7 +47,7 @@ PAYMENT = "payments"
 OF_PAYMENT = {PAYMENT, "attempts", "transitions", "events", "deliveries", "anomalies", "idempotency_keys"}
 # Written by who has locked the payment's row: to him a further statement about them is no further lock.
 GUARDED = {PAYMENT, "transitions", "events", "deliveries", "anomalies"}
-TABLES = set(tables.COLUMNS) - {"provider_calls"}  # each adds its own rows there, and no caller reads them
+TABLES = set(metadata.tables) - {"provider_calls"}  # each adds its own rows there, and no caller reads them
 WRITTEN = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)")
 # Words that may name a table: `attempts` and `events` are columns, too, behind a dot, in the list of an INSERT or before
 # what they are set to.

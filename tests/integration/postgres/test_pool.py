@@ -13,12 +13,14 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
+from sqlalchemy import bindparam, update
 
 import payagg.adapters.postgres.pool as module
 from payagg.adapters.postgres.connections import connector, conninfo
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
+from payagg.adapters.postgres.schema.tables import businesses
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application import counters
 from payagg.application.ports.outside import Conflict, Unavailable
@@ -271,7 +273,10 @@ async def test_what_had_to_find_a_row_and_did_not_never_commits(pool: StatementP
     class Missing(Exception):
         pass
 
-    rename = must_find("UPDATE businesses SET name = 'New' WHERE id = :own RETURNING id")
+    renamed = (
+        update(businesses).where(businesses.c.id == bindparam("own")).values(name="New").returning(businesses.c.id)
+    )
+    rename = Statement(must_find(renamed.cte("renamed")))
     for awaits in (False, True):
         with pytest.raises(Missing):
             async with pool.transaction() as connection:

@@ -12,7 +12,7 @@ import pytest
 from payagg.adapters.postgres.migrations import is_current
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.adapters.postgres.repositories.payments import MOVING
-from payagg.adapters.postgres.schema.tables import COLUMNS, SCHEMA
+from payagg.adapters.postgres.schema.tables import SCHEMA, metadata
 from payagg.domain.anomaly import ANOMALY
 from payagg.domain.api_key import API_KEY
 from payagg.domain.business import KYC
@@ -119,7 +119,7 @@ def test_statements_see_every_column(rows: Rows) -> None:
         " AND table_name <> 'alembic_version'"
         " AND NOT (SELECT relispartition FROM pg_class WHERE oid = table_name::text::regclass)"
     )
-    seen = {(table, column) for table, columns in COLUMNS.items() for column in columns}
+    seen = {(table.name, column.name) for table in metadata.tables.values() for column in table.columns}
     assert seen == set(found.fetchall())
 
 

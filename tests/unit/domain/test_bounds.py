@@ -2,17 +2,19 @@
 send."""
 
 import re
+from typing import Any
 
 import pytest
+from sqlalchemy import BigInteger, Integer, SmallInteger
 
 from payagg.adapters.postgres.schema.tables import (
-    COLUMNS,
     HAS_BODY,
     HAS_PAYER,
     IS_UNSETTLED,
     MAY_END,
     MAY_NEED_ATTENTION,
     SCHEMA,
+    metadata,
 )
 from payagg.domain import gateway, payment, values, webhook
 from payagg.domain.api_key import ApiKeyStatus
@@ -72,9 +74,9 @@ def test_the_tables_check_money_as_the_domain_does() -> None:
 
 
 def test_columns_hold_the_highest_number_and_not_one_more() -> None:
-    widths = {"smallint": 2**15, "integer": 2**31, "bigint": 2**63}
+    widths: dict[type[Any], int] = {SmallInteger: 2**15, Integer: 2**31, BigInteger: 2**63}
     columns = {"gateways.display_order": gateway.ORDER_MAX, "business_gateways.display_order": gateway.ORDER_MAX}
     columns |= {"payments.sequence": payment.SEQUENCE_MAX, "webhook_endpoints.successful": webhook.COUNT_MAX}
     for column, most in columns.items():
         table, _, name = column.partition(".")
-        assert widths[COLUMNS[table][name]] == most + 1, column
+        assert widths[type(metadata.tables[table].c[name].type)] == most + 1, column

@@ -6,16 +6,14 @@ Of several hosts the one that accepts writes is used, unless the URL says otherw
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from select import POLLIN, poll
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import Engine, NullPool, create_engine
 
 from payagg.adapters.postgres.primary import TRUSTED, PrimaryConnection, Timelines, newest_primary
 from payagg.application.ports.outside import Unavailable
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 # For locks and look-ups that Postgres keeps for a whole database, which may hold others' tables: our own schema, the
 # first one of the role's search path. The release before takes the same locks. 0 where the path names no schema that
@@ -84,17 +82,11 @@ def sync_connection(database_url: str, **parameters: str) -> "psycopg.Connection
 
 
 @contextmanager
-def sync_engine(database_url: str) -> "Iterator[Engine]":
-    """Connections as `sync_connection` makes them, one for each call; errors are the driver's. For Alembic and the
-    doctor: servers need nothing of SQLAlchemy."""
-    from sqlalchemy import NullPool, create_engine
-    from sqlalchemy.exc import SQLAlchemyError
-
+def sync_engine(database_url: str) -> Iterator[Engine]:
+    """Connections as `sync_connection` makes them, one for each call."""
     engine = create_engine("postgresql+psycopg://", creator=lambda: sync_connection(database_url), poolclass=NullPool)
     try:
         yield engine
-    except SQLAlchemyError as error:
-        raise getattr(error, "orig", None) or Unavailable("the database client failed") from None
     finally:
         engine.dispose()
 

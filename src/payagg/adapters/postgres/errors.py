@@ -1,6 +1,7 @@
 """Maps the database's errors to those of the use cases. No message repeats a row: rows hold personal data."""
 
 import psycopg
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import ErrorCode, Refusal
@@ -30,8 +31,11 @@ class Taken(Conflict):
     """Another transaction took the unique value first: a repeat reads and decides again."""
 
 
-def meaning(cause: psycopg.Error) -> Exception:
-    """The exception to raise for an exception of the driver."""
+def meaning(error: Exception) -> Exception:
+    """The exception to raise for an exception of the driver or SQLAlchemy."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if not isinstance(cause, psycopg.Error):
+        return Unavailable("the database client failed") if isinstance(error, SQLAlchemyError) else error
     state = cause.sqlstate
     if (
         state in ENDED
@@ -80,7 +84,7 @@ class translate_errors:  # noqa: N801 - it reads as a verb, and made of a genera
     def __enter__(self) -> None: ...
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, psycopg.Error):
+        if isinstance(error, SQLAlchemyError | psycopg.Error):
             means = meaning(error)
             is_lost = isinstance(means, ConnectionLost)
             raise (self._lost("the database connection was lost") if is_lost else means) from None

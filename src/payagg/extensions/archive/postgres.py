@@ -7,9 +7,11 @@ from datetime import datetime
 from functools import cache
 
 import msgspec
+from sqlalchemy import bindparam, update
 
 from payagg.adapters.postgres.repositories.payments import PART
-from payagg.adapters.postgres.repositories.rows import PostgresRepository
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
+from payagg.adapters.postgres.schema.tables import archive_parts
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.archived import ArchivedPayment, ArchivePart
@@ -111,14 +113,21 @@ class PostgresArchive(PostgresRepository):
 
 
 BEGIN_PART = Statement("""
-INSERT INTO archive_parts (day, folder, started_at, payments) VALUES (:day, :folder, :started_at, 0) RETURNING number
+INSERT INTO archive_parts (day, folder, started_at, payments)
+VALUES (:day, :folder, CAST(:started_at AS timestamptz), 0) RETURNING number
 """)
-_IS_UNWRITTEN = "number = :number AND manifest IS NULL RETURNING number"
-FINISH_PART = must_find(PART.update("payments", "last_reference", "manifest", where=_IS_UNWRITTEN))
-GIVE_UP_PART = Statement(f"DELETE FROM archive_parts WHERE {_IS_UNWRITTEN}")
+_FINISHED = (
+    update(archive_parts)
+    .where(archive_parts.c.number == bindparam("number"), archive_parts.c.manifest.is_(None))
+    .values(parameters("payments", "last_reference", "manifest"))
+    .returning(archive_parts.c.number)
+    .cte("finished")
+)
+FINISH_PART = Statement(must_find(_FINISHED))
+GIVE_UP_PART = Statement("DELETE FROM archive_parts WHERE number = :number AND manifest IS NULL RETURNING number")
 PARTS = PART.query("WHERE day = :day AND removed_at IS NULL ORDER BY number")
 UNFINISHED_DAYS = Statement("SELECT DISTINCT day FROM archive_parts WHERE removed_at IS NULL ORDER BY day")
-CLOSE_PART = Statement("UPDATE archive_parts SET removed_at = :now WHERE number = :number")
+CLOSE_PART = Statement("UPDATE archive_parts SET removed_at = CAST(:now AS timestamptz) WHERE number = :number")
 
 
 class PostgresArchiveParts(PostgresRepository):

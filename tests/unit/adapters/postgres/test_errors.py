@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 from psycopg import errors
+from sqlalchemy.exc import DBAPIError
 
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken, meaning
 from payagg.application.ports.outside import Conflict, Unavailable
@@ -35,7 +36,9 @@ def an_error(code: str) -> psycopg.Error:
 
 @pytest.mark.parametrize(("code", "means"), SWITCHOVER.items())
 def test_each_error_of_a_switchover_has_its_meaning(code: str, means: type[Exception]) -> None:
-    assert type(meaning(an_error(code))) is means
+    error = an_error(code)
+    assert type(meaning(error)) is means
+    assert type(meaning(DBAPIError("SELECT 1", None, error))) is means
 
 
 def test_what_the_server_answered_is_told_by_its_name() -> None:

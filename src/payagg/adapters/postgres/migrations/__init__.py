@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
-from payagg.adapters.postgres.connections import sync_connection
+from sqlalchemy import text
+
+from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.errors import translate_errors
 
 HEAD = "0030"  # the newest migration that ships with this version
 # In our own schema: another cell's may be on the search path too.
-IS_MIGRATED = "SELECT to_regclass(quote_ident(current_schema()) || '.alembic_version') IS NOT NULL"
-VERSIONS = "SELECT version_num FROM alembic_version"
+IS_MIGRATED = text("SELECT to_regclass(quote_ident(current_schema()) || '.alembic_version') IS NOT NULL")
+VERSIONS = text("SELECT version_num FROM alembic_version")
 
 
 def fits(versions: Sequence[str]) -> bool:
@@ -19,6 +21,6 @@ def fits(versions: Sequence[str]) -> bool:
 
 def is_current(database_url: str) -> bool:
     """Whether this release may work on the database's schema. Raises Unavailable."""
-    with translate_errors(), sync_connection(database_url) as connection:
-        is_migrated = connection.execute(IS_MIGRATED).fetchone() == (True,)
-        return is_migrated and fits([version for (version,) in connection.execute(VERSIONS)])
+    with translate_errors(), sync_engine(database_url) as engine, engine.connect() as connection:
+        is_migrated = bool(connection.execute(IS_MIGRATED).scalar())
+        return is_migrated and fits(connection.execute(VERSIONS).scalars().all())

@@ -156,7 +156,7 @@ def _config() -> Config:
 def _pending(engine: Engine, config: Config, to: str) -> Iterator[Script]:
     """The migrations from the database's revision to `to`, in order."""
     with engine.connect() as connection:
-        versions = connection.scalars(text(VERSIONS)).all() if connection.scalar(text(IS_MIGRATED)) else []
+        versions = connection.execute(VERSIONS).scalars().all() if connection.execute(IS_MIGRATED).scalar() else []
     current = max(versions, default=None)
     # A revision ahead may be unknown to this release.
     if current is not None and current >= to:

@@ -7,8 +7,12 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, assigned, insert
+from sqlalchemy import bindparam, func
+from sqlalchemy.dialects.postgresql import insert
+
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, parameters
 from payagg.adapters.postgres.repositories.webhook_events import id_at
+from payagg.adapters.postgres.schema.tables import api_keys, audit, businesses, members, token_revocations
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import Membership
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
@@ -18,18 +22,21 @@ from payagg.domain.payment_search import LATEST
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 
-REVOCATION = RowMap(Revocation, "token_revocations", claim=RevokedClaim)
-REVOKE = REVOCATION.insert("""
-ON CONFLICT (claim, value)
-DO UPDATE SET issued_before = greatest(token_revocations.issued_before, excluded.issued_before)
-""")
+REVOCATION = RowMap(Revocation, token_revocations, claim=RevokedClaim)
+_NEW = REVOCATION.insert()
+REVOKE = Statement(
+    _NEW.on_conflict_do_update(
+        index_elements=["claim", "value"],
+        set_={"issued_before": func.greatest(token_revocations.c.issued_before, _NEW.excluded.issued_before)},
+    )
+)
 REVOKED = """EXISTS (
     SELECT FROM token_revocations WHERE (claim = 'jti' AND value = :token_id)
     OR (claim = 'sub' AND value = :subject AND issued_before > :issued_at))"""
 IS_REVOKED = Statement(f"SELECT {REVOKED}")
 
-BUSINESS = RowMap(Business, "businesses", status=BusinessStatus, kyc_status=KycStatus)
-API_KEY = RowMap(ApiKey, "api_keys", environment=Environment, status=ApiKeyStatus)
+BUSINESS = RowMap(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
+API_KEY = RowMap(ApiKey, api_keys, environment=Environment, status=ApiKeyStatus)
 # What `save` may change of a business, and of a key.
 MOVING = ("name", "status", "kyc_status")
 # `last_used_at` is moved by `touch_key` alone; writing it here could set it back.
@@ -39,10 +46,8 @@ GET = BUSINESS.query("WHERE id = :id")
 LOCK = BUSINESS.query("WHERE id = :id FOR NO KEY UPDATE")
 NAMES = Statement("SELECT id, name FROM businesses WHERE id = ANY(:ids)")
 COUNT = Statement("SELECT count(*) FROM businesses")
-ADD = Statement(insert("businesses", *BUSINESS.names, "updated_at"))
-SAVE = Statement(
-    f"UPDATE businesses SET {assigned('businesses', *MOVING)}, updated_at = clock_timestamp() WHERE id = :id"
-)
+ADD = Statement(BUSINESS.insert().values(updated_at=bindparam("created_at")))
+SAVE = Statement(BUSINESS.update(*MOVING).values(updated_at=func.clock_timestamp()))
 # The parameter is what `escape_like` makes of the text.
 SEARCHED = "businesses.name ILIKE '%' || CAST(:search AS text) || '%' ESCAPE '/'"
 
@@ -70,7 +75,7 @@ SELECT {API_KEY.listed} FROM (
 COUNT_ACTIVE = Statement("""
 SELECT count(*) FROM api_keys WHERE business_id = :business_id AND environment = :environment AND status = 'ACTIVE'
 """)
-ADD_KEY = API_KEY.insert()
+ADD_KEY = Statement(API_KEY.insert())
 SAVE_KEY = Statement(API_KEY.update(*KEY_MOVING))
 
 
@@ -85,7 +90,7 @@ class PostgresBusinesses(PostgresRepository):
         return dict(await self._connection.rows(NAMES, ids=list(business_ids)))
 
     async def add(self, business: Business) -> None:
-        self._connection.send(ADD, **BUSINESS.values(business), updated_at=business.created_at)
+        self._connection.send(ADD, **BUSINESS.values(business))
 
     async def save(self, business: Business) -> None:
         self._connection.send(SAVE, **BUSINESS.values(business))
@@ -131,10 +136,11 @@ WHERE members.subject = :subject AND members.role IN ({", ".join(sorted(repr(rol
 ORDER BY businesses.id LIMIT {MANAGED_MAX}
 """)
 MEMBERS = Statement('SELECT subject, role FROM members WHERE business_id = :business_id ORDER BY subject COLLATE "C"')
-SET_MEMBER = Statement("""
-INSERT INTO members (business_id, subject, role) VALUES (:business_id, :subject, :role)
-ON CONFLICT (business_id, subject) DO UPDATE SET role = excluded.role
-""")
+SET_MEMBER = Statement(
+    insert(members)
+    .values(parameters("business_id", "subject", "role"))
+    .on_conflict_do_update(index_elements=["business_id", "subject"], set_=parameters("role"))
+)
 REMOVE_MEMBER = Statement(f"DELETE FROM members WHERE {_MEMBER}")
 
 
@@ -167,12 +173,12 @@ class PostgresMembers(PostgresRepository):
         self._connection.send(REVOKE, **REVOCATION.values(revocation))
 
 
-ENTRY = RowMap(AuditEntry, "audit", realm=ActorRealm)
+ENTRY = RowMap(AuditEntry, audit, realm=ActorRealm)
 TICK = timedelta(milliseconds=1)  # what an id tells of its instant
 FIRST, LAST = "aud_", "aud_g"  # below and above every id
 _BY_SELECTIVITY = ("object_id", "subject", "business_id", "action")  # each has an index together with the id
 
-ADD_ENTRY = ENTRY.insert()
+ADD_ENTRY = Statement(ENTRY.insert())
 
 
 @cache

@@ -6,8 +6,11 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, assigned, parameter
-from payagg.adapters.postgres.schema.tables import COLUMNS, IS_UNSETTLED
+from sqlalchemy import and_, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
+from payagg.adapters.postgres.schema.tables import IS_UNSETTLED, attempts, payments
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.attempt import (
@@ -23,7 +26,7 @@ from payagg.domain.checks import restore
 from payagg.domain.rate_limit import EPOCH
 from payagg.domain.values import CLOCK_SLACK, Environment
 
-_COLUMNS = tuple(COLUMNS["attempts"])
+_COLUMNS = tuple(column.name for column in attempts.c)
 _OWN = tuple(name for name in _COLUMNS if not name.startswith(("hand_off_", "held_", "environment")))
 _LOADED = (*_OWN, "hand_off_kind", "hand_off_url")
 _STATES, _KINDS = ({word.value: word for word in kind} for kind in (AttemptState, HandOffKind))
@@ -36,19 +39,22 @@ CROSS JOIN LATERAL (
     SELECT * FROM attempts WHERE attempts.reference = asked.reference ORDER BY number LIMIT {ATTEMPTS_MAX}
 ) AS a
 """)
-_GIVEN = tuple(name for name in _COLUMNS if name != "environment")
-ADD_ATTEMPT = Statement(f"""
-INSERT INTO attempts ({", ".join(_GIVEN)}, environment)
-VALUES ({", ".join(parameter("attempts", name) for name in _GIVEN)},
-    coalesce((SELECT environment FROM payments WHERE reference = :reference), 'LIVE'))
-""")
-_SAVED = tuple(name for name in _GIVEN if name not in ("reference", "number", "last_ask_at"))
+_ATTEMPT = and_(attempts.c.reference == bindparam("reference"), attempts.c.number == bindparam("number"))
+_AT = attempts.c.last_ask_at.type
+_OWNED = select(payments.c.environment).where(payments.c.reference == bindparam("reference")).scalar_subquery()
+ADD_ATTEMPT = Statement(insert(attempts).values(parameters(*_COLUMNS) | {"environment": func.coalesce(_OWNED, "LIVE")}))
 # `begin_check` may have moved `last_ask_at` on since the attempt was read; it never goes back.
-SAVE_ATTEMPT = must_find(f"""
-UPDATE attempts SET {assigned("attempts", *_SAVED)},
-    last_ask_at = greatest(last_ask_at, {parameter("attempts", "last_ask_at")})
-WHERE reference = :reference AND number = :number AND token = :was RETURNING number
-""")
+_SAVED = (
+    update(attempts)
+    .where(_ATTEMPT, attempts.c.token == bindparam("was"))
+    .values(
+        parameters(*(name for name in _COLUMNS if name not in ("reference", "number", "environment")))
+        | {"last_ask_at": func.greatest(attempts.c.last_ask_at, bindparam("last_ask_at", type_=_AT))}
+    )
+    .returning(attempts.c.number)
+    .cte("saved")
+)
+SAVE_ATTEMPT = Statement(must_find(_SAVED))
 HASTENED_AT_ONCE = 500
 DUE_WINDOW = 1_000  # of what is due, the oldest, from which businesses take turns
 

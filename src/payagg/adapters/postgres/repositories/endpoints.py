@@ -1,11 +1,12 @@
 """Merchants' webhook endpoints as rows."""
 
-# ruff: noqa: S608 - our own words
-
 from collections.abc import Collection
 from datetime import datetime
 
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, assigned
+from sqlalchemy import Boolean, and_, bindparam, case, not_, null, or_
+
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
+from payagg.adapters.postgres.schema.tables import webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint
@@ -13,7 +14,7 @@ from payagg.domain.webhook import WebhookEndpoint
 ENDPOINTS_MAX = 1_000  # listed; more than a business may have, but not more than some have from earlier times
 
 
-ENDPOINT = RowMap(WebhookEndpoint, "webhook_endpoints", environment=Environment, events=tuple)
+ENDPOINT = RowMap(WebhookEndpoint, webhook_endpoints, environment=Environment, events=tuple)
 # Written by the queue alone.
 _COUNTERS = ("failing_since", "successful", "failed", "concurrency")
 _OWN = "business_id = :business_id AND removed_at IS NULL"
@@ -30,14 +31,17 @@ JOIN payments USING (business_id, environment) WHERE payments.reference = :refer
 SUBSCRIBERS_OF = ENDPOINT.query(f"WHERE business_id = ANY(:business_ids) AND is_active {_OLDEST_FIRST}")
 FIND_ENDPOINT = ENDPOINT.query(f"WHERE {_OWN} AND id = :id")
 LOCK_ENDPOINT = ENDPOINT.query(f"WHERE {_OWN} AND id = :id FOR UPDATE")
-ADD_ENDPOINT = ENDPOINT.insert()
+ADD_ENDPOINT = Statement(ENDPOINT.insert())
 # The right-hand sides see the row as it was: a new address or an activation starts a new run of failures.
-_SAVED = tuple(name for name in ENDPOINT.names if name not in _COUNTERS)
-SAVE_ENDPOINT = Statement(f"""
-UPDATE webhook_endpoints SET {assigned("webhook_endpoints", *_SAVED)},
-    failing_since = CASE WHEN url = :url AND (is_active OR NOT :is_active) THEN failing_since END
-WHERE id = :id
-""")
+_RESTARTED = or_(
+    webhook_endpoints.c.url != bindparam("url"),
+    and_(not_(webhook_endpoints.c.is_active), bindparam("is_active", type_=Boolean)),
+)
+SAVE_ENDPOINT = Statement(
+    ENDPOINT.update(*(name for name in ENDPOINT.names if name not in _COUNTERS)).values(
+        failing_since=case((_RESTARTED, null()), else_=webhook_endpoints.c.failing_since)
+    )
+)
 REMOVE_ENDPOINT = Statement(
     "UPDATE webhook_endpoints SET is_active = false, removed_at = :now, updated_at = :now WHERE id = :endpoint_id"
 )

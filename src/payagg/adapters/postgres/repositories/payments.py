@@ -5,6 +5,8 @@
 from functools import lru_cache
 
 import msgspec
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.errors import UNSTORABLE, Taken
 from payagg.adapters.postgres.pipeline import StatementConnection
@@ -15,7 +17,7 @@ from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.repositories.webhook_events import LAST_EVENT_BESIDE, PostgresWebhookEvents
-from payagg.adapters.postgres.schema.tables import COLUMNS
+from payagg.adapters.postgres.schema.tables import archive_parts, payments, provider_calls, resolutions, transitions
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken
@@ -27,7 +29,7 @@ from payagg.domain.payment import Payment, Status, Transition, Trigger
 from payagg.domain.resolution import Resolution
 from payagg.domain.values import Environment
 
-PAYMENT = RowMap(Payment, "payments", environment=Environment, status=Status)
+PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)
 # What `note` may add, to a final one too.
 NOTED = ("sequence", "fee", "net_amount", "has_adjustments")
 
@@ -99,26 +101,34 @@ def _standing(*values: str) -> bytes:
     return b"," + msgspec.json.encode(dict(zip(_CACHED, values, strict=True)))[1:]
 
 
-TRANSITION = RowMap(Transition, "transitions", from_status=Status, to_status=Status, trigger=Trigger)
+TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
 # What `save` may change; the rest of a payment is fixed, and the database says so too.
 MOVING = ("status", "gateway", "failure_reason", "sequence", "updated_at", "settled_at", "fee", "net_amount")
 GET = PAYMENT.query("WHERE reference = :reference")
 LOCK = PAYMENT.query("WHERE reference = :reference FOR NO KEY UPDATE")
 BUSINESS_OF = BUSINESS.query("JOIN payments ON payments.business_id = businesses.id WHERE reference = :reference")
-# The transition is written only if the payment is still as read.
-_IS_AS_READ = "reference = :reference AND status = :from_status AND sequence = :before"
-_TRANSITION = ", ".join(f"CAST(:{name} AS {kind})" for name, kind in COLUMNS["transitions"].items())
-MOVE = must_find(
-    f"""
-    INSERT INTO transitions ({", ".join(COLUMNS["transitions"])}) SELECT {_TRANSITION} FROM moved RETURNING reference
-    """,
-    moved=PAYMENT.update(*MOVING, where=f"{_IS_AS_READ} RETURNING reference"),
+_MOVED = (
+    PAYMENT.update(*MOVING, key=["reference"])
+    .where(payments.c.status == bindparam("from_status"), payments.c.sequence == bindparam("before"))
+    .returning(payments.c.reference)
+    .cte("moved")
 )
-NOTE = Statement(PAYMENT.update(*NOTED, where="reference = :reference"))
+# The transition is written only if the payment is still as read.
+_NOTED = (
+    insert(transitions)
+    .from_select(
+        TRANSITION.columns,
+        select(*(bindparam(c.name, type_=c.type).label(c.name) for c in TRANSITION.columns)).select_from(_MOVED),
+    )
+    .returning(transitions.c.reference)
+    .cte("noted")
+)
+MOVE = Statement(must_find(_NOTED))
+NOTE = Statement(PAYMENT.update(*NOTED, key=["reference"]))
 TRANSITIONS = TRANSITION.query("WHERE reference = :reference ORDER BY sequence")
 
 
-PART = RowMap(ArchivePart, "archive_parts")
+PART = RowMap(ArchivePart, archive_parts)
 FIND_ARCHIVED = Statement(f"""
 SELECT a.attempts, a.paid, {PART.listed} FROM archived_payments a JOIN archive_parts ON archive_parts.number = a.part
 WHERE a.reference = :reference
@@ -189,9 +199,9 @@ class PostgresPayments:
         return ArchivedPayment(reference, part.number, tried, paid), part
 
 
-CALL = RowMap(ProviderCall, "provider_calls")
+CALL = RowMap(ProviderCall, provider_calls)
 CALLS_MAX = 1_000
-ADD_CALL = CALL.insert()
+ADD_CALL = Statement(CALL.insert())
 CALLS = CALL.query(f"WHERE reference = :reference ORDER BY id LIMIT {CALLS_MAX}")
 LAST_ANSWER = CALL.query("WHERE reference = :reference AND word IS NOT NULL ORDER BY id DESC LIMIT 1")
 
@@ -207,14 +217,14 @@ class PostgresProviderCalls(PostgresRepository):
         return CALL.from_row(await self._connection.row(LAST_ANSWER, reference=reference))
 
 
-RESOLUTION = RowMap(Resolution, "resolutions")
+RESOLUTION = RowMap(Resolution, resolutions)
 RESOLUTIONS_MAX = 100
 CONFIRMING = ("confirmed_by", "confirmed_at")
 
-ADD_RESOLUTION = RESOLUTION.insert()
+ADD_RESOLUTION = Statement(RESOLUTION.insert())
 LATEST_RESOLUTION = RESOLUTION.query("WHERE reference = :reference ORDER BY id DESC LIMIT 1")
 RESOLUTIONS = RESOLUTION.query(f"WHERE reference = :reference ORDER BY id LIMIT {RESOLUTIONS_MAX}")
-CONFIRM = Statement(RESOLUTION.update(*CONFIRMING, where="reference = :reference AND id = :id"))
+CONFIRM = Statement(RESOLUTION.update(*CONFIRMING, key=["reference", "id"]))
 
 
 class PostgresResolutions(PostgresRepository):

@@ -6,8 +6,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import and_, bindparam
+
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
+from payagg.adapters.postgres.schema.tables import reconciliation_findings, reconciliation_runs
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.anomaly import Anomaly
@@ -16,16 +19,26 @@ from payagg.domain.reconciliation import LineKind, MatchBucket, OurPayment, Reco
 from payagg.domain.values import Environment
 
 PAST_RUNS = "rec_g"  # above every id
-RUN = RowMap(ReconciliationRun, "reconciliation_runs", environment=Environment)
-FINDING = RowMap(ReconciliationFinding, "reconciliation_findings", bucket=MatchBucket, line_kind=LineKind)
-ADD = RUN.insert()
-CLAIM = RUN.insert("""
-ON CONFLICT (claim) DO UPDATE SET started_at = excluded.started_at
-WHERE reconciliation_runs.ended_at IS NULL AND reconciliation_runs.started_at < :stale RETURNING id
-""")
+RUN = RowMap(ReconciliationRun, reconciliation_runs, environment=Environment)
+FINDING = RowMap(ReconciliationFinding, reconciliation_findings, bucket=MatchBucket, line_kind=LineKind)
+_ADDED = RUN.insert()
+ADD = Statement(_ADDED)
+CLAIM = Statement(
+    _ADDED.on_conflict_do_update(
+        index_elements=["claim"],
+        set_={"started_at": _ADDED.excluded.started_at},
+        where=and_(reconciliation_runs.c.ended_at.is_(None), reconciliation_runs.c.started_at < bindparam("stale")),
+    ).returning(reconciliation_runs.c.id)
+)
 GET = RUN.query("WHERE id = :id")
-END = must_find(RUN.update("ended_at", "totals", where="id = :id AND ended_at IS NULL RETURNING id"))
-ADD_FINDING = FINDING.insert()
+_ENDED = (
+    RUN.update("ended_at", "totals")
+    .where(reconciliation_runs.c.ended_at.is_(None))
+    .returning(reconciliation_runs.c.id)
+    .cte("ended")
+)
+END = Statement(must_find(_ENDED))
+ADD_FINDING = Statement(FINDING.insert())
 FINDINGS = FINDING.query("WHERE run_id = :run_id AND number > :after ORDER BY number LIMIT :limit")
 _COMPARED = "p.reference, p.amount, p.status, p.environment"
 HANDED_OFF = Statement(f"""

@@ -1,14 +1,14 @@
 """Rows and dataclasses share their names: storing takes the fields, loading passes them back."""
 
-# ruff: noqa: S608 - our own words
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from sqlalchemy import BindParameter, Column, ColumnClause, Table, Update, bindparam, literal, literal_column, update
+from sqlalchemy.dialects.postgresql import Insert, insert
+
 from payagg.adapters.postgres.pipeline import StatementConnection
-from payagg.adapters.postgres.schema.tables import COLUMNS
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.checks import restore
 
@@ -28,13 +28,13 @@ class RowMap(Generic[T]):
     """
 
     def __init__(
-        self, cls: type[T], table: str, renamed: Mapping[str, str] | None = None, **kinds: type[Enum | tuple[Any]]
+        self, cls: type[T], table: Table, renamed: Mapping[str, str] | None = None, **kinds: type[Enum | tuple[Any]]
     ) -> None:
         self._cls, self._table = cls, table
         self._fields = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
         self._renamed = renamed or {}
         self.names = tuple(self._renamed.get(name, name) for name in self._fields)
-        self.listed = ", ".join(f"{table}.{name}" for name in self.names)
+        self.columns: tuple[Column[Any], ...] = tuple(table.c[name] for name in self.names)
         self._words = tuple(
             (self._fields.index(name), {None: None, **{word.value: word for word in kind}})
             for name, kind in kinds.items()
@@ -42,21 +42,26 @@ class RowMap(Generic[T]):
         )
         self._tuples = tuple(self._fields.index(name) for name, kind in kinds.items() if kind is tuple)
 
+    def insert(self) -> Insert:
+        return insert(self._table).values(parameters(*self.names))
+
+    def upsert(self, *key: str) -> Insert:
+        """Inserts the row, or changes the one of the same `key`, which a unique index has."""
+        return self.insert().on_conflict_do_update(index_elements=key, set_=parameters(*self.names))
+
+    @property
+    def listed(self) -> str:
+        """The columns for a SELECT."""
+        return ", ".join(f"{self._table.name}.{name}" for name in self.names)
+
     def query(self, rest: str) -> Statement:
         """SELECTs the columns; `rest` follows the table's name."""
-        return Statement(f"SELECT {self.listed} FROM {self._table} {rest}")
+        return Statement(f"SELECT {self.listed} FROM {self._table.name} {rest}")  # noqa: S608 - our own words
 
-    def insert(self, rest: str = "") -> Statement:
-        return Statement(f"{insert(self._table, *self.names)} {rest}")
-
-    def upsert(self, *key: str) -> Statement:
-        """Inserts the row, or changes the one of the same `key`, which a unique index has."""
-        changed = ", ".join(f"{name} = excluded.{name}" for name in self.names)
-        return self.insert(f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}")
-
-    def update(self, *changed: str, where: str = "id = :id") -> str:
-        """Sets the columns `changed`."""
-        return f"UPDATE {self._table} SET {assigned(self._table, *changed)} WHERE {where}"
+    def update(self, *changed: str, key: Sequence[str] = ("id",)) -> Update:
+        """Sets the columns `changed` of the rows whose columns `key` are the parameters of these names."""
+        is_it = (self._table.c[name] == bindparam(name) for name in key)
+        return update(self._table).where(*is_it).values(parameters(*changed))
 
     def load(self, row: Any) -> T:
         """The object of a row whose values stand in the order of `names`. They were checked when they came in."""
@@ -82,22 +87,15 @@ class RowMap(Generic[T]):
         for position, _ in self._words:
             name = self.names[position]
             own[name] = own[name] and own[name].value
-        for position in self._tuples:
-            own[self.names[position]] = list(own[self.names[position]])
         return own
 
 
-def parameter(table: str, name: str) -> str:
-    """A column's value as the parameter of its name."""
-    kind = COLUMNS[table][name]
-    return f"CAST(:{name} AS {kind})" if kind in ("timestamptz", "jsonb") else f":{name}"
+def parameters(*names: str) -> dict[str, BindParameter[Any]]:
+    """For VALUES or SET: each column is given as the parameter of its name."""
+    return {name: bindparam(name) for name in names}
 
 
-def insert(table: str, *names: str) -> str:
-    given = ", ".join(parameter(table, name) for name in names)
-    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({given})"
-
-
-def assigned(table: str, *names: str) -> str:
-    """For SET."""
-    return ", ".join(f"{name} = {parameter(table, name)}" for name in names)
+def in_text(value: str | int) -> ColumnClause[Any]:
+    """A constant of ours, written into the statement: a generic plan may then use a partial index, or the number of
+    rows."""
+    return literal_column(str(literal(value).compile(compile_kwargs={"literal_binds": True})), literal(value).type)
