@@ -181,6 +181,16 @@ def test_a_restart_reads_the_files_of_settings_anew(postgres: str, database_url:
     assert b"Traceback" not in log.read_bytes()
 
 
+def test_a_terminal_that_is_closed_stops_one_process_as_sigterm_does(database_url: str) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and so do we then
+    try:
+        with serving(database_url) as (process, _):
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(PATIENCE) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_command_whose_processes_never_start_ends(database_url: str) -> None:
     wrong = {"PAYAGG_DATABASE_URL": database_url, "PAYAGG_JWT_JWKS": "/nowhere", **SECRETS}
     told = payagg("serve", "--port", str(free_port()), "--workers", "2", **wrong)

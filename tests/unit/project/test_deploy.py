@@ -284,6 +284,17 @@ def test_kubernetes_schemas_are_kept() -> None:
     assert said.count(" passed for resource ") == len(list(manifests()))
 
 
+def test_the_overlay_that_a_reader_begins_with_patches_what_there_is() -> None:
+    text = (ROOT / "docs/operating/deploy.md").read_text(encoding="utf-8")
+    overlay = yaml.safe_load(re.findall(r"^```\n(resources: .+?)^```$", text, re.MULTILINE | re.DOTALL)[0])
+    known = {(one["kind"], one["metadata"]["name"]): one for one in manifests()}
+    for one in overlay["patches"]:
+        [change] = json.loads(one["patch"])  # Kustomize reads what begins with a bracket as JSON
+        place: Any = known[one["target"]["kind"], one["target"]["name"]]
+        for name in change["path"].strip("/").split("/"):
+            place = place[name]
+
+
 def test_systemd_finds_no_fault_in_the_units_and_each_service_confined(tmp_path: Path) -> None:
     for unit in UNITS:
         text = unit.read_text(encoding="utf-8")

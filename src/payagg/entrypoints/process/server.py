@@ -194,7 +194,8 @@ async def background(services: Services, stop: asyncio.Event, *, with_worker: bo
 def stop_on_signals(
     stop: asyncio.Event | None = None, *, draining: asyncio.Event | None = None, delay: float = 0.0
 ) -> asyncio.Event:
-    """An event that SIGINT of this process sets at once, and SIGTERM `delay` seconds after it has set `draining`."""
+    """An event that SIGINT of this process sets at once, and SIGTERM `delay` seconds after it has set `draining`; so
+    does SIGHUP, of a terminal that is closed, unless `nohup` has this process ignore it."""
     stop = stop or asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -205,6 +206,8 @@ def stop_on_signals(
 
     loop.add_signal_handler(signal.SIGINT, stop.set)
     loop.add_signal_handler(signal.SIGTERM, drain)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, drain)
     return stop
 
 

@@ -6,6 +6,7 @@ import hmac
 from typing import Any
 
 import msgspec
+import structlog
 
 from payagg.application.counters import count
 from payagg.application.ports.outside import Unavailable
@@ -36,6 +37,8 @@ NOT_ANSWERED = ONE_HOP | {
 }  # fmt: skip
 # By what of a request, the statuses by which a cell says that it may not have it, and where it and others are asked.
 LOOKED_UP = {By.KEY: ("keys", {UNAUTHORIZED}), By.BUSINESS: ("businesses", {FORBIDDEN, MISSING})}
+
+_log = structlog.get_logger("payagg.forwarding")
 
 
 def forwarding(app: ASGIApp, core: Services, limits: Limits) -> ASGIApp:
@@ -69,8 +72,9 @@ class Forwarding:
         except Refusal as refusal:
             await _say(refusal_envelope(refusal), scope, receive, send)
         except Unavailable as error:
+            _log.warning("service unavailable", reason=str(error))
             chance = self._services.payments.entropy.chance()
-            await _say(refusal_envelope(try_later(chance, f"{error}; try again.")), scope, receive, send)
+            await _say(refusal_envelope(try_later(chance)), scope, receive, send)
 
     def _is_sent_on(self, scope: Any) -> bool:
         """Whether another cell sent it, which says by a proof who the client is."""

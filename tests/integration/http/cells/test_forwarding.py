@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from payagg.adapters.postgres.statement import Statement
 from tests.support.cell_world import NAMES, CellWorld, event_about, three_cells
@@ -126,9 +127,13 @@ async def test_a_dead_cell_stops_its_own_businesses_alone(database_urls: list[st
                 (f"/public/payments/{references[name]}", {}),
                 (shop.path, shop.as_owner),
             ):
-                answer = await home(world).client.get(path, headers=headers)
+                with capture_logs() as lines:
+                    answer = await home(world).client.get(path, headers=headers)
+                told = [line["reason"] for line in lines if line["event"] == "service unavailable"]
+                assert told == (["the cell PBX cannot be reached: ConnectError"] if name == "PBX" else [])
                 if name == "PBX":
                     assert_refused(answer, 503, "SERVICE_UNAVAILABLE")
+                    assert "PBX" not in answer.json()["error"]["message"]
                     assert int(answer.headers["retry-after"]) >= 1
                 else:
                     assert answer.status_code == 200
