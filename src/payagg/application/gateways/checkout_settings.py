@@ -66,8 +66,9 @@ class CheckoutSettings:
             (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
             active = await self._active(tx)
-            if not active.keys() >= set(ids):
-                raise invalid("order", "Every gateway must be active.")
+            for place, gateway_id in enumerate(ids):
+                if gateway_id not in active:
+                    raise invalid("order", f"Every gateway must be active: order[{place}].gatewayId is not.")
             settings = await tx.gateway_choices.settings(business_id)
             for item in command.order:
                 gateway = active[item.gateway_id]
