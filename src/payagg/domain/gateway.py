@@ -308,8 +308,9 @@ def parse_order(gateway_ids: Sequence[str]) -> Sequence[str]:
     """The gateways of a reorder themselves; raises VALIDATION_ERROR on `order` for none, too many or a repeat."""
     if not 1 <= len(gateway_ids) <= REORDER_MAX:
         raise invalid("order", f"Must have 1 to {REORDER_MAX} items.")
-    if len(set(gateway_ids)) != len(gateway_ids):
-        raise invalid("order", "Each gateway may appear once.")
+    for place, gateway_id in enumerate(gateway_ids):
+        if gateway_id in gateway_ids[:place]:
+            raise invalid("order", f"Each gateway may appear once: order[{place}].gatewayId repeats one.")
     return gateway_ids
 
 

@@ -249,14 +249,17 @@ async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi) -> N
     def order(*ids: str) -> dict[str, object]:
         return {"order": [{"gatewayId": id, "displayOrder": place} for place, id in enumerate(ids)]}
 
-    for body, field in (
-        ({"order": []}, "order"),
-        (order(*[first] * 101), "order"),
-        ({"order": [{"gatewayId": first, "displayOrder": 0}, {"displayOrder": 1}]}, "order[1].gatewayId"),
-        (order(first, "gw_provider_a"), "order"),
-        (order(first, "gw_unknown"), "order"),
+    for body, field, words in (
+        ({"order": []}, "order", ""),
+        (order(*[first] * 101), "order", ""),
+        ({"order": [{"gatewayId": first, "displayOrder": 0}, {"displayOrder": 1}]}, "order[1].gatewayId", ""),
+        (order(first, second, first), "order", "order[2].gatewayId repeats one"),
+        (order(first, "gw_provider_a"), "order", "order[1].gatewayId is not"),
+        (order("gw_unknown", first), "order", "order[0].gatewayId is not"),
     ):
-        assert refusal(await api.merchant("POST", "/reorder", json=body)) == (400, "VALIDATION_ERROR", field)
+        answer = await api.merchant("POST", "/reorder", json=body)
+        assert refusal(answer) == (400, "VALIDATION_ERROR", field)
+        assert words in answer.json()["error"]["message"]
     assert [g["businessDisplayOrder"] for g in (await api.merchant("GET")).json()["data"]] == [None, None, None]
     moved = await api.merchant("POST", "/reorder", json=order(second, "gw_builtin", first))
     places = [(g["slug"], g["businessDisplayOrder"]) for g in moved.json()["data"]]

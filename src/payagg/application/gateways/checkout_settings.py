@@ -60,8 +60,9 @@ class CheckoutSettings(UseCase):
             (await lock_own(tx, business_id, by)).ensure_active()
             now = self.clock.now()
             active, settings = await self._choices(tx, business_id)
-            if not active.keys() >= set(ids):
-                raise invalid("order", "Every gateway must be active.")
+            for place, gateway_id in enumerate(ids):
+                if gateway_id not in active:
+                    raise invalid("order", f"Every gateway must be active: order[{place}].gatewayId is not.")
             for item in command.order:
                 gateway = active[item.gateway_id]
                 if not gateway.is_built_in:

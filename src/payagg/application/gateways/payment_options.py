@@ -80,7 +80,9 @@ class PaymentOptions:
         ):
             raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after=60)
 
-    async def list_options(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
+    async def list_options(
+        self, payment: Payment, business: Business, *, describe_renamed: bool = True
+    ) -> list[CheckoutGateway]:
         """The options of the payment's business: built-in first, unavailable ones with their reason. A test payment has
         the simulator alone; a business that takes no money has no available option."""
         now = self.clock.now()
@@ -94,11 +96,12 @@ class PaymentOptions:
             reason = self.gateway_credentials.unready(gateway, payment.environment)
             if reason is None and gateway.slug in unhealthy:
                 reason = UnavailableReason.UNHEALTHY
+            name = shown_name(gateway, own)
             options.append(
                 CheckoutGateway(
                     slug=gateway.slug,
-                    name=shown_name(gateway, own),
-                    description=gateway.description,
+                    name=name,
+                    description=gateway.description if describe_renamed or name == gateway.name else None,
                     logo_url=logo_url(gateway),
                     is_default=own.is_default if own else False,
                     available=reason is None,
@@ -115,9 +118,10 @@ class PaymentOptions:
         return options
 
     async def list_offered(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
-        """The options in the payer's order: available ones first, and without those that have no processor."""
-        listed = [option for option in await self.list_options(payment, business) if option.slug in self.providers]
-        return sorted(listed, key=lambda option: not option.available)
+        """The options in the payer's order: available ones first, and without those that have no processor. The page's
+        heading is the description, so one that the business renamed has none: its own name is the heading."""
+        listed = await self.list_options(payment, business, describe_renamed=False)
+        return sorted((one for one in listed if one.slug in self.providers), key=lambda option: not option.available)
 
     async def method(self, payment: Payment) -> str | None:
         """The payment's gateway under the business's name for it; the slug once the gateway is deleted."""

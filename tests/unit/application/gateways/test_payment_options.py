@@ -7,6 +7,7 @@ from payagg_testing.clocks import START
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import HandOffKind
 from payagg.domain.business import BusinessStatus
+from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, must_exist
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.health import Health
@@ -66,8 +67,15 @@ async def test_options_are_the_businesss_own(shop: MemoryShop) -> None:
     assert a is not None
     assert b is not None
     await shop.store.transaction.gateway_choices.save(a_choice(a, SHOP, is_enabled=False))
+    b = with_changes(b, description="Card or bank transfer")
+    await shop.store.transaction.gateways.save(b)
+    described = [(one.name, one.description) for one in (await shop.checkout.page(reference)).options]
+    assert (b.name, b.description) in described
     await shop.store.transaction.gateway_choices.save(a_choice(b, SHOP, is_default=True, display_name="Cards"))
+    offered = (await shop.checkout.page(reference)).options[0]
+    assert (offered.name, offered.description) == ("Cards", None), "the page's heading is the merchant's own name"
     listed = (await shop.checkout.options(reference)).gateways
+    assert listed[1].description == b.description
     assert [(one.slug, one.name, one.is_default) for one in listed] == [
         ("builtin", "Builtin", False),
         ("provider_b", "Cards", True),
