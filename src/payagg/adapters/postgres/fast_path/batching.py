@@ -124,9 +124,9 @@ class Batch(Generic[Q, A]):
 
 
 class Note(NamedTuple):
-    """A record of a refused request: a flood of them must cost little."""
+    """One row of what is sent to us, of which a flood must cost little."""
 
-    row: str  # identifies the locked row
+    row: str  # identifies the written row
     statement: Statement  # must be repeatable
     values: dict[str, Any]
 
