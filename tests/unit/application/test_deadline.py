@@ -10,7 +10,7 @@ MOST = 99.0
 
 
 async def left() -> float:
-    with deadline.waiting(MOST) as until:
+    with deadline.Waiting(MOST) as until:
         return until - asyncio.get_running_loop().time()
 
 
@@ -21,7 +21,7 @@ async def test_what_waits_one_after_the_other_shares_one_bound(monkeypatch: pyte
         deadline.begin_request()
         await asyncio.sleep(0.02)
         assert 9.99 < await left() <= 10, "what is no waiting for the database counts"
-        with deadline.waiting(MOST):
+        with deadline.Waiting(MOST):
             await asyncio.sleep(0.02)
         assert await left() <= 9.98
         assert await asyncio.create_task(left()) <= 9.98, "a task of the request has a bound of its own"

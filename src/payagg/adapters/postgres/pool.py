@@ -12,7 +12,7 @@ from payagg.adapters.postgres.errors import ConnectionLost, meaning, translate_e
 from payagg.adapters.postgres.pipeline import LATE, Query, StatementConnection
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.counters import observe
-from payagg.application.deadline import waiting
+from payagg.application.deadline import Waiting
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.spans import span
 
@@ -46,7 +46,7 @@ class StatementPool:
         return await _twice(lambda: self._alone(lambda connection: connection.all(*queries)))
 
     async def _alone(self, work: Callable[[StatementConnection], Awaitable[R]]) -> R:
-        with waiting(ANSWER_WAIT) as until:
+        with Waiting(ANSWER_WAIT) as until:
             connection = await self._take(until)
             try:
                 return await work(connection)
@@ -61,7 +61,7 @@ class StatementPool:
 
         Raises Conflict when the server rolled back, Unavailable when COMMIT itself went without an answer.
         """
-        with span("postgres transaction"), waiting(ANSWER_WAIT) as until:
+        with span("postgres transaction"), Waiting(ANSWER_WAIT) as until:
             await _turn(self._transactions, until)
             try:
                 connection = await self._take(until)
