@@ -2,8 +2,6 @@
 
 # ruff: noqa: S608 - only our own column names are put into the texts
 
-from functools import lru_cache
-
 import msgspec
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
@@ -93,12 +91,8 @@ def encode_row(payment: Payment, cached: KeyHolder | None = None) -> bytes:
         raise Refusal(ErrorCode.VALIDATION_ERROR, UNSTORABLE) from None
     if cached is None:
         return row
-    return row[:-1] + _standing(cached.key.id, *cached.key_state)
-
-
-@lru_cache(maxsize=1024)
-def _standing(*values: str) -> bytes:
-    return b"," + msgspec.json.encode(dict(zip(_CACHED, values, strict=True)))[1:]
+    known = dict(zip(_CACHED, (cached.key.id, *cached.key_state), strict=True))
+    return row[:-1] + b"," + msgspec.json.encode(known)[1:]
 
 
 TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
