@@ -12,7 +12,6 @@ from payagg.domain.gateway import (
     GatewayStatus,
     ReplacedSecret,
     after_rotation,
-    checkout_order,
     ensure_selectable,
     is_offered,
     parse_order,
@@ -58,15 +57,6 @@ def test_only_an_active_gateway_that_was_not_turned_off_is_offered() -> None:
     for choice in (None, a_choice(gateway)):
         assert is_offered(gateway, choice)
         assert ensure_selectable(gateway, choice) is gateway
-
-
-def test_the_list_has_the_built_in_first_then_the_businesss_order_then_the_platforms() -> None:
-    late = a_gateway("late", display_order=1)
-    early = a_gateway("early", display_order=9)
-    plain = a_gateway("plain", display_order=5)
-    pairs = [(late, a_choice(late, display_order=7)), (plain, None), (early, a_choice(early, display_order=0))]
-    pairs.append((the_built_in(display_order=99), None))
-    assert [gateway.slug for gateway, _ in sorted(pairs, key=checkout_order)] == ["builtin", "early", "plain", "late"]
 
 
 @pytest.mark.rule("checkout.7")

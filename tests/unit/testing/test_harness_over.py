@@ -1,11 +1,12 @@
 """The machines without a URL: over the in-memory store, and over what a function opens."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+import structlog
 from payagg_testing import (
     AccessError,
     ConformanceTarget,
@@ -29,6 +30,14 @@ from tests.support.rounds import scaled
 
 BRIEF = Effort(histories=scaled(20), actions=30, seed=1)  # the same in each run
 Alter = Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """A target in this process hushes its logs until it is closed, which nobody does here."""
+    logs = structlog.get_config()
+    yield
+    structlog.configure(**logs)
 
 
 class Altered:

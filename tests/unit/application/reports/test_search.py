@@ -17,9 +17,7 @@ from payagg_testing.strategies import DIGITS, LETTERS, references
 
 import payagg.application.reports.search as module
 from payagg.application.ports.outside import Unavailable
-from payagg.application.reports.export import COLUMNS, cells, lines
 from payagg.application.reports.search import EXPORT_SLICE, PaymentSearch
-from payagg.application.schemas.payments import PaymentDetail
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment_search import PaymentCursor, PaymentFilter
 from payagg.domain.rate_limit import RateLimit
@@ -44,15 +42,6 @@ def test_a_cursor_is_read_as_it_was_written(at: datetime, reference: str) -> Non
 def test_no_other_text_is_a_cursor(text: str) -> None:
     refused = refusal_of(PaymentCursor.parse, text)
     assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "after")
-
-
-def test_cells_follow_the_columns_in_the_words_of_json() -> None:
-    payment = a_payment(metadata={"a": [1, "é"]}, customer_name="Ada, Obi", customer_phone="@1")
-    header, row, rest = lines([COLUMNS, cells(PaymentDetail.of(payment))]).decode().split("\r\n")
-    assert header.startswith("reference,amount,currency,status,environment,gateway,customerEmail")
-    assert row.startswith("PAY-20250131-7K2M9X,150000,NGN,INITIATED,SANDBOX,,,")
-    assert '"Ada, Obi",\'@1,,"{""a"":[1,""é""]}",,2025-01-31T12:00:00Z,' in row
-    assert rest == ""
 
 
 async def summaries_of(number: int, monkeypatch: pytest.MonkeyPatch, most: int) -> tuple[PaymentSearch, ManualClock]:
