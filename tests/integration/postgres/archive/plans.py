@@ -1,4 +1,4 @@
-"""What the archive does in a transaction."""
+"""What the archive does in a transaction, and the indexes that it goes by."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -9,6 +9,10 @@ from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.domain.archived import ArchivedPayment
 from payagg.extensions.archive.ports import ARCHIVE
 from tests.integration.postgres.query_plans import nth
+
+HISTORY = {
+    *("payments_pkey", "transitions_pkey", "attempts_pkey", "events_pkey", "deliveries_pkey", "anomalies_of_payment")
+}
 
 
 async def archive(tx: PostgresTransaction) -> None:
@@ -22,8 +26,11 @@ async def archive(tx: PostgresTransaction) -> None:
     assert len(calls) == 100
 
 
-IN_A_TRANSACTION: dict[str, Callable[[PostgresTransaction], Awaitable[Any]]] = {
-    "next history": lambda tx: tx.of(ARCHIVE).next_with_history(nth(5)),
-    "histories that may be archived": lambda tx: tx.of(ARCHIVE).ready(nth(0), nth(90_000), NOW + MINUTE, 100),
-    "histories archived": archive,
+IN_A_TRANSACTION: dict[str, tuple[Callable[[PostgresTransaction], Awaitable[Any]], set[str]]] = {
+    "next history": (lambda tx: tx.of(ARCHIVE).next_with_history(nth(5)), {"transitions_pkey"}),
+    "histories that may be archived": (
+        lambda tx: tx.of(ARCHIVE).ready(nth(0), nth(90_000), NOW + MINUTE, 100),
+        HISTORY,
+    ),
+    "histories archived": (archive, HISTORY | {"provider_calls_pkey", "archived_payments_pkey"}),
 }

@@ -1,4 +1,4 @@
-"""What the console does in a transaction."""
+"""What the console does in a transaction, and the indexes that it goes by."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -20,7 +20,10 @@ async def use(tx: PostgresTransaction) -> None:
     await tx.of(SESSIONS).end_others(session.realm, session.subject, session.session)
 
 
-IN_A_TRANSACTION: dict[str, Callable[[PostgresTransaction], Awaitable[Any]]] = {
-    "console sessions": use,
-    "console sessions that have ended": lambda tx: tx.of(SESSIONS).forget(NOW + MINUTE),
+IN_A_TRANSACTION: dict[str, tuple[Callable[[PostgresTransaction], Awaitable[Any]], set[str]]] = {
+    "console sessions": (use, {"console_sessions_pkey", "console_sessions_of_subject"}),
+    "console sessions that have ended": (
+        lambda tx: tx.of(SESSIONS).forget(NOW + MINUTE),
+        {"console_sessions_ends_at", "console_sessions_pkey"},
+    ),
 }
