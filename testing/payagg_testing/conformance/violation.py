@@ -14,10 +14,9 @@ _VALUE = re.compile(r'"[^"]*"|\[.*\]|\d+')  # of a fault
 class Violation(AssertionError):
     """A history in which the service broke the interface; as text, the story."""
 
-    def __init__(self, story: Story, fault: str, assumption: str | None = None) -> None:
-        """`assumption`: what it contradicts is payagg's own choice, and no part of the interface."""
+    def __init__(self, story: Story, fault: str) -> None:
         super().__init__(fault)
-        self.story, self.fault, self.assumption = story, fault, assumption
+        self.story, self.fault = story, fault
 
     @property
     def headline(self) -> str:
@@ -37,8 +36,6 @@ class Violation(AssertionError):
 
     def _report_lines(self) -> Iterator[str]:
         yield f"{self.story.machine}: {self.fault}"
-        if self.assumption is not None:
-            yield f"The interface does not say that {self.assumption}."
         steps, number = self.story.steps, 1
         while number <= len(steps):
             looks = self._looks_from(number)
