@@ -66,16 +66,13 @@ class ConformanceMachine(RuleBasedStateMachine):
         data: dict[str, Any] | None = None,
         event: str | None = None,
         field: str = "",
-        file: bytes | None = None,
-        shown: dict[str, Any] | None = None,
     ) -> ServiceAnswer:
-        """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`; or it
-        is this `file`, and its headers show these values."""
+        """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`."""
         call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self.steps_taken[0] += 1
         self.tried.update(route_or_code(call, answer), ["access.1"])
-        expected = Expected(statuses, code, data, field, file, shown)
+        expected = Expected(statuses, code, data, field)
         self.story.did(f"{who} {what}", call, answer, expected)
         fault = expected.fault(answer) or self._shown_secret(answer)
         if fault is not None:

@@ -14,7 +14,6 @@ from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.businesses import BusinessConformance
 from payagg_testing.conformance.gateways import GatewayConformance
 from payagg_testing.conformance.idempotency import IdempotencyConformance
-from payagg_testing.conformance.logos import LogoConformance
 from payagg_testing.conformance.payments import PaymentConformance
 from payagg_testing.conformance.settlement import SettlementConformance, SettlementOfProviderB
 from payagg_testing.conformance.statements import Coverage, statements_of
@@ -28,7 +27,6 @@ MACHINES: dict[str, type[ConformanceMachine]] = {
     "api-keys": ApiKeyConformance,
     "businesses": BusinessConformance,
     "gateways": GatewayConformance,
-    "logos": LogoConformance,
     "webhooks": WebhookConformance,
     "settlement": SettlementConformance,
     "settlement-b": SettlementOfProviderB,

@@ -41,7 +41,6 @@ class ServiceAnswer:
     body: Any
     headers: Mapping[str, str]
     text: str
-    content: bytes = field(default=b"", repr=False)
 
     @classmethod
     def of(cls, response: httpx.Response) -> Self:
@@ -49,9 +48,7 @@ class ServiceAnswer:
             body = response.json()
         except ValueError:
             body = None
-        if response.headers.get("content-type", "").startswith("image/"):
-            return cls(response.status_code, None, dict(response.headers), "", response.content)
-        return cls(response.status_code, body, dict(response.headers), response.text, response.content)
+        return cls(response.status_code, body, dict(response.headers), response.text)
 
     @property
     def data(self) -> Any:
@@ -70,8 +67,7 @@ class ServiceAnswer:
         return error.get("field") if isinstance(error, dict) else None
 
     def __str__(self) -> str:
-        shown = self.text[:600] or (f"{len(self.content)} bytes" if self.content else "")
-        return f"{self.status} {shown}".rstrip()
+        return f"{self.status} {self.text[:600]}".rstrip()
 
 
 class Driver(Protocol):

@@ -75,8 +75,6 @@ def _request(call: ServiceCall) -> str:
     shown = [call.method, call.path]
     if call.body is not None:
         shown.append(json.dumps(call.body, ensure_ascii=False))
-    if call.content is not None and call.event is None:
-        shown.append(f"({len(call.content)} bytes of {call.headers.get('Content-Type', 'something')})")
-    elif call.content is not None:
+    if call.content is not None:
         shown.append(call.content.decode(errors="replace"))
     return " ".join(shown)[:SHOWN_MAX]
