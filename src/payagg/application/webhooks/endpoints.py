@@ -10,7 +10,6 @@ import msgspec
 
 from payagg.application.accounts.audit import record
 from payagg.application.accounts.businesses import lock_own
-from payagg.application.counters import count
 from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.ports.webhooks import Sender
@@ -208,7 +207,6 @@ class Webhooks:
             return TestDelivery(False, None, 0, "the signing secret cannot be opened")
         headers = signed_headers(keys, body.id, int(now.timestamp()), sent_bytes)
         sent = await self.sender.send(endpoint.url, headers, sent_bytes, owner=business_id, is_test=True)
-        count("test_deliveries", "delivered" if sent.is_accepted else "failed")
         return TestDelivery(sent.is_accepted, sent.status_code, sent.duration_ms, sent.error)
 
     @retry_on_conflict
