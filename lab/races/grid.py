@@ -75,11 +75,9 @@ class Grid:
         assert gateway is not None
         return gateway
 
-    async def race(self, chance: random.Random | None, *calls: Call) -> list[Any]:
-        """What each call returned or raised, in their order; without `chance` all start at the same moment."""
-        return [one.answer for one in await self.timed(chance, *calls)]
-
     async def timed(self, chance: random.Random | None, *calls: Call) -> list[Answered]:
+        """What each call returned or raised, in their order; without `chance` all start at the same moment."""
+
         async def started(call: Call, delay: float) -> Answered:
             await asyncio.sleep(delay)
             began = time.monotonic()
@@ -174,7 +172,8 @@ class Grid:
         ]
         clicks = [partial(one.checkout.process, payment.reference, command) for one in self.servers]
         sweeps = [one.expiry.sweep for one in self.servers]
-        *answers, first, second = await self.race(None, *simulations, *clicks, *sweeps)
+        told = await self.timed(None, *simulations, *clicks, *sweeps)
+        *answers, first, second = [one.answer for one in told]
         assert {said(answer) for answer in answers[: len(simulations)]} == {"PAYMENT_ALREADY_FINAL"}
         assert {said(answer) for answer in answers[len(simulations) :]} <= {
             "PAYMENT_ALREADY_PROCESSED",
