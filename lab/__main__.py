@@ -39,7 +39,6 @@ PARTS = (
     Part("upgrade", "the previous release changes to this one and back, also under faults", "15 min",
          needs=("haproxy", "pgbouncer")),
     Part("fuzz", "the API answers as described, whatever Schemathesis sends", "6 min"),
-    Part("neutral", "the harness reports nothing about a correct server that is not payagg", "4 min"),
     Part("parsers", "the parsers of strangers' bytes keep their properties under libFuzzer", "4 min"),
     Part("attack", "known attacks fail; a new one is a function in lab/attack", "2 min"),
     Part("simulation", "the invariants hold in 100,000 histories in virtual time", "45 min"),

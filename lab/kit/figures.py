@@ -31,13 +31,11 @@ WORDS = {
     "faults": "{holds} of {all} hold",
     "faults drawn": "{holds} of {all} hold",
     "fuzz": "{cases:,} cases, no failure",
-    "neutral": "no false alarm in {requests:,} requests, {statements} statements tried",
     "mutants": "{killed} of {mutants} killed, the others explained",
     "overload": "ten times the {capacity:,} orders a second of one process for a minute: it served {meanwhile} of its "
     "capacity, and {afterwards} ten seconds later; none of {acknowledged:,} lost",
     "parsers": "{holds} of {all} hold in {inputs:,} inputs",
     "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day",
-    "races orders": "{orders:,} orders of statements of {crowds} pairs and triples hold",
     "simulation": "{broken} of {histories:,} histories broken, {never} goals missed",
     "soak hardships": "{holds} of {all} hold",
     "soak steady": "{rate}/s for half an hour: {faults} of {requests:,} failed, memory {growth}, connections {connections}",

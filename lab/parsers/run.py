@@ -14,10 +14,10 @@ from pathlib import Path
 
 from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
-from lab.parsers import bodies, texts
+from lab.parsers import bodies, urls
 from lab.parsers.target import FuzzTarget
 
-TARGETS = (*texts.TARGETS, *bodies.TARGETS)
+TARGETS = (*urls.TARGETS, *bodies.TARGETS)
 
 
 INPUT_MAX = 4096  # bytes

@@ -16,9 +16,7 @@ from payagg.adapters.providers import PROVIDERS
 from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways, UpdateBusinessGateway
 from payagg.application.schemas.payments import InitiatePayment
-from payagg.domain.attempt import CHECK_AFTER, CHECK_JITTER
 from payagg.domain.payment import Payment, Status
-from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import FakeCharge
 from tests.support.provider_rigs import SECRET_KEYS
@@ -170,10 +168,7 @@ ACTORS: dict[str, Calls] = {
     "default": change_default,
     "reorder": reorder,
 }
-OTHERS: dict[str, Calls] = {
-    "simulated success": simulate(SUCCESS),
-    "reconciler": at_each(lambda _, one: partial(one.reconciler.run_at, A, Environment.SANDBOX), model.reconcile()),
-}
+SIMULATED_SUCCESS: dict[str, Calls] = {"simulated success": simulate(SUCCESS)}
 TRUTHS = {"event of success": SUCCESS, "event of failure": FAILED}
 
 
@@ -192,8 +187,6 @@ async def begun(grid: Grid, names: Sequence[str], key: str, start: RaceState) ->
             grid.world.fakes.paystack.pay(payment.reference)
         elif start.truth is FAILED:
             grid.world.fakes.paystack.decline(payment.reference)
-        if "reconciler" in names:
-            grid.clock.move(CHECK_AFTER[0] * (1 + CHECK_JITTER))  # its first ask is then due
     chosen = await grid.chosen()
     start = replace(start, default=chosen.default, order=chosen.order)
     ends = None
@@ -213,7 +206,7 @@ async def raced(grid: Grid, names: tuple[str, ...], key: str, chance: random.Ran
     """One race between these, once to each server."""
     fresh, *handed = starts(names)
     own = await begun(grid, names, key, fresh if chance.random() < 0.5 else chance.choice(handed))
-    calls = [call for name in names for call in (ACTORS | OTHERS)[name](own, chance)]
+    calls = [call for name in names for call in (ACTORS | SIMULATED_SUCCESS)[name](own, chance)]
     await judge(own, calls, await grid.timed(chance, *(one.call for one in calls)))
 
 

@@ -75,11 +75,9 @@ class Grid:
         assert gateway is not None
         return gateway
 
-    async def race(self, chance: random.Random | None, *calls: Call) -> list[Any]:
-        """What each call returned or raised, in their order; without `chance` all start at the same moment."""
-        return [one.answer for one in await self.timed(chance, *calls)]
-
     async def timed(self, chance: random.Random | None, *calls: Call) -> list[Answered]:
+        """What each call returned or raised, in their order; without `chance` all start at the same moment."""
+
         async def started(call: Call, delay: float) -> Answered:
             await asyncio.sleep(delay)
             began = time.monotonic()
@@ -172,9 +170,10 @@ class Grid:
         simulations = [
             partial(server.payments.simulate, payment.reference, outcome, BUSINESS, by=AN_ADMIN) for outcome in OUTCOMES
         ]
-        clicks = [partial(one.checkout.process, payment.reference, command) for one in self.servers[:2]]
-        sweeps = [one.expiry.sweep for one in self.servers[:2]]
-        *answers, first, second = await self.race(None, *simulations, *clicks, *sweeps)
+        clicks = [partial(one.checkout.process, payment.reference, command) for one in self.servers]
+        sweeps = [one.expiry.sweep for one in self.servers]
+        told = await self.timed(None, *simulations, *clicks, *sweeps)
+        *answers, first, second = [one.answer for one in told]
         assert {said(answer) for answer in answers[: len(simulations)]} == {"PAYMENT_ALREADY_FINAL"}
         assert {said(answer) for answer in answers[len(simulations) :]} <= {
             "PAYMENT_ALREADY_PROCESSED",
@@ -194,15 +193,14 @@ def said(answer: Any, of: Callable[[Any], str] = str) -> str:
 
 
 @asynccontextmanager
-async def a_grid(database_url: str, folder: Path, servers: int = 2) -> AsyncIterator[Grid]:
-    """A Grid of so many servers."""
+async def a_grid(database_url: str, folder: Path) -> AsyncIterator[Grid]:
     async with world_on(database_url, folder) as world:
         world.fakes.paystack.book.webhooks = WebhookMode.NEVER  # the rounds deliver them
         world.fakes.paystack.book.ids = lambda: 1  # the transaction of which their events tell
         async with world.store.begin() as tx:
             await tx.endpoints.add(an_endpoint("whe_second"))
         clock = TickingClock()
-        stores = [PostgresStore(database_url, pool_size=8, pgbouncer=False) for _ in range(servers)]
+        stores = [PostgresStore(database_url, pool_size=8, pgbouncer=False) for _ in range(2)]
         assembled_servers = [assembled(store, clock) for store in stores]
         world.clock, world.services = clock, assembled_servers[0]
         grid = Grid(world, assembled_servers, clock)

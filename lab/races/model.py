@@ -160,21 +160,6 @@ def verify() -> Program:
     return look, ask, settle
 
 
-def reconcile() -> Program:
-    def open(state: RaceState, _: Any) -> Steps:
-        yield state, None, DONE  # nothing is due, or another holds it
-        if state.is_handed:
-            yield state, None, None
-
-    def settle(state: RaceState, _: Any) -> Steps:
-        yield state.reported(state.truth, asked=True) if state.truth else state, None, None
-
-    def schedule(state: RaceState, _: Any) -> Steps:
-        yield replace(state, is_asked=True), None, DONE
-
-    return open, settle, schedule
-
-
 def hour_ends(is_swept: bool) -> Program:
     def jump(state: RaceState, _: Any) -> Steps:
         late = replace(state, is_late=True, is_drained=state.is_drained or state.began_draining)

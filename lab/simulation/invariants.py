@@ -20,6 +20,8 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TypeVar
 
+from payagg_testing.state_machine.model import CHECKED_AFTER, FINAL
+
 from lab.simulation.later_money import LaterMoney
 from lab.simulation.ledger import Order, SimulatedCharge
 from lab.simulation.process import Life
@@ -33,7 +35,6 @@ from payagg.domain.webhook import Delivery
 
 K = TypeVar("K")
 V = TypeVar("V")
-FINAL = ("SUCCESS", "FAILED", "REVERSED")
 MOVES = {("INITIATED", "PENDING"), *((before, after) for before in ("INITIATED", "PENDING") for after in FINAL)}
 TRIES = {"LIVE": 10, "SANDBOX": 4}
 LAST_TRY = {"LIVE": timedelta(hours=77, minutes=35, seconds=5), "SANDBOX": timedelta(minutes=35, seconds=5)}
@@ -44,7 +45,6 @@ CARD_LEADS_TO = {
     "declined": "FAILED",
     "insufficient_funds": "FAILED",
 }
-CHECKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30, 60, 180, 360, 720, 1440, 2880, 4320))
 # Asks are spread by a tenth of their delay and 25 minutes at most; then a sweep must come round, perhaps twice.
 SPREAD, SLACK = timedelta(minutes=25), timedelta(minutes=10)
 

@@ -8,22 +8,13 @@ and the bank's kobo agree; what no event told is told by the next of the sparse 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from payagg_testing.state_machine.model import CHECKS_WHEN_PAID, NOTICES, OF_PAID
+
 from lab.simulation.ledger import LaterFact, SimulatedCharge
 from lab.simulation.world import SimulatedWorld
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.payment import Payment
 
-TOLD_BY = {
-    "LATE_SUCCESS": "payment.late_success",
-    "SECOND_CHARGE": "payment.late_success",
-    "LATE_REVERSAL": "payment.refunded",
-    "PARTIAL_REFUND": "payment.refunded",
-    "DISPUTE": "payment.disputed",
-    "MISMATCH": "payment.attention",
-    "NO_EVIDENCE": "payment.attention",
-}
-OF_PAID = ("LATE_REVERSAL", "PARTIAL_REFUND", "DISPUTE")
-PAID_CHECKED_AFTER = tuple(timedelta(days=days) for days in (1, 7, 30, 90, 180))
 # Asks are spread by 25 minutes at most; then a sweep must come round, perhaps twice.
 SLACK = timedelta(minutes=35)
 
@@ -50,7 +41,7 @@ class LaterMoney:
             sometimes["money goes back before its success is known"] += 1
         if status == "FAILED":
             sometimes["money of a FAILED payment goes back"] += 1
-        is_sparse = settled is not None and self.world.clock.now() > settled + PAID_CHECKED_AFTER[0]
+        is_sparse = settled is not None and self.world.clock.now() > settled + CHECKS_WHEN_PAID[0]
         if is_sparse and anomaly.source == "reconciler":
             sometimes["a sparse ask finds that money went back"] += 1
 
@@ -79,7 +70,7 @@ class LaterMoney:
         numbers = []
         for fact in facts:
             kind, number = fact.kind.value, fact.event_sequence
-            is_news = kind in TOLD_BY and (is_paid or kind not in OF_PAID)
+            is_news = kind in NOTICES and (is_paid or kind not in OF_PAID)
             if is_news and kind == "MISMATCH":
                 is_news = fact.details["word"] == "succeeded"
             if is_news is (number is None):
@@ -87,7 +78,7 @@ class LaterMoney:
             if number is not None:
                 if number in told:
                     self.world.fail("INV9", f"event {number} of {reference} tells {told[number]} and {kind}")
-                told[number] = TOLD_BY.get(kind, kind)
+                told[number] = NOTICES.get(kind, kind)
                 numbers += [number] if kind in OF_PAID else []
         if numbers != sorted(numbers):
             self.world.fail("INV9", f"what became of the money of {reference} is told in the order {numbers}")
@@ -127,7 +118,7 @@ class LaterMoney:
         confirmed = [a.confirmed_at for a in self.state.attempts.values() if a.provider_reference == charge.reference]
         last = max(fact.at for fact in charge.later if fact.returned)
         since = max(last, peace, self.ledger.back_at.get(charge.account, peace), charge.even_at or peace)
-        asks = [at + after for at in confirmed if at is not None for after in PAID_CHECKED_AFTER if at + after > since]
+        asks = [at + after for at in confirmed if at is not None for after in CHECKS_WHEN_PAID if at + after > since]
         # What names it after a status told of it adds nothing.
         known = min(f.at for f in own if self._gone_back([fact for fact in own if fact.at <= f.at]) == charge.returned)
         if asks and known > min(asks) + SLACK:

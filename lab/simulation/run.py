@@ -12,10 +12,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from payagg_testing.state_machine.model import NOTICES
+
 from lab.kit.figures import RunSummary
 from lab.simulation.history import simulate
 from lab.simulation.invariants import MOVES
-from lab.simulation.later_money import TOLD_BY
 
 DISPUTES = ("opened", "won", "lost", "accepted")
 KILLED = (
@@ -25,7 +26,7 @@ KILLED = (
 COVERAGE_GOALS: Final = frozenset(
     {
         *(f"{before} moves to {after}" for before, after in MOVES),
-        *(f"anomaly {kind}" for kind in (*TOLD_BY, "LATE_FAILURE", "UNKNOWN_STATUS")),
+        *(f"anomaly {kind}" for kind in (*NOTICES, "LATE_FAILURE", "UNKNOWN_STATUS")),
         *(f"a dispute is {state}" for state in DISPUTES),
         *(f"a process is killed {where}" for where in KILLED),
         "a COMMIT has no answer",

@@ -108,16 +108,11 @@ class Expected:
     code: str | None = None
     data: Mapping[str, Any] | None = None
     field: str = ""  # how the field that a refusal names begins
-    file: bytes | None = None  # the answer itself, where it is no JSON
-    shown: Mapping[str, Any] | None = None  # headers, by their name in lower case
 
     @property
     def checks(self) -> list[tuple[str, Check]]:
-        return _checks(self.data)
-
-    @property
-    def header_checks(self) -> list[tuple[str, Check]]:
-        return _checks(self.shown)
+        each = [(path, many if isinstance(many, tuple) else (many,)) for path, many in (self.data or {}).items()]
+        return [(path, one if isinstance(one, Check) else Check("is", one)) for path, many in each for one in many]
 
     def __str__(self) -> str:
         words = " or ".join(map(str, self.statuses))
@@ -127,9 +122,7 @@ class Expected:
             words += f" on {self.field}"
         if self.data:
             words += ", " + ", ".join(f"{path or 'data'} {check}" for path, check in self.checks)
-        if self.file is not None:
-            words += f", the {len(self.file)} bytes that were sent"
-        return words + "".join(f", {name} {check}" for name, check in self.header_checks)
+        return words
 
     def fault(self, answer: ServiceAnswer) -> str | None:
         """What is wrong with the answer, in a few words; None when nothing is."""
@@ -143,16 +136,4 @@ class Expected:
             found = look(answer.data, path)
             if not judge(found, check.relation, check.value):
                 return f"{path or 'data'} is {json.dumps(found)[:SHOWN_MAX]}"
-        for name, check in self.header_checks:
-            value = answer.headers.get(name)
-            if not judge(value, check.relation, check.value):
-                return f"the header {name} is {json.dumps(value)}"
-        if self.file is not None:
-            is_same = answer.content == self.file
-            return None if is_same else f"the file has other content, of {len(answer.content)} bytes"
         return general_fault(answer.status, answer.body)
-
-
-def _checks(foreseen: Mapping[str, Any] | None) -> list[tuple[str, Check]]:
-    each = [(path, many if isinstance(many, tuple) else (many,)) for path, many in (foreseen or {}).items()]
-    return [(path, one if isinstance(one, Check) else Check("is", one)) for path, many in each for one in many]

@@ -21,8 +21,7 @@ PATIENCE_SECONDS = 90.0  # altogether, for a service that says 429 and when to c
 
 @dataclass(frozen=True)
 class ServiceCall:
-    """A request: `path` is relative to the base URL; `body` is sent as JSON, `content` as it stands. `event`
-    is its variant, where it is a provider's (see `event_request`)."""
+    """A request: `path` is relative to the base URL; `body` is sent as JSON, `content` as it stands."""
 
     method: str
     path: str
@@ -30,7 +29,6 @@ class ServiceCall:
     body: Any = None
     content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    event: str | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,6 @@ class ServiceAnswer:
     body: Any
     headers: Mapping[str, str]
     text: str
-    content: bytes = field(default=b"", repr=False)
 
     @classmethod
     def of(cls, response: httpx.Response) -> Self:
@@ -49,9 +46,7 @@ class ServiceAnswer:
             body = response.json()
         except ValueError:
             body = None
-        if response.headers.get("content-type", "").startswith("image/"):
-            return cls(response.status_code, None, dict(response.headers), "", response.content)
-        return cls(response.status_code, body, dict(response.headers), response.text, response.content)
+        return cls(response.status_code, body, dict(response.headers), response.text)
 
     @property
     def data(self) -> Any:
@@ -70,8 +65,7 @@ class ServiceAnswer:
         return error.get("field") if isinstance(error, dict) else None
 
     def __str__(self) -> str:
-        shown = self.text[:600] or (f"{len(self.content)} bytes" if self.content else "")
-        return f"{self.status} {shown}".rstrip()
+        return f"{self.status} {self.text[:600]}".rstrip()
 
 
 class Driver(Protocol):

@@ -53,8 +53,6 @@ SAYS = {
     "gateways.9": "businessCount",
     "gateways.10": "merchants: active businesses, literal search",
     "gateways.11": "credentials are replaced in full, encrypted, never shown",
-    "gateways.24": "a replaced logo is removed",
-    "gateways.25": "an absent logo is a 404",
     "options.1": "a gateway that was never configured is enabled; the built-in comes first",
     "options.2": "the built-in gateway is neither disabled nor reordered",
     "options.3": "disabling clears the default flag",
@@ -99,8 +97,6 @@ SAYS = {
     "limits.7": "20 most recently revoked keys are listed",
     "limits.8": "5 active webhook endpoints per business",
     "limits.9": "100 inbound webhooks per minute and address",
-    "limits.12": "logo: 2 MB",
-    "limits.13": "logo: PNG or JPEG by content",
     "limits.14": "credentials: 1-50 properties of 4000 characters",
     "limits.15": "gateway slug 2-50, name 2-100, description 1000",
     "limits.16": "business display name 50",
@@ -109,14 +105,16 @@ SAYS = {
     "limits.19": "search 100 characters",
     "limits.20": "API key name 2-100",
     "limits.21": "webhook description 200",
-    "limits.22": "public logo is cached for one hour",
 }
 NOT_SHOWN = "the interface does not show what it takes and answers"
+FILES = "files are not uploaded"
 # What no machine tries, and why.
 NEVER = {
     f"PATCH {BUSINESS}/webhooks/{{endpointId}}": NOT_SHOWN,
     f"POST {BUSINESS}/webhooks/{{endpointId}}/test": NOT_SHOWN,
     f"GET {BUSINESS}/webhooks/{{endpointId}}/deliveries": NOT_SHOWN,
+    f"POST {GATEWAY}/logo": FILES,
+    "GET /public/gateways/{id}/logo": FILES,
     "provider-events.5": "what fails inside a service is not caused from outside",
     "limits.9": "the rest of a run would be refused by that limit",
 }

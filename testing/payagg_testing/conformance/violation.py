@@ -1,44 +1,31 @@
 """A counterexample, told as a story."""
 
 import json
-import re
 from collections.abc import Iterator
 
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.story import Step, Story
 
 SHOWN_MAX = 600  # characters of a request or an answer
-_VALUE = re.compile(r'"[^"]*"|\[.*\]|\d+')  # of a fault
 
 
 class Violation(AssertionError):
     """A history in which the service broke the interface; as text, the story."""
 
-    def __init__(self, story: Story, fault: str, assumption: str | None = None) -> None:
-        """`assumption`: what it contradicts is payagg's own choice, and no part of the interface."""
+    def __init__(self, story: Story, fault: str) -> None:
         super().__init__(fault)
-        self.story, self.fault, self.assumption = story, fault, assumption
+        self.story, self.fault = story, fault
 
     @property
     def headline(self) -> str:
         """What was done, and what came of it."""
         return self.story.mask(f"{self.story.steps[-1].text}: {self.fault}" if self.story.steps else self.fault)
 
-    @property
-    def kind(self) -> str:
-        """Equal for violations that have one cause as far as can be told: the request and the fault without values."""
-        calls = self.story.steps[-1].calls if self.story.steps else ()
-        what = f"{calls[0].method} {calls[0].path.partition('?')[0]}" if calls else ""
-        segments = ["_" if re.search(r"\d", segment) else segment for segment in what.split("/")]
-        return f"{'/'.join(segments)}: {_VALUE.sub('_', self.fault)}"
-
     def __str__(self) -> str:
         return self.story.mask("\n".join(self._report_lines()))
 
     def _report_lines(self) -> Iterator[str]:
         yield f"{self.story.machine}: {self.fault}"
-        if self.assumption is not None:
-            yield f"The interface does not say that {self.assumption}."
         steps, number = self.story.steps, 1
         while number <= len(steps):
             looks = self._looks_from(number)
@@ -78,8 +65,6 @@ def _request(call: ServiceCall) -> str:
     shown = [call.method, call.path]
     if call.body is not None:
         shown.append(json.dumps(call.body, ensure_ascii=False))
-    if call.content is not None and call.event is None:
-        shown.append(f"({len(call.content)} bytes of {call.headers.get('Content-Type', 'something')})")
-    elif call.content is not None:
+    if call.content is not None:
         shown.append(call.content.decode(errors="replace"))
     return " ".join(shown)[:SHOWN_MAX]

@@ -25,7 +25,7 @@ from tests.support.in_process import InProcess
 from tests.support.machine import ROOT
 
 pytestmark = pytest.mark.release
-BRIEF = ["--histories", "20", "--actions", "12", "--kinds", "1", "--seed", "1"]
+BRIEF = ["--histories", "20", "--actions", "12", "--seed", "1"]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def plugin_run(folder: Path, options: list[str], *more: str) -> str:
 
 
 def test_the_pytest_plugin_runs_over_a_store_in_this_process(tmp_path: Path) -> None:
-    assert "9 passed" in plugin_run(tmp_path, ["--over", "memory"])
+    assert "8 passed" in plugin_run(tmp_path, ["--over", "memory"])
 
 
 def test_the_pytest_plugin_fails_with_the_story(tmp_path: Path) -> None:

@@ -332,7 +332,6 @@ def test_alerts_and_the_dashboard_ask_for_metrics_that_there_are() -> None:
     assert {f"payagg_{name}_total" for name in COUNTERS} - on_it == {
         "payagg_anomalies_total",
         "payagg_idempotency_mismatches_total",
-        "payagg_test_deliveries_total",
     }
 
 

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 import msgspec
 
 from payagg.application.accounts.businesses import lock_own
-from payagg.application.counters import count
 from payagg.application.ports.outside import Vault
 from payagg.application.ports.store import Transaction
 from payagg.application.ports.webhooks import Sender
@@ -204,7 +203,6 @@ class Webhooks(UseCase):
             return TestDelivery(False, None, 0, "the signing secret cannot be opened")
         headers = signed_headers(keys, body.id, int(now.timestamp()), sent_bytes)
         sent = await self.sender.send(endpoint.url, headers, sent_bytes, owner=business_id, is_test=True)
-        count("test_deliveries", "delivered" if sent.is_accepted else "failed")
         return TestDelivery(sent.is_accepted, sent.status_code, sent.duration_ms, sent.error)
 
     @retry_on_conflict

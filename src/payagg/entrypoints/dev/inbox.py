@@ -1,7 +1,5 @@
 """The webhook viewer of `dev`: a receiver that verifies as a merchant should, and a page that shows each delivery."""
 
-import base64
-import hashlib
 import hmac
 import json
 from collections import deque
@@ -14,6 +12,8 @@ from typing import Any
 from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
+
+from payagg.domain.signing import secret_key, signature
 
 ASSETS = Path(__file__).with_name("inbox_assets")
 TYPES = {"inbox.html": "text/html", "inbox.css": "text/css", "inbox.js": "text/javascript"}
@@ -58,12 +58,10 @@ class WebhookViewer:
             return "webhook-id or webhook-timestamp is missing."
         if abs(self.now().timestamp() - int(timestamp)) > TOLERANCE:
             return "the timestamp is too far from now."
-        signatures = {part.removeprefix("v1,") for part in headers.get("webhook-signature", "").split(" ")}
-        signed = f"{event_id}.{timestamp}.".encode() + body
+        sent = headers.get("webhook-signature", "").encode().split()
         for secret in self.secrets:
-            digest = hmac.digest(base64.b64decode(secret.removeprefix("whsec_")), signed, hashlib.sha256)
-            expected = base64.b64encode(digest).decode()
-            if any(hmac.compare_digest(expected, one) for one in signatures):
+            expected = signature([secret_key(secret)], event_id, int(timestamp), body).encode()
+            if any(hmac.compare_digest(expected, one) for one in sent):
                 return None
         return "no signature was made with this endpoint's secret."
 

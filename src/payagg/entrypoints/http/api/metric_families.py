@@ -94,7 +94,6 @@ COUNTERS = {
         words("2xx", "3xx", "4xx", "5xx", "other", "no answer"),
     ),
     "delivery_leases_lapsed": CounterKind("Attempts taken over from a worker that died.", (), _once),
-    "test_deliveries": CounterKind("Test deliveries by result.", ("result",), words("delivered", "failed")),
     "rows_ended": CounterKind("Rows removed after their time, by table.", ("table",), words(*ENDING)),
     "worker_sweeps": CounterKind(
         "Rounds that workers completed, by kind of work: none in a while means that no worker runs.",
