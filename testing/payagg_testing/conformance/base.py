@@ -62,10 +62,11 @@ class ConformanceMachine(RuleBasedStateMachine):
         headers: dict[str, str] | None = None,
         code: str | None = None,
         data: dict[str, Any] | None = None,
+        event: str | None = None,
         field: str = "",
     ) -> ServiceAnswer:
         """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`."""
-        call = ServiceCall(method, path, bearer, body, content, headers or {})
+        call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self.steps_taken[0] += 1
         self.tried.update(route_or_code(call, answer), ["access.1"])

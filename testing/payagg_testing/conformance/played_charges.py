@@ -240,4 +240,5 @@ class PlayedEvents(PlayedCharges):
         elif variant == "malformed":
             status = self.provider.malformed_status
         who = "somebody" if variant in FORGERIES else "the provider"
-        self.ask(who, what, "POST", f"/webhooks/{self.provider.slug}{segment}", status, code=code, **sent)
+        path, event = f"/webhooks/{self.provider.slug}{segment}", variant or "genuine"
+        self.ask(who, what, "POST", path, status, code=code, event=event, **sent)

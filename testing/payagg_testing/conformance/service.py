@@ -21,7 +21,8 @@ PATIENCE_SECONDS = 90.0  # altogether, for a service that says 429 and when to c
 
 @dataclass(frozen=True)
 class ServiceCall:
-    """A request: `path` is relative to the base URL; `body` is sent as JSON, `content` as it stands."""
+    """A request: `path` is relative to the base URL; `body` is sent as JSON, `content` as it stands. `event`
+    is its variant, where it is a provider's (see `event_request`)."""
 
     method: str
     path: str
@@ -29,6 +30,7 @@ class ServiceCall:
     body: Any = None
     content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    event: str | None = None
 
 
 @dataclass(frozen=True)
