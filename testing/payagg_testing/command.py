@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--histories", type=int, default=30, help="per machine (30)")
     run.add_argument("--actions", type=int, default=20, help="in one history at most (20)")
     run.add_argument("--seed", type=int, help="repeat a search")
+    run.add_argument("--kinds", type=int, default=5, help="of violations, after which a machine stops (5)")
     run.add_argument("--strict", action="store_true", help="exit status 1 also if something was not tried")
     run.add_argument("--matrix", action="store_true", help="list every statement: tried, or why not")
     receiver = commands.add_parser("receiver", help="send a webhook handler what ours may send, and what others might")
@@ -57,7 +58,7 @@ def _run(chosen: argparse.Namespace) -> int:
         target = open_target(chosen.over)
     else:
         target = ServiceAccess.of(lambda name: vars(chosen)[name.replace("-", "_")]).open_target()
-    effort = Effort(chosen.histories, chosen.actions, chosen.seed)
+    effort = Effort(chosen.histories, chosen.actions, chosen.seed, kinds=chosen.kinds)
     try:
         for name in chosen.machine or MACHINES:
             verdicts.append(run_machine(name, target, effort))
@@ -69,7 +70,7 @@ def _run(chosen: argparse.Namespace) -> int:
         target.close()
     if all(verdict.skipped for verdict in verdicts):
         raise AccessError("nothing was tried: give tokens or keys")
-    is_broken = any(verdict.violation for verdict in verdicts)
+    is_broken = any(verdict.violations for verdict in verdicts)
     return 1 if is_broken or (chosen.strict and coverage(verdicts).missing) else 0
 
 
@@ -88,8 +89,9 @@ def _title(statement: str) -> str:
 
 def _tell(verdict: MachineVerdict) -> None:
     print(f"{verdict.machine:12} {verdict.requests:6} requests {verdict.seconds:7.1f} s  {verdict.words}")  # noqa: T201
-    if verdict.violation is not None:
-        print(verdict.violation)  # noqa: T201
+    for violation in verdict.violations:
+        print(violation)  # noqa: T201
+    if verdict.violations:
         print(f"Search again with --machine {verdict.machine} --seed {verdict.seed}.")  # noqa: T201
 
 

@@ -56,7 +56,7 @@ def payagg_check(
         verdict = run_machine(payagg_machine, payagg_target, effort)
         if verdict.skipped is not None:
             pytest.skip(f"it needs {verdict.skipped}")
-        if verdict.violation is not None:
-            pytest.fail(str(verdict.violation), pytrace=False)
+        for broken in verdict.violations:
+            pytest.fail(str(broken), pytrace=False)
 
     return check

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
-from hypothesis.errors import Flaky
+from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.stateful import run_state_machine_as_test
 
 from payagg_testing.conformance.api_keys import ApiKeyConformance
@@ -41,28 +41,33 @@ class Effort:
     actions: int = 20
     seed: int | None = None
     shrinks: bool = True  # whether a counterexample is made small
+    kinds: int = 1  # of violations, after which a machine stops; each is searched for anew
 
 
 @dataclass(frozen=True)
 class MachineVerdict:
-    """What came of one machine: the `violation` that was found; `skipped` says what the target lacks.
+    """What came of one machine: `violations`, one of each kind that was found; `skipped` says what the target lacks.
     `tried` are statements, routes and error codes; `not_tried` says why of the machine's own."""
 
     machine: str
     requests: int = 0
     seconds: float = 0.0
-    violation: Violation | None = None
+    violations: tuple[Violation, ...] = ()
     skipped: str | None = None
     tried: frozenset[str] = frozenset()
     not_tried: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None  # which repeats the search
 
     @property
+    def violation(self) -> Violation | None:
+        return self.violations[0] if self.violations else None
+
+    @property
     def words(self) -> str:
         if self.skipped is not None:
             return f"skipped: it needs {self.skipped}"
-        if self.violation is not None:
-            return f"BROKEN: {self.violation.headline}"
+        if self.violations:
+            return "BROKEN: " + "; ".join(violation.headline for violation in self.violations)
         if not self.not_tried:
             return "keeps the interface"
         count = len(self.not_tried)
@@ -79,14 +84,21 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
         return _skip(name, lacking.words)
     steps, tried, began = [0], set[str](), time.monotonic()
     chosen = effort.seed if effort.seed is not None else secrets.randbelow(2**32)
-    facts = {"target": target, "steps_taken": steps, "tried": tried, "gone": set(), "last": list[Violation]()}
-    violation = _search(seed(chosen)(type(machine.__name__, (machine,), facts)), effort)
+    facts = {"target": target, "steps_taken": steps, "tried": tried, "gone": set()}
+    found: list[Violation] = []
+    while len(found) < effort.kinds:
+        facts |= {"last": list[Violation](), "known": {one.kind for one in found}}
+        bound = seed(chosen + len(found))(type(machine.__name__, (machine,), facts))
+        violation = _search(bound, effort)
+        if violation is None:
+            break
+        found.append(violation)
     not_tried = {}
     for one in sorted(statements_of(machine).keys() - tried):
         lacking = next((need for need in statements_of(machine)[one] if not need.is_met(target)), None)
         not_tried[one] = f"it needs {lacking.words}" if lacking is not None else "no history came to it"
     took = time.monotonic() - began
-    return MachineVerdict(name, steps[0], took, violation, None, frozenset(tried), not_tried, chosen)
+    return MachineVerdict(name, steps[0], took, tuple(found), None, frozenset(tried), not_tried, chosen)
 
 
 def _skip(name: str, lacking: str) -> MachineVerdict:
@@ -107,11 +119,13 @@ def coverage(verdicts: Iterable[MachineVerdict]) -> Coverage:
 
 
 def _search(bound: type[ConformanceMachine], effort: Effort) -> Violation | None:
-    """What the search comes upon; None where nothing breaks."""
+    """What the search comes upon; None where nothing but what is known breaks."""
     try:
         run_state_machine_as_test(bound, settings=_settings(effort))
     except Violation as violation:
         return violation
+    except Unsatisfiable:
+        return None  # every history met what is known
     except Flaky:
         # A service remembers: what one history did may break the next one. The last break seen is told as it was.
         if not bound.last:

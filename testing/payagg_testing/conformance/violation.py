@@ -1,12 +1,14 @@
 """A counterexample, told as a story."""
 
 import json
+import re
 from collections.abc import Iterator
 
 from payagg_testing.conformance.service import ServiceCall
 from payagg_testing.conformance.story import Step, Story
 
 SHOWN_MAX = 600  # characters of a request or an answer
+_VALUE = re.compile(r'"[^"]*"|\[.*\]|\d+')  # of a fault
 
 
 class Violation(AssertionError):
@@ -20,6 +22,14 @@ class Violation(AssertionError):
     def headline(self) -> str:
         """What was done, and what came of it."""
         return self.story.mask(f"{self.story.steps[-1].text}: {self.fault}" if self.story.steps else self.fault)
+
+    @property
+    def kind(self) -> str:
+        """Equal for violations that have one cause as far as can be told: the request and the fault without values."""
+        calls = self.story.steps[-1].calls if self.story.steps else ()
+        what = f"{calls[0].method} {calls[0].path.partition('?')[0]}" if calls else ""
+        segments = ["_" if re.search(r"\d", segment) else segment for segment in what.split("/")]
+        return f"{'/'.join(segments)}: {_VALUE.sub('_', self.fault)}"
 
     def __str__(self) -> str:
         return self.story.mask("\n".join(self._report_lines()))

@@ -25,7 +25,7 @@ from tests.support.in_process import InProcess
 from tests.support.machine import ROOT
 
 pytestmark = pytest.mark.release
-BRIEF = ["--histories", "20", "--actions", "12", "--seed", "1"]
+BRIEF = ["--histories", "20", "--actions", "12", "--kinds", "1", "--seed", "1"]
 
 
 @dataclass(frozen=True)

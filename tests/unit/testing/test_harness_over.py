@@ -118,7 +118,7 @@ def test_what_does_not_open_is_one_line(over: str, words: str) -> None:
 def keys_of(target: ConformanceTarget) -> ApiKeyConformance:
     target.with_keys()
     facts = {"target": target, "steps_taken": [0], "tried": set(), "gone": set()}
-    return type("Keys", (ApiKeyConformance,), facts | {"last": []})()  # type: ignore[no-any-return]
+    return type("Keys", (ApiKeyConformance,), facts | {"known": set(), "last": []})()  # type: ignore[no-any-return]
 
 
 def test_a_key_that_was_refused_a_second_revocation_was_revoked_when_it_was() -> None:
