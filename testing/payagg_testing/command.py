@@ -11,12 +11,15 @@ from collections.abc import Sequence
 import httpx
 
 from payagg_testing.conformance.access import OPTIONS, AccessError, ServiceAccess
+from payagg_testing.conformance.assumptions import ASSUMPTIONS
 from payagg_testing.conformance.over import WORDS, open_target
 from payagg_testing.conformance.receiver import check_receiver
 from payagg_testing.conformance.run import MACHINES, Effort, MachineVerdict, coverage, run_machine
 from payagg_testing.conformance.statements import SAYS, Coverage
+from payagg_testing.state_machine.model import CARDS, FINAL
 
 LEFT_SHOWN = 4
+OWN_WORD = "the service's own word for an outcome of simulate, or its number for a test card"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -42,7 +45,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--actions", type=int, default=20, help="in one history at most (20)")
     run.add_argument("--seed", type=int, help="repeat a search")
     run.add_argument("--kinds", type=int, default=5, help="of violations, after which a machine stops (5)")
-    run.add_argument("--strict", action="store_true", help="exit status 1 also if something was not tried")
+    run.add_argument(
+        "--outcome", "--card", action="append", type=_word, default=[], metavar="SUCCESS=YOURS", help=OWN_WORD
+    )
+    run.add_argument(
+        "--assumptions", action=Assumptions, nargs=0, help="list what the model assumes where the interface is silent"
+    )
+    run.add_argument("--strict", action="store_true", help="exit status 1 also if something was not tried or differs")
     run.add_argument("--matrix", action="store_true", help="list every statement: tried, or why not")
     receiver = commands.add_parser("receiver", help="send a webhook handler what ours may send, and what others might")
     receiver.add_argument("--url", required=True, help="where the handler listens")
@@ -52,12 +61,28 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _word(text: str) -> tuple[str, str]:
+    ours, _, theirs = text.partition("=")
+    if ours not in (*FINAL, *CARDS) or not theirs:
+        raise argparse.ArgumentTypeError(f"not {' nor '.join(f'{ours}=YOURS' for ours in (*FINAL, *CARDS))}: {text}")
+    return ours, theirs
+
+
+class Assumptions(argparse.Action):
+    """As --help: it needs nothing else, and ends there."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print("\n".join(ASSUMPTIONS))  # noqa: T201
+        parser.exit()
+
+
 def _run(chosen: argparse.Namespace) -> int:
     verdicts: list[MachineVerdict] = []
     if chosen.over is not None:
         target = open_target(chosen.over)
     else:
         target = ServiceAccess.of(lambda name: vars(chosen)[name.replace("-", "_")]).open_target()
+    target.words = dict(chosen.outcome)
     effort = Effort(chosen.histories, chosen.actions, chosen.seed, kinds=chosen.kinds)
     try:
         for name in chosen.machine or MACHINES:
@@ -70,8 +95,9 @@ def _run(chosen: argparse.Namespace) -> int:
         target.close()
     if all(verdict.skipped for verdict in verdicts):
         raise AccessError("nothing was tried: give tokens or keys")
-    is_broken = any(verdict.violations for verdict in verdicts)
-    return 1 if is_broken or (chosen.strict and coverage(verdicts).missing) else 0
+    is_broken = any(verdict.breaks for verdict in verdicts)
+    is_whole = not coverage(verdicts).missing and not any(verdict.violations for verdict in verdicts)
+    return 1 if is_broken or (chosen.strict and not is_whole) else 0
 
 
 def _tell_what_was_tried(told: Coverage, whole: bool) -> None:

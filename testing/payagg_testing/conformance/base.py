@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from hypothesis import reject
 from hypothesis.stateful import RuleBasedStateMachine
 
+from payagg_testing.conformance.assumptions import assumption_of
 from payagg_testing.conformance.expectation import Expected, look
 from payagg_testing.conformance.service import ServiceAnswer, ServiceCall
 from payagg_testing.conformance.statements import Need, route_or_code
@@ -24,6 +25,7 @@ class ConformanceMachine(RuleBasedStateMachine):
     target: ClassVar[ConformanceTarget]
     steps_taken: ClassVar[list[int]]  # one number: requests sent over all histories
     known: ClassVar[set[str]]  # kinds of violations: a history that meets one ends and counts for nothing
+    differs: ClassVar[frozenset[str | None]] = frozenset()  # the assumptions that were found wrong
     last: ClassVar[list[Violation]]  # the last one met, in case the search cannot repeat it
     tried: ClassVar[set[str]]  # statements, routes and error codes, over all histories
     needs: ClassVar[tuple[Need, ...]] = ()  # of the target, without which no rule runs
@@ -68,13 +70,18 @@ class ConformanceMachine(RuleBasedStateMachine):
         field: str = "",
     ) -> ServiceAnswer:
         """The answer, which is as foreseen: one of `statuses`, with `code`, and with these values in its `data`."""
+        if path.endswith(("/simulate", "/process")) and isinstance(body, dict):
+            body = {name: self.target.words.get(value, value) for name, value in body.items()}
         call = ServiceCall(method, path, bearer, body, content, headers or {}, event)
         answer = self.target.service.send(call)
         self.steps_taken[0] += 1
         self.tried.update(route_or_code(call, answer), ["access.1"])
         expected = Expected(statuses, code, data, field)
         self.story.did(f"{who} {what}", call, answer, expected)
-        fault = expected.fault(answer) or self._shown_secret(answer)
+        fault = expected.fault(answer)
+        if fault is not None:
+            self.fail(fault, assumption_of(call, expected, answer, fault))
+        fault = self._shown_secret(answer)
         if fault is not None:
             self.fail(fault)
         if answer.status == 201 and isinstance(answer.data, dict):
@@ -118,8 +125,8 @@ class ConformanceMachine(RuleBasedStateMachine):
         self.story.add_wait(duration)
         self.target.service.pause(duration)
 
-    def fail(self, fault: str) -> None:
-        violation = Violation(self.story.copy(), self.story.mask(fault))
+    def fail(self, fault: str, assumption: str | None = None) -> None:
+        violation = Violation(self.story.copy(), self.story.mask(fault), assumption)
         if violation.kind in self.known:
             reject()
         self.last.append(violation)

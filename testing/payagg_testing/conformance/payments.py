@@ -4,9 +4,10 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, initialize, multiple, rule
+from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
 from payagg.domain.values import Environment
+from payagg_testing.conformance.assumptions import CARD
 from payagg_testing.conformance.expectation import lacks
 from payagg_testing.conformance.payments_by_url import PaymentsByUrl
 from payagg_testing.conformance.statements import CLOCK, LIVE, SANDBOX_KEY, tries
@@ -134,6 +135,7 @@ class PaymentConformance(PaymentsByUrl):
         self.choose_gateway(reference, f"chooses the simulator with the card {card}", SIMULATOR, card)
         self.agrees(reference)
 
+    @precondition(lambda self: not self.target.words)
     @rule()
     @tries(needs=CLOCK)
     def wait_for_the_card(self) -> None:
@@ -144,8 +146,8 @@ class PaymentConformance(PaymentsByUrl):
         for duration, foreseen in ((KNOWN_AFTER - INSTANT, "PENDING"), (2 * INSTANT, "SUCCESS")):
             self.wait(duration)
             status = self.ask("the payer's browser", "verifies", "GET", path, 200).data["status"]
-            if status != foreseen:
-                self.fail(f'status is "{status}"')
+            if status != foreseen and CARD not in self.differs:
+                self.fail(f'status is "{status}"', assumption=CARD)
 
     @rule(reference=PAYMENTS)
     def process_badly(self, reference: str) -> None:

@@ -9,6 +9,7 @@ from hypothesis.stateful import Bundle, initialize, multiple, precondition, rule
 
 from payagg.domain.report import Outcome
 from payagg.domain.values import CURRENCY, Environment
+from payagg_testing.conformance.assumptions import KEPT
 from payagg_testing.conformance.expectation import among
 from payagg_testing.conformance.payments import KNOWN_AT_ONCE
 from payagg_testing.conformance.payments_by_url import PaymentsByUrl, UrlPayment
@@ -214,6 +215,8 @@ class PlayedEvents(PlayedCharges):
         if model.kobo is None:
             return
         is_proof = self.gateway.proves(self.gateway.account - 1, self.now)
+        if is_proof and KEPT in self.differs:
+            return
         what = "reports the charge with the replaced secret"
         self.send_event(reference, what, "replaced secret", is_refused=not is_proof)
         if is_proof:

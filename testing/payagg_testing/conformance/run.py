@@ -46,8 +46,9 @@ class Effort:
 
 @dataclass(frozen=True)
 class MachineVerdict:
-    """What came of one machine: `violations`, one of each kind that was found; `skipped` says what the target lacks.
-    `tried` are statements, routes and error codes; `not_tried` says why of the machine's own."""
+    """What came of one machine: `violations`, one of each kind that was found, break the interface or differ from what
+    payagg does where it is silent; `skipped` says what the target lacks. `tried` are statements, routes and error
+    codes; `not_tried` says why of the machine's own."""
 
     machine: str
     requests: int = 0
@@ -63,11 +64,19 @@ class MachineVerdict:
         return self.violations[0] if self.violations else None
 
     @property
+    def breaks(self) -> tuple[Violation, ...]:
+        """Of the interface itself."""
+        return tuple(violation for violation in self.violations if violation.assumption is None)
+
+    @property
     def words(self) -> str:
         if self.skipped is not None:
             return f"skipped: it needs {self.skipped}"
+        if self.breaks:
+            return "BROKEN: " + "; ".join(violation.headline for violation in self.breaks)
         if self.violations:
-            return "BROKEN: " + "; ".join(violation.headline for violation in self.violations)
+            assumed = "; ".join(dict.fromkeys(str(violation.assumption) for violation in self.violations))
+            return f"differs from payagg, which the interface allows: {assumed}"
         if not self.not_tried:
             return "keeps the interface"
         count = len(self.not_tried)
@@ -88,6 +97,7 @@ def run_machine(name: str, target: ConformanceTarget, effort: Effort | None = No
     found: list[Violation] = []
     while len(found) < effort.kinds:
         facts |= {"last": list[Violation](), "known": {one.kind for one in found}}
+        facts["differs"] = frozenset(one.assumption for one in found)
         bound = seed(chosen + len(found))(type(machine.__name__, (machine,), facts))
         violation = _search(bound, effort)
         if violation is None:

@@ -1,6 +1,6 @@
 """What a conformance run is given: a service, who may do what there, and where it can reach us."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +39,9 @@ class ConformanceTarget:
     provider_b: ProviderBAccount | None = None
     closing: Callable[[], None] | None = None  # what is left to be closed after everything else
     left_behind: list[str] = field(default_factory=list)  # what a run could not take back
+    words: Mapping[str, str] = field(default_factory=dict)  # the service's own for our outcomes and test cards
+    rotates_secrets: bool | None = None  # of webhook endpoints; None: not known yet
+    sorts_options: bool = False  # whether a list of options was seen to follow the order that its business chose
     _takes_live: bool = False
     _has_providers: bool = False
 

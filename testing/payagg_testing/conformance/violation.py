@@ -14,9 +14,10 @@ _VALUE = re.compile(r'"[^"]*"|\[.*\]|\d+')  # of a fault
 class Violation(AssertionError):
     """A history in which the service broke the interface; as text, the story."""
 
-    def __init__(self, story: Story, fault: str) -> None:
+    def __init__(self, story: Story, fault: str, assumption: str | None = None) -> None:
+        """`assumption`: what it contradicts is payagg's own choice, and no part of the interface."""
         super().__init__(fault)
-        self.story, self.fault = story, fault
+        self.story, self.fault, self.assumption = story, fault, assumption
 
     @property
     def headline(self) -> str:
@@ -36,6 +37,8 @@ class Violation(AssertionError):
 
     def _report_lines(self) -> Iterator[str]:
         yield f"{self.story.machine}: {self.fault}"
+        if self.assumption is not None:
+            yield f"The interface does not say that {self.assumption}."
         steps, number = self.story.steps, 1
         while number <= len(steps):
             looks = self._looks_from(number)

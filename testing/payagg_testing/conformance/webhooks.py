@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, multiple, rule
 
+from payagg_testing.conformance.assumptions import OWN, form_of_events
 from payagg_testing.conformance.base import ConformanceMachine
 from payagg_testing.conformance.events import Signers, Wanted, wait_for_events
 from payagg_testing.conformance.expectation import lacks, matches
@@ -22,6 +23,7 @@ OUTCOMES, FAILURES = st.sampled_from(["SUCCESS", "FAILED", "REVERSED"]), st.samp
 EVENTS = st.sampled_from([(), (), TYPES[1:2], TYPES[2:]])
 RETRY = timedelta(hours=3)  # longer than any of the first pauses between tries
 OVERLAP = timedelta(hours=24)  # how long a replaced secret signs beside the new one
+NO_ROUTE = (404, 405)
 REAL_PAUSES = 600  # of a twentieth of a second each, where the clock is not ours
 BAD_BODIES: list[dict[str, Any]] = [
     {"environment": "SANDBOX"},
@@ -144,12 +146,17 @@ class WebhookConformance(ConformanceMachine):
 
     @rule(id=ENDPOINTS, then_a_day_passes=st.booleans())
     def rotate(self, id: str, then_a_day_passes: bool) -> None:
-        """From now on both secrets sign, after a day the new one alone."""
+        """From now on both secrets sign, after a day the new one alone. The interface names no such route: where there
+        is none, it is not tried again."""
         model = self.endpoints[id]
-        if not model.is_active:
+        if not model.is_active or self.target.rotates_secrets is False:
             return
         what, path = f"rotates the secret of endpoint {model.path.rpartition('/')[2]}", f"/webhooks/{id}/rotate-secret"
-        answer = self.ask_as_owner(model.merchant, what, "POST", path, 200)
+        statuses = (200, 201) if self.target.rotates_secrets else (200, 201, *NO_ROUTE)
+        answer = self.ask_as_owner(model.merchant, what, "POST", path, *statuses)
+        self.target.rotates_secrets = answer.status not in NO_ROUTE
+        if not self.target.rotates_secrets:
+            return
         secret = answer.data.get("signingSecret")
         if not isinstance(secret, str) or not secret.startswith("whsec_") or secret in model.secrets:
             self.fail("rotation shows no new secret")
@@ -192,10 +199,10 @@ class WebhookConformance(ConformanceMachine):
         self.ask(who, f"simulates {other}", "POST", path, 409, bearer=key, body={"outcome": other}, code=code)
         self.look_into_the_inbox()
         signing = [one for one in self.endpoints.values() if one.is_active and one.merchant == merchant]
-        if has_own and any(one.environment == "SANDBOX" for one in signing):
+        if has_own and any(one.environment == "SANDBOX" for one in signing) and OWN not in self.differs:
             came = [json.loads(each.body)["data"]["reference"] for each in self.inbox.deliveries_at(own)]
             if set(came) != {reference}:
-                self.fail(f"at its own address came {len(came)} events")
+                self.fail(f"at its own address came {len(came)} events", assumption=OWN)
 
     def fail_some(self, failures: int, merchant: int, type: str) -> None:
         """Only where the event will come: how often it is tried before it is given up, the interface leaves open.
@@ -243,4 +250,4 @@ class WebhookConformance(ConformanceMachine):
             self.tried.update(["webhooks.1", "webhooks.4", "webhooks.6"] if model.wanted else [])
             if fault is not None:
                 self.story.add_note(f"events at endpoint {place}")
-                self.fail(f"endpoint {place}: {fault}")
+                self.fail(f"endpoint {place}: {fault}", assumption=form_of_events(fault))

@@ -14,10 +14,13 @@ from payagg_testing import (
     open_target,
     run_machine,
 )
+from payagg_testing.conformance import assumptions
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
+from payagg_testing.conformance.expectation import Expected
 from payagg_testing.conformance.run import MACHINES
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 from payagg_testing.conformance.statements import CODES, LIVE, NEVER, ROUTES, SAYS, statements_of
+from payagg_testing.state_machine.model import CARDS
 
 from payagg.domain.errors import ErrorCode
 from tests.rules import sentences
@@ -98,6 +101,65 @@ def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pyte
     status, told = harness(capsys, "run", "--over", over, "--histories", "2", "--actions", "8")
     assert status == 0, told
     assert told.count("  keeps ") == len(MACHINES)
+
+
+def other_outcomes() -> ConformanceTarget:
+    def alter(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        is_ours = call.path.endswith("/simulate") and answer.status == 200
+        error = {"code": "VALIDATION_ERROR", "message": "paid, failed or reversed.", "field": "outcome"}
+        return ServiceAnswer(400, {"success": False, "error": error}, {}, "") if is_ours else answer
+
+    return altered(alter)
+
+
+def test_the_words_of_a_service_for_an_outcome_or_a_card_are_sent() -> None:
+    asked, target = set[str](), in_process()
+    target.words = {"SUCCESS": "paid", "FAILED": "lost", "REVERSED": "back", **{card: f"own {card}" for card in CARDS}}
+
+    def listen(call: ServiceCall, answer: ServiceAnswer) -> ServiceAnswer:
+        asked.update(str(call.body[name]) for name in ("outcome", "cardNumber") if name in (call.body or {}))
+        return answer
+
+    run_machine("payments", altered(listen, target), Effort(30, 20, 1, kinds=3, shrinks=False))
+    assert {"paid", *(word for word in asked if word.startswith("own "))} <= asked
+    assert not asked & target.words.keys()
+
+
+def test_what_the_interface_does_not_show_differs_and_breaks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    brief = ["--machine", "payments", "--histories", "20", "--actions", "8", "--seed", "1"]
+    run = ["run", "--over", f"{__name__}:other_outcomes", *brief]
+    for strict in (False, True):
+        status, told = harness(capsys, *run, *["--strict"] * strict)
+        assert status == int(strict)
+        assert f"differs from payagg, which the interface allows: {assumptions.OUTCOME}" in told
+    assert harness(capsys, "run", "--assumptions") == (0, "".join(f"{one}\n" for one in assumptions.ASSUMPTIONS))
+
+
+REFUSED = {"error": {"code": assumptions.FORGED}}
+READ, PAGE = ServiceCall("GET", "/payments/R"), ServiceCall("GET", "/public/payments/R")
+
+
+@pytest.mark.parametrize(
+    ("call", "data", "answer", "fault", "assumption"),
+    [
+        (READ, {"status": "PENDING"}, {}, 'status is "INITIATED"', "STATUS"),
+        (READ, {"status": "SUCCESS"}, {}, 'status is "INITIATED"', None),
+        (PAGE, {}, {}, 'amount is "absent"', "PUBLIC"),
+        (PAGE, {}, {}, "amount is 1", None),
+        (READ, {}, {}, 'amount is "absent"', None),
+        (ServiceCall("POST", "/merchant/businesses/b/webhooks"), {}, {}, 'signingSecret is "absent"', "SECRET"),
+        (ServiceCall("POST", "/payments/initiate", body={"amount": 5000.0}), {}, {}, "the status is 201", "WHOLE"),
+        (ServiceCall("POST", "/payments/initiate", body={"amount": 5000.5}), {}, {}, "the status is 201", None),
+        (ServiceCall("POST", "/webhooks/a/live", event="replaced secret"), {}, REFUSED, "400", "KEPT"),
+        (ServiceCall("POST", "/webhooks/a/live", event="genuine"), {}, REFUSED, "400", None),
+    ],
+)
+def test_a_fault_is_of_the_interface_or_of_an_assumption(
+    call: ServiceCall, data: dict[str, Any], answer: dict[str, Any], fault: str, assumption: str | None
+) -> None:
+    came = ServiceAnswer(201 if fault.endswith("201") else 200, {"data": answer, **answer}, {}, "")
+    found = assumptions.assumption_of(call, Expected((200,), data=data), came, fault)
+    assert found == (assumption and getattr(assumptions, assumption))
 
 
 @pytest.mark.parametrize(
