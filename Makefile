@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 # Hundreds of processes start in the tests: what they compile is kept, whatever the machine's habit.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help run test test-fast lab pythons check docs pictures bench lock wheel sbom clean install install-dev browser pgbouncer haproxy etcd patroni
+.PHONY: help run test test-fast test-for lab pythons check docs pictures bench lock wheel sbom clean install install-dev browser pgbouncer haproxy etcd patroni
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^## / { print "\n" substr($$0, 4) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ pictures: install-dev browser ## Take the pictures of checkout and console again
 
 test-fast: install-dev ## Run the unit tests of rules, use cases and adapters (between two edits)
 	$(PYTHON) -m pytest -q -n 2 -m "not long" tests/unit/domain tests/unit/application tests/unit/adapters $(ARGS)
+
+test-for: install-dev browser pgbouncer haproxy ## Run the tests that belong to a file (FILE=src/payagg/domain/report.py)
+	$(PYTHON) -m pytest -q -n 2 $(SPREAD) $$($(PYTHON) tools/tests_for.py $(FILE)) $(ARGS)
 
 # Most tests wait for a server or a process, so there are more at once than cores. A file's tests run in one process, which
 # starts its server or browser once (not by xdist's groups: 3.8 writes them where pytest 9.2 no longer reads); long ones first.
