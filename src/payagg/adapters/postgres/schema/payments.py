@@ -74,7 +74,7 @@ payments = Table(
     ),
     CheckConstraint("failure_reason IS NULL OR status = 'FAILED'", name="only_failures_have_a_reason"),
     # No index has a column that a change of status writes, in its key or its predicate: the change is a new version on
-    # the row's own page, and no index gets an entry (docs/decisions/postgres.md; a test compares).
+    # the row's own page, and no index gets an entry (docs/decisions.md; a test compares).
     # The first two are partial by what is true of every row, and serve only the queries that say so.
     Index(
         "payments_by_business",

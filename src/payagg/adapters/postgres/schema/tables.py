@@ -2,7 +2,7 @@
 
 Shape rules: whatever belongs to one payment is found by `reference` alone, and every unique rule of those tables
 contains `reference` (idempotency keys are a table of their own), so a table can be partitioned by ranges of it. Events
-are (see partitions.py); why the others are not is in docs/decisions/retention.md.
+are (see partitions.py); why the others are not is in docs/decisions.md.
 Columns and dataclass fields share their names. Enumerations are stored as their words.
 """
 
