@@ -103,14 +103,15 @@ def events() -> str:
         "# Event catalogue",
         "Each event is one `POST` to your endpoint, signed as [Webhooks](guide/webhooks.md) says. `data` is the "
         "payment as it was at that moment; `sequence` counts a payment's changes from 1. Every event about a payment "
-        "has all members of the first example; the other examples show those that matter. We may add types and fields: "
+        "has all members of the first example; the others show what is new and not null. We may add types and fields: "
         "ignore those that you do not know.",
     ]
     for number, (kind, meaning) in enumerate(MEANINGS.items()):
         body = bodies[kind]
         if number:
             body = {name: body[name] for name in ("type", "sequence", "data", "notice") if name in body}
-            body["data"] = {name: value for name, value in body["data"].items() if name in SHOWN}
+            told = {name: value for name, value in body["data"].items() if name in SHOWN}
+            body["data"] = {name: value for name, value in told.items() if value not in (None, [])}
         parts += [f"## {kind}", meaning, f"```json\n{json.dumps(body, indent=2, ensure_ascii=False)}\n```"]
     return "\n\n".join(parts) + "\n"
 
