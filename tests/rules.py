@@ -20,9 +20,9 @@ TESTS = Path(__file__).parent
 INTRO = """# Rules
 
 What the interface promises, and what was decided where it is silent. Below each rule: the code that keeps it, below
-`src/payagg`, where one place does, and the tests that carry the rule's marker, below `tests`. `make test
-ARGS="--rule payments.2"` runs the tests of one rule. Every route and every error code is a rule as well, by its name:
-`--rule "GET /payments"`, `--rule PAYMENT_EXPIRED`. `tests/rules.toml` is the source of sentences and places."""
+`src/payagg`, and the tests that carry its marker, below `tests`. `make test ARGS="--rule payments.2"` runs them. Every
+route and every error code is a rule as well: `--rule "GET /payments"`, `--rule PAYMENT_EXPIRED`. `tests/rules.toml` is
+the source."""
 
 
 def sentences() -> dict[str, dict[str, str]]:

@@ -88,9 +88,8 @@ def errors() -> str:
     entries = [f"## {code.name}\n\n{HTTP_STATUS[code.kind]}. {code.message} {REMEDIES[code]}" for code in ErrorCode]
     intro = (
         'A refusal is `{ "success": false, "error": { "code", "message", "field"? } }`. `field` is the JSON name of '
-        "the wrong input. The codes are in order of precedence: if several apply, you get the first. Each entry has "
-        "the HTTP status, the message (which may say more than here) and what to do. The `Link` header of a refusal "
-        "leads to its entry."
+        "the wrong input. The codes are in order of precedence: if several apply, you get the first. The `Link` header "
+        "of a refusal leads to its entry: HTTP status, message, what to do."
     )
     return "\n\n".join([HEAD, "# Errors", intro, *entries]) + "\n"
 
@@ -103,14 +102,15 @@ def events() -> str:
         "# Event catalogue",
         "Each event is one `POST` to your endpoint, signed as [Webhooks](guide/webhooks.md) says. `data` is the "
         "payment as it was at that moment; `sequence` counts a payment's changes from 1. Every event about a payment "
-        "has all members of the first example; the other examples show those that matter. We may add types and fields: "
+        "has all members of the first example; the others show what is new and not null. We may add types and fields: "
         "ignore those that you do not know.",
     ]
     for number, (kind, meaning) in enumerate(MEANINGS.items()):
         body = bodies[kind]
         if number:
             body = {name: body[name] for name in ("type", "sequence", "data", "notice") if name in body}
-            body["data"] = {name: value for name, value in body["data"].items() if name in SHOWN}
+            told = {name: value for name, value in body["data"].items() if name in SHOWN}
+            body["data"] = {name: value for name, value in told.items() if value not in (None, [])}
         parts += [f"## {kind}", meaning, f"```json\n{json.dumps(body, indent=2, ensure_ascii=False)}\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -150,10 +150,9 @@ def settings() -> str:
         must = one.metadata["kind"].must.replace("a whole number of ", "").replace("a whole number from ", "")
         rows.append([f"`{variable(one)}`", f"`{default}`" if default else unset, meaning, must])
     intro = (
-        "Settings come from environment variables, which are checked at the start: a wrong or misspelt one stops the "
-        "start, and a line names it. Each may also come from a file: put the file's path into the same variable with "
-        "`_FILE` at the end. `payagg keygen` makes the secrets, `payagg config` shows the settings in force and where "
-        "they come from."
+        "Settings are environment variables: a wrong or misspelt one stops the start, and a line names it. Each may "
+        "come from a file: put its path into the same variable with `_FILE` at the end. `payagg keygen` makes the "
+        "secrets, `payagg config` shows the settings in force."
     )
     return "\n\n".join([HEAD, "# Settings", intro, table(["Setting", "Default", "Meaning", "Must be"], rows)]) + "\n"
 

@@ -29,7 +29,7 @@ LOCKS: dict[str, tuple[list[str], list[str]]] = {
     "requirements-ha.lock": ([], ["ha"]),
 }
 # Litestar requires polyfactory, and that faker, for one thing alone: examples that it invents for OpenAPI documents.
-# Ours are written by hand (docs/decisions/running.md).
+# Ours are written by hand (docs/decisions.md).
 LEFT_OUT = ("faker", "polyfactory")
 
 

@@ -161,12 +161,12 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
     ],
 }
 INTRO = (
-    "The statements of a payment as Postgres gets them. Casts of parameters are left out; a list of more than six "
-    "columns or values shows the first and the last. SQLAlchemy Core writes those that store an object's fields; the "
-    "others are written by hand. Each statement stands at its first use: a change of status begins with the lock and "
-    "the attempts of a process. BEGIN and COMMIT are left out. A real run sends these statements and no other: "
+    "The statements of a payment, each at its first use: a change of status begins with the lock and the attempts of "
+    "a process. Left out: BEGIN, COMMIT, casts of parameters, columns between the first and the last, the text of a "
+    "statement of less than thirty words, whose name says all. A real run sends these statements and no other: "
     "tests/integration/http/test_sql_page.py."
 )
+BY_KEY_MAX = 29  # words of a statement whose name says all
 _CAST = re.compile(r"(?<=\d)::[A-Z]+(?: WITH TIME ZONE)?(?:\[\])?")
 _ITEM = r"[\w.$=]+(?: AS \w+| \+ waited| [a-z]+(?=[,)]))*"
 _LIST = re.compile(rf"(?<![\w.$=])({_ITEM})(?:, {_ITEM}){{5,}}, ({_ITEM})")
@@ -178,5 +178,7 @@ def page() -> str:
         parts.append(f"## {title}")
         for statement, name, sentence in statements:
             sql = _LIST.sub(r"\1, ..., \2", _CAST.sub("", statement.sql.decode().strip()))
-            parts += [f"### {name}", sentence, f"```sql\n{sql}\n```"]
+            parts += [f"### {name}", sentence]
+            if len(sql.split()) > BY_KEY_MAX:
+                parts.append(f"```sql\n{sql}\n```")
     return "\n\n".join(parts) + "\n"

@@ -51,8 +51,6 @@ def run(shell: ReadersShell, listing: Listing) -> None:
     if listing.language == "json":
         assert shape(json.loads(listing.code)) == shape(json.loads(shell.printed.strip().splitlines()[-1]))
         return
-    if listing.use == "operator":
-        shell.environment["PAYAGG_STATE_DIR"] = str(shell.folder / ".payagg")
     shell.run(listing)
     assert is_refusal(shell.printed) is (listing.use == "refused"), shell.printed
 
@@ -66,7 +64,7 @@ def test_every_listing_of_a_guide_works_as_it_stands(guide: Path, shell: Readers
 
 def test_every_word_after_a_language_is_known() -> None:
     used = {listing.use for guide in GUIDES.glob("*.md") for listing in listings(guide)}
-    assert used == {"", "refused", "csv", "operator", "verify"}
+    assert used == {"", "refused", "csv", "verify"}
 
 
 @pytest.mark.parametrize("language", ["bash", "python", "js", "php"])

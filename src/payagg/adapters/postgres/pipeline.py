@@ -2,7 +2,7 @@
 
 A statement without a wanted answer is sent with the next one, or with COMMIT; reads need no BEGIN. The driver's cursor
 prepares for each statement and registers the socket for each answer, which costs twice as much
-(docs/decisions/postgres.md). Connecting, types and errors are the driver's.
+(docs/decisions.md). Connecting, types and errors are the driver's.
 """
 
 import asyncio

@@ -22,7 +22,7 @@ class ProcessPayment(Struct, rename="camel", kw_only=True, frozen=True):
 
 
 class PayerReason(Enum):
-    """The failure reasons a payer may read: our own words only, never a processor's."""
+    """The failure reasons a payer may read: our own words only, never a provider's."""
 
     EXPIRED = "EXPIRED"
     DECLINED = "DECLINED"

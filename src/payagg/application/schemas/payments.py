@@ -96,7 +96,9 @@ class InitiatePayment(Struct, rename="camel", kw_only=True, frozen=True):
     customer_email: Email | None = None
     customer_name: Name | None = None
     customer_phone: Phone | None = None
-    gateway: Annotated[str, Meta(max_length=SLUG_MAX)] | None = None
+    gateway: (
+        Annotated[str, Meta(max_length=SLUG_MAX, description="Slug of the option that the page selects first.")] | None
+    ) = None
     callback_url: CallbackUrl | None = None
     webhook_url: (
         Annotated[

@@ -17,7 +17,7 @@ from payagg.domain.payment_search import EARLIEST, LATEST, PaymentCursor, Paymen
 from payagg.domain.values import Environment
 
 # The instant before which every payment is visible: one that is being added is dated within its transaction, and after
-# that has a number (docs/decisions/postgres.md). The transaction that asks began before it looks. With it the instant
+# that has a number (docs/decisions.md). The transaction that asks began before it looks. With it the instant
 # from which payments were dated by a clock that was ahead: no payment that is being added is; NULL where there is none.
 HORIZON = Statement(f"""
     SELECT least(now(), min({BEGAN})), CASE WHEN EXISTS (

@@ -51,7 +51,7 @@ AMOUNT_DIGEST = "substr(sha256(convert_to(reference || ' ' || amount, 'UTF8')), 
 #
 # `dates`: the clock of those who initiate is the database's, and the database has the last word: the payment is dated
 # as it is stored, after its transaction got a number, by which lists see that something earlier may still come (see
-# docs/decisions/postgres.md). LIMIT keeps the look-up of a reference a look-up, however few payments there are.
+# docs/decisions.md). LIMIT keeps the look-up of a reference a look-up, however few payments there are.
 ADD = Statement(f"""
 WITH asked AS MATERIALIZED (
     SELECT *, CASE WHEN CAST(:dates AS boolean) THEN clock_timestamp() - created_at ELSE interval '0' END AS waited

@@ -3,7 +3,7 @@
 --
 -- Whatever belongs to one payment is found by `reference` alone, and every unique rule of those tables contains
 -- `reference` (idempotency keys are a table of their own), so a table can be partitioned by ranges of it. Events are
--- (see partitions.py); why the others are not is in docs/decisions/retention.md. Columns and dataclass fields share their
+-- (see partitions.py); why the others are not is in docs/decisions.md. Columns and dataclass fields share their
 -- names. Enumerations are stored as their words.
 
 -- Businesses, who may act for them, their gateways, and the records of who acted.
@@ -171,7 +171,7 @@ CREATE TABLE payments (
 -- Room for two more versions of a row on its page.
 ) WITH (fillfactor = 90);
 -- No index has a column that a change of status writes, in its key or its predicate: the change is a new version on the
--- row's own page, and no index gets an entry (docs/decisions/postgres.md; a test compares).
+-- row's own page, and no index gets an entry (docs/decisions.md; a test compares).
 -- The first two are partial by what is true of every row, and serve only the queries that say so.
 CREATE INDEX payments_by_business ON payments (business_id, environment, created_at, reference) WHERE amount > 0;
 CREATE INDEX payments_by_creation ON payments (environment, created_at, reference) WHERE currency = 'NGN';

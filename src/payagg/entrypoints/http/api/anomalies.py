@@ -71,7 +71,7 @@ async def list_anomalies(call: Call[Administrator, None]) -> AnomalyPage:
 @routes.add(
     "PATCH",
     ONE,
-    "Say who works on an anomaly",
+    "Assign an anomaly",
     guard=admin_changes,
     body_max=8 * KB,
     errors=(ErrorCode.ANOMALY_ALREADY_CLOSED,),
@@ -98,7 +98,7 @@ async def add_anomaly_note(call: Call[Administrator, AddNote]) -> AnomalyView:
 @routes.add(
     "POST",
     ONE + "/acknowledge",
-    "Say that somebody looks at an anomaly",
+    "Acknowledge an anomaly",
     guard=admin_changes,
     errors=(ErrorCode.ANOMALY_NOT_OPEN,),
 )

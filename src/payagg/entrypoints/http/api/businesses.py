@@ -113,7 +113,7 @@ async def remove_business_member(call: Call[Administrator, RemoveMember]) -> Mes
 @routes.add(
     "GET",
     "/merchant/businesses",
-    "List the businesses that one manages",
+    "List your businesses",
     tag="Businesses",
     guard=merchant,
     description="Those in which the token's user is OWNER or ADMIN, oldest first, at most 1,000.",
@@ -125,7 +125,7 @@ async def list_own_businesses(call: Call[MerchantUser, None]) -> ManagedBusiness
 @routes.add(
     "GET",
     "/merchant/businesses/{business_id:str}",
-    "Read a business that one manages",
+    "Read one of your businesses",
     tag="Businesses",
     guard=manager_reads,
 )
@@ -136,7 +136,7 @@ async def get_own_business(call: Call[Manager, None]) -> AdminBusiness:
 @routes.add(
     "GET",
     "/merchant/businesses/{business_id:str}/members",
-    "List the members of a business that one manages",
+    "List the members of one of your businesses",
     tag="Businesses",
     guard=manager_reads,
 )

@@ -15,12 +15,24 @@ routes = Routes("Hosted checkout")
 ONE = "/public/payments/{reference:str}"
 
 
-@routes.add("GET", ONE, "Show a payment to its payer", guard=public_reference)
+@routes.add(
+    "GET",
+    ONE,
+    "Show a payment to its payer",
+    guard=public_reference,
+    description="Amount, status and the business's name; nothing about the payer.",
+)
 async def get_public_payment(call: Call[None, None]) -> PublicPaymentDetail:
     return await call.services.checkout.detail(call.path["reference"])
 
 
-@routes.add("GET", ONE + "/gateways", "List the payment's options", guard=public_reference)
+@routes.add(
+    "GET",
+    ONE + "/gateways",
+    "List the payment's options",
+    guard=public_reference,
+    description="The built-in one first; `unavailableReason` says why one is not available.",
+)
 async def list_payment_options(call: Call[None, None]) -> CheckoutGateways:
     return await call.services.checkout.options(call.path["reference"])
 
@@ -49,6 +61,7 @@ async def process_payment(call: Call[None, ProcessPayment]) -> ProcessedPayment:
     "Ask the provider and show the status",
     guard=charging_reference,
     errors=(ErrorCode.GATEWAY_NOT_AVAILABLE, ErrorCode.PAYMENT_AMOUNT_MISMATCH),
+    description="Asks at most every two seconds, less often as the charge ages, and returns `callbackUrl` too.",
 )
 async def verify_payment(call: Call[None, None]) -> VerifiedPayment:
     return await call.services.verification.verify(call.path["reference"])

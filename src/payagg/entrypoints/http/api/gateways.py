@@ -200,7 +200,7 @@ async def upload_gateway_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
     ONE + "/readiness",
     "Show what a gateway lacks to take payments",
     guard=admin_reads,
-    description="Whether it has a processor, its set-up and health by environment, and how many attempts are open.",
+    description="Whether it has a provider, its set-up and health by environment, and how many attempts are open.",
 )
 async def get_gateway_readiness(call: Call[Administrator, None]) -> GatewayReadiness:
     own, options = call.services, call.services.payment_options

@@ -46,7 +46,9 @@ _log = structlog.get_logger("payagg.http")
         ErrorCode.DUPLICATE_PAYMENT,
         ErrorCode.NO_GATEWAY_AVAILABLE,
     ),
-    description="The key decides the environment. The processor is not contacted.",
+    description="Makes a reference and a checkout link that is valid for one hour; no provider is contacted. The key "
+    "decides the environment. The same idempotency key again returns the open payment with 200; once that payment is "
+    "final it gets `DUPLICATE_PAYMENT`.",
 )
 async def initiate_payment(call: Call[KeyHolder, InitiatePayment]) -> Response[bytes]:
     holder = call.caller
@@ -54,7 +56,13 @@ async def initiate_payment(call: Call[KeyHolder, InitiatePayment]) -> Response[b
     return _initiate_response(call.request, done)
 
 
-@routes.add("GET", ONE, "Read a payment", guard=cached_key)
+@routes.add(
+    "GET",
+    ONE,
+    "Read a payment",
+    guard=cached_key,
+    description="Deliver on `SUCCESS`. A final status stays; `adjustments` shows money that moved afterwards.",
+)
 async def get_payment(call: Call[KeyHolder, None]) -> PaymentDetail:
     holder, reference = call.caller, call.path["reference"]
     return await call.services.payments.read(reference, holder.business.id, holder.key.environment, holder)
@@ -67,6 +75,7 @@ async def get_payment(call: Call[KeyHolder, None]) -> PaymentDetail:
     guard=sandbox_key,
     body_max=KB,
     errors=(ErrorCode.PAYMENT_ALREADY_FINAL,),
+    description="Stands for a provider's event: the status becomes final and the webhook is sent.",
 )
 async def simulate_payment(call: Call[KeyHolder, SimulatePayment]) -> PaymentDetail:
     reference, business_id = call.path["reference"], call.caller.business.id
@@ -89,6 +98,7 @@ async def get_payment_context(call: Call[KeyHolder, None]) -> ApiKeyContext:
     status=201,
     replay_status=200,
     errors=(ErrorCode.NO_SANDBOX_KEY, ErrorCode.DUPLICATE_PAYMENT),
+    description="As initiate does, without a key in the browser; the business needs an active sandbox key.",
 )
 async def create_test_payment(call: Call[Manager, TestPayment]) -> Response[bytes]:
     done = await call.services.payments.initiate_test(call.body, call.caller.business, by=by(call))

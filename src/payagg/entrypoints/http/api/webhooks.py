@@ -63,6 +63,7 @@ async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
     guard=manager_changes,
     body_max=64 * KB,
     errors=(ErrorCode.WEBHOOK_LIMIT_REACHED,),
+    description="An absent field keeps its value. `isActive: true` activates an endpoint again.",
 )
 async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointView:
     return await call.services.webhooks.change(

@@ -16,15 +16,14 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Start": ("guide/index.md", "guide/installing.md", "guide/quick-start.md", "guide/authentication.md"),
     "Take payments": (
         "guide/taking-a-payment.md",
-        "guide/hosted-page.md",
         "guide/testing.md",
         "errors.md",
         "guide/reconciling.md",
         "guide/going-live.md",
     ),
     "Webhooks": ("guide/webhooks.md", "events.md", "verifying-webhooks.md"),
-    "Concepts": ("states.md", "glossary.md"),
-    "Tools": ("guide/clients.md", "guide/internal-tools.md", "guide/harness.md"),
+    "Concepts": ("states.md",),
+    "Tools": ("guide/clients.md", "guide/harness.md"),
 }
 
 
