@@ -5,13 +5,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from payagg_testing.builders import a_business, a_key
+from payagg_testing.builders import NOW, a_business, a_key
 from payagg_testing.network_faults import Blackhole, DropReply
 
 from payagg.adapters.postgres import pool
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.domain.rate_limit import RateLimit
+from tests.contracts.webhooks import an_inbound_event
 from tests.support.postgres_world import by_proxy, count, numbered, together
 
 
@@ -111,3 +113,18 @@ async def test_a_database_that_says_nothing_is_unavailable_in_time_and_used_agai
             assert await store.add_payment(numbered(2)) == (numbered(2), True)
             proxy.impose(Blackhole())
             await store.close()
+
+
+async def test_a_providers_event_is_kept_while_what_is_counted_waits_for_a_lock(
+    store: PostgresStore, database_url: str
+) -> None:
+    limit = RateLimit(100)
+    await store.count_hit("in:1", NOW, limit)
+    async with await psycopg.AsyncConnection.connect(database_url) as other:
+        await other.execute("SELECT FROM rate_hits FOR UPDATE")
+        hit = asyncio.create_task(store.count_hit("in:1", NOW, limit))
+        async with asyncio.timeout(5):
+            assert await store.keep_event(an_inbound_event("inb_1", b"a" * 32))
+        assert not hit.done()
+        await other.rollback()
+    assert await hit is None

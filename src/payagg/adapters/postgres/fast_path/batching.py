@@ -113,9 +113,9 @@ def _give_up(answer: asyncio.Future[Any]) -> None:
 
 
 class Note(NamedTuple):
-    """One row of what is sent to us, of which a flood must cost little."""
+    """A record of a refused request: a flood of them must cost little."""
 
-    row: str  # identifies the written row
+    row: str  # identifies the locked row
     statement: Statement  # must be repeatable
     values: dict[str, Any]
 
