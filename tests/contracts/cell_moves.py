@@ -195,7 +195,7 @@ class CellMoveContract:
         reference = "PAY-20250131-ZZZZZZ"
         payment = a_payment(reference=reference)
         await put(autocommit(store), payment, an_attempt(payment, gateway_id="gw_here"))
-        leased = await store.queue.claim(NOW, 1, 1, 1, timedelta(seconds=45))
+        leased = await store.queue.claim(NOW, 1, 1, timedelta(seconds=45))
         busy = {reference, *(one.delivery.reference for one in leased)}
         assert len(busy) == 2
         await Removal(store, other).command()._close(SHOP, AN_ADMIN)

@@ -28,7 +28,7 @@ class FutureInstantContract:
         assert (delivery.created_at, delivery.next_attempt_at) == (NOW, NOW)
         assert (event.received_at, event.next_attempt_at) == (NOW, NOW)
         assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, timedelta(minutes=2))) == 1
-        assert len(await db.queue.claim(NOW, LIMIT, 5, 5, timedelta(minutes=1))) == 1
+        assert len(await db.queue.claim(NOW, LIMIT, 5, timedelta(minutes=1))) == 1
 
     async def test_an_ask_is_begun_though_the_last_one_is_dated_ahead(self, db: Database) -> None:
         await leave_behind(db, NOW + AHEAD)
@@ -46,7 +46,7 @@ class FutureInstantContract:
         [attempt] = await db.attempts.of_payment(REFERENCE)
         await db.attempts.save(with_changes(attempt, next_ask_at=NOW), attempt.token)
         asked = [await db.attempts.due_checks("provider_a", SANDBOX, now, LIMIT, 2 * minute) for now in times]
-        sent = [await db.queue.claim(now, LIMIT, 5, 5, minute) for now in times]
+        sent = [await db.queue.claim(now, LIMIT, 5, minute) for now in times]
         assert [[len(found) for found in each] for each in (asked, sent)] == [[1, 1, 0]] * 2
 
 

@@ -31,7 +31,6 @@ from payagg.domain.rate_limit import MARKS_MAX, RateLimit
 from payagg.domain.webhook import (
     ALONE_FROM,
     ANSWERS_WELL,
-    CONCURRENCY_MAX,
     CONCURRENCY_START,
     Delivery,
     DeliveryStatus,
@@ -74,11 +73,10 @@ async def claim(
     db: Database,
     at: timedelta = timedelta(0),
     limit: int = 10,
-    per_partition: int = 5,
     failing: int = 10,
     slow: Collection[str] = (),
 ) -> list[ClaimedDelivery]:
-    return await db.queue.claim(NOW + at, limit, per_partition, failing, LEASE, slow)
+    return await db.queue.claim(NOW + at, limit, failing, LEASE, slow)
 
 
 async def the_endpoint(db: Database, id: str = "whe_1") -> WebhookEndpoint:
@@ -223,14 +221,14 @@ class QueueContract:
         await with_endpoints(db, an_endpoint(concurrency=2))
         await emitted(db, *(a_delivery(id=DLV[n]) for n in range(8)))
         for loss in range(ALONE_FROM):
-            assert len(await claim(db, loss * LEASE, per_partition=8)) == 2
+            assert len(await claim(db, loss * LEASE)) == 2
         at = ALONE_FROM * LEASE
-        lost = await claim(db, at, per_partition=8)
+        lost = await claim(db, at)
         assert [(one.delivery.attempts, one.delivery.lost_tries) for one in lost] == [(1, ALONE_FROM)] * 2
         assert await db.queue.claim_poison_message(NOW + at, LEASE) is None
         await finished(db, lost, DOWN, NOW + at, NOW + at, lost=True)
         # They are due before the others, and yet the others get all that the endpoint may have at once.
-        others = await claim(db, at, per_partition=8)
+        others = await claim(db, at)
         assert len(others) == 2
         assert {one.delivery.id for one in others}.isdisjoint(one.delivery.id for one in lost)
         assert await db.queue.claim_poison_message(NOW + at - SECOND, LEASE) is None
@@ -282,13 +280,13 @@ class QueueContract:
 
         async def after(*sent: DeliveryAttemptResult) -> int:
             """How many tries the endpoint gets once so many of those that it has now have ended so."""
-            claimed = await claim(db, limit=len(sent), per_partition=CONCURRENCY_MAX)
+            claimed = await claim(db, limit=len(sent))
             await db.queue.finish([DeliveryResult(*one, NOW, None) for one in zip(claimed, sent, strict=True)])
             return (await the_endpoint(db)).concurrency
 
         assert len(await claim(db, limit=0)) == 0
         assert await after(OK, OK) == CONCURRENCY_START + 2
-        claimed = await claim(db, limit=20, per_partition=CONCURRENCY_MAX)
+        claimed = await claim(db, limit=20)
         assert len(claimed) == CONCURRENCY_START + 2
         await db.queue.release(claimed)
         assert await after(OK, slow) == CONCURRENCY_START
@@ -359,11 +357,11 @@ class QueueContract:
         assert Counter(one.delivery.partition for one in (*first, *rest)) == {"whe_1": 2, slow[1]: 4, "whe_fine": 1}
 
     async def test_a_lane_has_so_many_in_flight_and_no_more(self, db: Database) -> None:
-        await with_endpoints(db, an_endpoint(), an_endpoint("whe_2"))
+        await with_endpoints(db, an_endpoint(concurrency=2), an_endpoint("whe_2"))
         await emitted(db, *(a_delivery(id=DLV[n]) for n in range(4)), a_delivery(id=DLV[9], endpoint_id="whe_2"))
-        claimed = await claim(db, per_partition=2)
+        claimed = await claim(db)
         assert sorted(one.delivery.partition for one in claimed) == ["whe_1", "whe_1", "whe_2"]
-        assert await claim(db, per_partition=2) == []
+        assert await claim(db) == []
 
     async def test_what_went_to_a_payment_s_own_address_is_sent_again(self, db: Database) -> None:
         await with_endpoints(db, an_endpoint())

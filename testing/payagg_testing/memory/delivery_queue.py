@@ -42,7 +42,6 @@ class MemoryDeliveryQueue:
         self,
         now: datetime,
         limit: int,
-        per_partition: int,
         failing: int,
         lease: timedelta,
         slow: Collection[str] = (),
@@ -66,7 +65,7 @@ class MemoryDeliveryQueue:
                     self._end(delivery, SWITCHED_OFF)
                 elif not secrets:
                     self._end(delivery, UNSIGNED)
-                elif len(claimed) < limit and in_flight[delivery.partition] < _most(endpoint, per_partition):
+                elif len(claimed) < limit and in_flight[delivery.partition] < _most(endpoint):
                     if is_failing and sum(one.is_failing for one in claimed) >= failing:
                         continue
                     in_flight[delivery.partition] += 1
@@ -221,10 +220,10 @@ class MemoryDeliveryQueue:
             )
 
 
-def _most(endpoint: WebhookEndpoint | None, per_partition: int) -> int:
+def _most(endpoint: WebhookEndpoint | None) -> int:
     if endpoint is None:
-        return min(CONCURRENCY_START, per_partition)
-    return 1 if endpoint.failing_since is not None else min(endpoint.concurrency, per_partition)
+        return CONCURRENCY_START
+    return 1 if endpoint.failing_since is not None else endpoint.concurrency
 
 
 def _is_leased(delivery: Delivery, now: datetime, longest: datetime = NEVER) -> bool:

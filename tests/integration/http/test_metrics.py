@@ -81,7 +81,7 @@ async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: P
         assert [(one["fault"], one["count"]) for one in shown["refusedEvents"]] == [("NO_CREDENTIALS", 2)]
         (paused,) = shown["pausedProviders"]
         assert (paused["gateway"], paused["environment"], 0 < paused["seconds"] <= 300) == ("provider_a", "LIVE", True)
-        assert len(await api.services.store.queue.claim(api.services.clock.now(), 10, 5, 10, timedelta(0))) == 2
+        assert len(await api.services.store.queue.claim(api.services.clock.now(), 10, 10, timedelta(0))) == 2
         await api.services.dispatcher.run_once()
     async with working(api.services) as running:
         while not (told := await scraped(api))["payagg_worker_sweeps_total", (("sweep", "deliveries"),)]:

@@ -69,7 +69,7 @@ async def test_a_story_is_its_business_and_environment_s_alone(api: Api, shop: S
 async def send(api: Api) -> list[tuple[str, bytes]]:
     """What went where, all of it answered with 200."""
     now, queue = api.services.clock.now(), api.services.store.queue
-    claimed = await queue.claim(now, 10, 5, 5, api.services.dispatcher.lease)
+    claimed = await queue.claim(now, 10, 5, api.services.dispatcher.lease)
     await queue.finish([DeliveryResult(one, DeliveryAttemptResult(200, None, 12), now, None) for one in claimed])
     return [(one.url, one.body) for one in claimed]
 

@@ -354,7 +354,7 @@ async def use(hot: FastPath) -> None:
 
 
 async def deliver(queue: PostgresDeliveryQueue) -> None:
-    claimed = await queue.claim(NOW, 300, 5, 100, MINUTE)
+    claimed = await queue.claim(NOW, 300, 100, MINUTE)
     assert len(claimed) == 300
     await queue.finish([DeliveryResult(one, DeliveryAttemptResult(200, None, 5), NOW, None) for one in claimed[:200]])
     await queue.release(claimed[200:])

@@ -112,14 +112,13 @@ class DeliveryQueue(Protocol):
         self,
         now: datetime,
         limit: int,
-        per_partition: int,
         failing: int,
         lease: timedelta,
         slow: Collection[str] = (),
     ) -> list["ClaimedDelivery"]:
         """Claims due deliveries: leases them and counts an attempt. In flight in one partition are at most its
-        endpoint's `concurrency` (CONCURRENCY_START without one) and `per_partition`, and one when the endpoint is
-        failing. Claimed from failing and `slow` partitions are at most `failing`, chosen so none waits for ever.
+        endpoint's `concurrency` (CONCURRENCY_START without one), and one when the endpoint is failing. Claimed
+        from failing and `slow` partitions are at most `failing`, chosen so none waits for ever.
 
         A delivery whose lease expired is claimed again under the same number of attempts, and `lost_tries` counts it.
         Poison messages are excluded.

@@ -19,7 +19,7 @@ from payagg.domain.checks import with_changes
 from payagg.domain.values import parse_email
 from payagg.domain.webhook import RETENTION, Event
 
-BATCH = 500
+BATCH, DELIVERIES_BATCH = 500, 1_000
 # How long a repeated event is recognised. No provider repeats one after days; a signed one replayed later cannot move a
 # final payment, and its anomaly is stored once.
 INBOX_KEPT = timedelta(days=180)
@@ -45,6 +45,10 @@ class Retention(UseCase):
     """`keys_kept`: how long after its payment's end an idempotency key still finds the payment."""
 
     keys_kept: timedelta = KEYS_KEPT
+
+    async def forget_deliveries(self) -> int:
+        """Removes a batch of ended deliveries and events older than RETENTION; 0 when none is left. For the worker."""
+        return await self.store.queue.purge(self.clock.now() - RETENTION, DELIVERIES_BATCH)
 
     async def empty_inbox(self) -> int:
         """Empties a batch of inbox bodies past their retention; 0 when none is left. For the worker."""

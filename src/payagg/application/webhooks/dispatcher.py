@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
 
 import structlog
 
@@ -17,9 +16,7 @@ from payagg.application.tracebacks import trace_of
 from payagg.application.webhooks.slow_partitions import SlowPartitions
 from payagg.domain.signing import keys_that_sign, signed_headers
 from payagg.domain.webhook import (
-    CONCURRENCY_MAX,
     CONCURRENCY_START,
-    RETENTION,
     delay_after,
     due_after_loss,
     secret_context,
@@ -46,7 +43,6 @@ UNOPENED = DeliveryAttemptResult(None, "the signing secret cannot be opened", 0)
 BACK_OFF_SECONDS = 1.0
 BACK_OFF_MAX_SECONDS = 15.0
 KEYS_CACHED_MAX = 50_000
-PURGE_BATCH = 1_000
 _log = structlog.get_logger("payagg.dispatcher")
 
 
@@ -97,10 +93,6 @@ class Dispatcher:
             await self._record()
         return len(claimed) + (suspect is not None)
 
-    async def purge(self) -> int:
-        """Deletes a bounded batch of deliveries and events past their retention; 0 when there is nothing left."""
-        return await self.store.queue.purge(self.clock.now() - RETENTION, PURGE_BATCH)
-
     async def _claim_until(self, stop: asyncio.Event) -> None:
         stopping = asyncio.create_task(stop.wait())
         back_off = BACK_OFF_SECONDS
@@ -126,7 +118,7 @@ class Dispatcher:
                     return
                 for one in claimed:
                     self._begin(one)
-                self._is_full, self._crowded = len(claimed) >= room, self._lanes_with(CONCURRENCY_START)
+                self._is_full, self._crowded = len(claimed) >= room, self._crowded_partitions()
                 if len(claimed) < room or not room:
                     waking = asyncio.create_task(self._woken.wait())
                     await asyncio.wait({stopping, waking}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
@@ -139,7 +131,7 @@ class Dispatcher:
         failing = FAILING_MAX - sum(
             one.is_failing or one.delivery.partition in slow for one, _ in self._trying.values()
         )
-        return await self.store.queue.claim(self.clock.now(), room, CONCURRENCY_MAX, failing, self.lease, slow)
+        return await self.store.queue.claim(self.clock.now(), room, failing, self.lease, slow)
 
     async def _poison_message(self) -> ClaimedDelivery | None:
         return await self.store.queue.claim_poison_message(self.clock.now(), self.lease)
@@ -181,10 +173,10 @@ class Dispatcher:
         task.add_done_callback(self._on_attempt_end)
         return task
 
-    def _lanes_with(self, tries: int) -> set[str]:
-        """The partitions with this many running attempts."""
+    def _crowded_partitions(self) -> set[str]:
+        """Those with as many running attempts as one has at first."""
         counts = Counter(one.delivery.partition for one, _ in self._trying.values())
-        return {partition for partition, under_way in counts.items() if under_way >= tries}
+        return {partition for partition, under_way in counts.items() if under_way >= CONCURRENCY_START}
 
     def _on_attempt_end(self, task: "asyncio.Task[None]") -> None:
         one, began = self._trying.pop(task)
@@ -257,8 +249,7 @@ class Dispatcher:
             await asyncio.sleep(GATHER_SECONDS)
             self._resulted.clear()
             try:
-                while self._results:
-                    await self._record_batch()
+                await self._record()
                 back_off = BACK_OFF_SECONDS
             except (Unavailable, Conflict) as error:
                 # Results are kept: only they show what merchants received.
@@ -298,11 +289,10 @@ def _postpone(one: ClaimedDelivery, now: datetime) -> DeliveryResult:
     return DeliveryResult(one, GIVEN_UP if due is None else LOST, now, retry_at=due, lost=due is not None)
 
 
-_CLASSES: Final = {2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
-
-
 def _result_of(sent: DeliveryAttemptResult) -> str:
-    return "no answer" if sent.status_code is None else _CLASSES.get(sent.status_code // 100, "other")
+    if sent.status_code is None:
+        return "no answer"
+    return f"{sent.status_code // 100}xx" if sent.status_code < 600 else "other"
 
 
 def _time() -> float:

@@ -42,7 +42,7 @@ def sweeps(services: Services) -> list[Sweep]:
         Sweep("inbox", 2.0, services.provider_events.retry_due, until_dry=False),
         *asking,
         Sweep("future instants", 600.0, services.future_instants.pull_back, until_dry=False),
-        Sweep("retention", 3600.0, services.dispatcher.purge),
+        Sweep("retention", 3600.0, services.retention.forget_deliveries),
         Sweep("inbox retention", 3600.0, services.retention.empty_inbox),
         Sweep("partitions", 3600.0, services.partitions.keep, until_dry=False),
         *listing,

@@ -14,7 +14,7 @@ from payagg_testing.memory import MemoryStore
 from payagg.adapters.postgres.delivery_queue.statements import DUE_MAX
 from payagg.application.ports.store import Transaction
 from payagg.domain.values import make_reference
-from payagg.domain.webhook import CONCURRENCY_MAX, CONCURRENCY_START, Delivery, DeliveryStatus
+from payagg.domain.webhook import CONCURRENCY_START, Delivery, DeliveryStatus
 from tests.contracts.database import Database, autocommit, put
 from tests.contracts.webhooks import DOWN, OK, claim, finished, the_endpoint, with_endpoints
 
@@ -65,7 +65,7 @@ async def test_a_crowd_that_waits_for_one_endpoint_keeps_no_other_waiting(db: Da
     claimed = list[str]()
     found = True
     while found:
-        parts = await asyncio.gather(*(claim(db, MINUTE, 400, CONCURRENCY_MAX) for _ in range(4)))
+        parts = await asyncio.gather(*(claim(db, MINUTE, 400) for _ in range(4)))
         claimed += [one.delivery.partition for part in parts for one in part]
         found = any(parts)
     assert Counter(claimed) == {"whe_dead": CONCURRENCY_START, **dict.fromkeys(lanes, 3)}
@@ -100,7 +100,7 @@ async def test_a_failing_endpoint_gets_one_try_at_a_time_until_one_succeeds(db: 
     await with_endpoints(db, an_endpoint())
     for number in range(12):
         await emit(db, number)
-    first = await claim(db, MINUTE, per_partition=12)
+    first = await claim(db, MINUTE, limit=12)
     assert len(first) == CONCURRENCY_START
     await finished(db, first, DOWN, NOW + MINUTE, NOW + HOUR)
     [probe] = await claim(db, MINUTE)

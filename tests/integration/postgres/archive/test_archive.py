@@ -89,7 +89,7 @@ async def paid(site: InboundWorld) -> Payment:
 
 async def purged(site: InboundWorld) -> None:
     """What had its thirty days is gone."""
-    while await site.services.dispatcher.purge():
+    while await site.services.retention.forget_deliveries():
         pass
     await site.services.retention.empty_inbox()
 

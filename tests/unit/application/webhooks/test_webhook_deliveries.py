@@ -79,6 +79,7 @@ class MemoryOutbox:
     def __post_init__(self) -> None:
         services = services_over(self.store, clock=self.clock, entropy=self.entropy, sender=self.postman)
         self.webhooks, self.dispatcher, self.settlement = services.webhooks, services.dispatcher, services.settlement
+        self.retention = services.retention
         self.delivery_log = services.delivery_log
         self.endpoint_id, self.secrets = "", list[str]()  # its signing secrets, the newest first
 
@@ -151,7 +152,7 @@ class MemoryOutbox:
     async def lose(self) -> None:
         """A worker claims what is due and dies; its lease runs out."""
         lease = timedelta(seconds=45)
-        if await self.store.queue.claim(self.clock.now(), 10, 5, 10, lease) == []:
+        if await self.store.queue.claim(self.clock.now(), 10, 10, lease) == []:
             assert await self.store.queue.claim_poison_message(self.clock.now(), lease) is not None
         self.clock.move(lease)
 
@@ -598,10 +599,10 @@ async def test_secrets_once_opened_are_not_kept_without_end(
 async def test_deliveries_and_events_go_when_their_time_is_over(world: MemoryOutbox) -> None:
     await world.settle()
     await world.dispatcher.run_once()
-    assert await world.dispatcher.purge() == 0
+    assert await world.retention.forget_deliveries() == 0
     world.clock.move(RETENTION + timedelta(seconds=1))
-    assert await world.dispatcher.purge() > 0
-    assert (world.deliveries(), await world.dispatcher.purge()) == ([], 0)
+    assert await world.retention.forget_deliveries() > 0
+    assert (world.deliveries(), await world.retention.forget_deliveries()) == ([], 0)
 
 
 async def test_a_page_of_past_events_ends_early_where_its_bytes_are_many(world: MemoryOutbox) -> None:

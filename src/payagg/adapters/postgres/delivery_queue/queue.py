@@ -56,12 +56,11 @@ class PostgresDeliveryQueue:
         self,
         now: datetime,
         limit: int,
-        per_partition: int,
         failing: int,
         lease: timedelta,
         slow: Collection[str] = (),
     ) -> list[ClaimedDelivery]:
-        limits = {"now": now, "until": now + lease, "per_partition": per_partition, "slow": list(slow)}
+        limits = {"now": now, "until": now + lease, "slow": list(slow)}
         async with self.pool.transaction() as connection:
             leased = await self._lap(connection, limit, failing, limits)
             signers = await _signers(connection, leased) if leased else []

@@ -64,7 +64,7 @@ _TAKEN = f"""
                coalesce(e.is_active, true) AND (
                    e.failing_since IS NOT NULL OR l.lane IN (SELECT unnest(CAST(:slow AS text[])))
                ) AS is_sharing,
-               least(coalesce(e.concurrency, {CONCURRENCY_START}), :per_partition) AS most
+               coalesce(e.concurrency, {CONCURRENCY_START}) AS most
         FROM (VALUES (l.lane)) AS own(lane) LEFT JOIN webhook_endpoints e ON e.id = own.lane
     ) s
     CROSS JOIN LATERAL (
