@@ -5,10 +5,10 @@ import re
 import ssl
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, timedelta
 from email.utils import parsedate_to_datetime
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -40,9 +40,6 @@ class Place(NamedTuple):
     port: int
 
 
-Connect = Callable[[Place], Awaitable[HttpConnection]]
-
-
 class HttpSender:
     """Keeps connections to hosts that answered. No redirects, cookies, proxies or decompression exist here."""
 
@@ -60,15 +57,13 @@ class HttpSender:
         self._idle: dict[Place, deque[tuple[float, HttpConnection]]] = {}  # each until a moment of the monotonic clock
         self._kept = 0
 
-    async def send(
-        self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str = "", is_test: bool = False
-    ) -> DeliveryAttemptResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryAttemptResult:
         started = time.monotonic()
         answered: list[HttpAnswer] = []
         error: str | None = None
         try:
             async with asyncio.timeout(self._deadline):
-                await self._post(url, headers, body, answered, partial(self._connect, owner=owner, is_test=is_test))
+                await self._post(url, headers, body, answered)
         except TimeoutError:
             error = "no answer in time"
         except Exception as failure:  # noqa: BLE001 - whatever a receiver or its URL causes is one failed attempt
@@ -88,9 +83,7 @@ class HttpSender:
                 connection.close()
         self._idle.clear()
 
-    async def _post(
-        self, url: str, headers: Mapping[str, str], body: bytes, answered: list[HttpAnswer], connect: Connect
-    ) -> None:
+    async def _post(self, url: str, headers: Mapping[str, str], body: bytes, answered: list[HttpAnswer]) -> None:
         place, head = _parse_url(url)
         request = _request(head, headers, body)
         connection = self._kept_connection(place)
@@ -105,10 +98,10 @@ class HttpSender:
                 # it.
                 if answered:
                     raise
-        await self._exchange(place, await connect(place), request, answered)
+        await self._exchange(place, await self._connect(place), request, answered)
 
-    async def _connect(self, place: Place, *, owner: str, is_test: bool) -> HttpConnection:
-        dialled = await self._network.dial(place.host, place.port, owner, is_test=is_test)
+    async def _connect(self, place: Place) -> HttpConnection:
+        dialled = await self._network.dial(place.host, place.port)
         is_secure = place.scheme == "https"
         try:
             _, connection = await asyncio.get_running_loop().create_connection(

@@ -31,11 +31,8 @@ UNSIGNED = DeliveryAttemptResult(None, "no active endpoint has a secret to sign 
 
 
 class Sender(Protocol):
-    async def send(
-        self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str, is_test: bool = False
-    ) -> DeliveryAttemptResult:
-        """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does. Shared
-        resources are budgeted by `owner`, a business's id, and separately for tests."""
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryAttemptResult:
+        """One bounded POST: no redirects, checked addresses only. Never raises for what the receiver does."""
 
 
 class EndpointRepository(Protocol):

@@ -217,7 +217,7 @@ class Dispatcher:
             return
         headers = signed_headers(keys, one.delivery.event_id, int(now.timestamp()), one.body)
         with span("delivery", {"payagg.environment": one.delivery.environment.value}):
-            sent = await self.sender.send(one.url, headers, one.body, owner=one.delivery.business_id)
+            sent = await self.sender.send(one.url, headers, one.body)
         self._note(self._finish(one, sent, self.clock.now()))
 
     def _note(self, result: DeliveryResult) -> None:

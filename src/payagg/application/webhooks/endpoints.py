@@ -202,7 +202,7 @@ class Webhooks(UseCase):
         except ValueError:
             return TestDelivery(False, None, 0, "the signing secret cannot be opened")
         headers = signed_headers(keys, body.id, int(now.timestamp()), sent_bytes)
-        sent = await self.sender.send(endpoint.url, headers, sent_bytes, owner=business_id, is_test=True)
+        sent = await self.sender.send(endpoint.url, headers, sent_bytes)
         return TestDelivery(sent.is_accepted, sent.status_code, sent.duration_ms, sent.error)
 
     @retry_on_conflict

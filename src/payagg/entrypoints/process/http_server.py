@@ -84,13 +84,17 @@ def http_server(app: ASGIApp, new_id: Callable[[int], str]) -> QuietServer:
     )
 
 
-def connections_max() -> int:
-    """How many clients may be connected, once this process may open as many files as the system lets it: some are kept
-    for the database, for deliveries and for logs."""
+def raise_file_limit() -> int:
+    """Lets this process open as many files as the system does, up to FILES_MAX; how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, FILES_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
-    files = FILES_MAX if soft == resource.RLIM_INFINITY else soft
+    return FILES_MAX if soft == resource.RLIM_INFINITY else soft
+
+
+def connections_max() -> int:
+    """How many clients may be connected: some files are kept for the database, for deliveries and for logs."""
+    files = raise_file_limit()
     return max(files - FILES_KEPT, files // 2)

@@ -20,7 +20,7 @@ from payagg.application.gateways.readiness import live_slugs, unbound_slugs
 from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
-from payagg.entrypoints.process.http_server import connections_max, http_server
+from payagg.entrypoints.process.http_server import connections_max, http_server, raise_file_limit
 from payagg.entrypoints.process.logs import FLUSH_SECONDS
 from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.process.waiting import schema_awaited
@@ -90,6 +90,7 @@ async def run_process(
 ) -> None:
     """Everything one process does until SIGINT, SIGTERM or `stop`. On a schema that is too old it waits, not ready,
     until that is migrated. Raises Unavailable when the database is down."""
+    raise_file_limit()
     draining = asyncio.Event()
     # A load balancer must see that a server is about to stop; of a worker nobody asks.
     delay = settings.shutdown_delay.total_seconds() if listener is not None else 0.0
