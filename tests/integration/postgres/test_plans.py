@@ -395,7 +395,7 @@ ALONE: dict[str, tuple[Callable[[Watched], Awaitable[Any]], set[str]]] = {
     ),
     "metrics": (
         lambda on: snapshot(services_over(on.store)),
-        {"anomalies_unclosed", "attempts_due", "deliveries_due", "deliveries_next", "inbox_due"},
+        {"anomalies_unclosed", "attempts_due", "deliveries_next", "inbox_due"},
     ),
 }
 

@@ -20,7 +20,6 @@ from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_MAX, CONCURRENCY_START
 LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim continues where it ended
 DUE_MAX = 1_000  # deliveries, those in flight included; more are due only when workers cannot keep up
 ENDED_PER_LANE = 200  # deliveries of a deactivated endpoint ended by one claim
-LANES_MAX = 100_000  # read for the age of the oldest
 
 # The partitions of all due deliveries, in any order: a claim's cost is what is due, not what waits. None when more than
 # DUE_MAX are due; then the partitions are walked.
@@ -203,24 +202,13 @@ FROM unnest(CAST(:references AS text[]), CAST(:ids AS text[]), CAST(:tokens AS t
 WHERE d.reference = r.reference AND d.id = r.id AND d.token = r.token
 """)
 
-OLDEST = Statement(
-    f"""
-WITH RECURSIVE lanes(lane, n) AS (
-    (SELECT d.lane, 1 FROM deliveries d WHERE d.status = 'PENDING' ORDER BY d.lane LIMIT 1)
-    UNION ALL
-    SELECT (SELECT d.lane FROM deliveries d WHERE d.status = 'PENDING' AND d.lane > l.lane ORDER BY d.lane LIMIT 1),
-           l.n + 1
-    FROM lanes l WHERE l.lane IS NOT NULL AND l.n < {LANES_MAX}
-)
-SELECT min(w.next_attempt_at) FROM lanes l CROSS JOIN LATERAL (
-    SELECT d.next_attempt_at FROM deliveries d
-    WHERE d.status = 'PENDING' AND d.lane = l.lane AND d.next_attempt_at <= :now
-      AND (d.lease_until IS NULL OR d.lease_until <= :now)
-    ORDER BY d.next_attempt_at LIMIT 1
-) w
-""",
-    reads=True,
-)
+# Few are leased, and these are at the front.
+OLDEST = Statement("""
+SELECT min(next_attempt_at) FROM (
+    SELECT next_attempt_at FROM deliveries
+    WHERE next_attempt_at <= :now AND (lease_until IS NULL OR lease_until <= :now) ORDER BY next_attempt_at LIMIT 1
+) AS first
+""")
 
 
 # These walk owners and, per owner, the oldest ids: they need no index beyond the readers'. A number in the text tells
@@ -250,7 +238,7 @@ SELECT count(*) FROM gone
 
 
 DUE = Statement(
-    "SELECT count(*) FROM (SELECT FROM deliveries WHERE next_attempt_at IS NOT NULL AND next_attempt_at <= :now"
+    "SELECT count(*) FROM (SELECT FROM deliveries WHERE next_attempt_at <= :now"
     " AND (lease_until IS NULL OR lease_until <= :now) LIMIT :limit) AS due"
 )
 DEACTIVATED = Statement("SELECT count(*) FROM webhook_endpoints WHERE NOT is_active AND removed_at IS NULL")
