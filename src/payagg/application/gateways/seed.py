@@ -58,6 +58,6 @@ async def _logo(logos: LogoStore, gateway_id: str, branding: Branding) -> str | 
         return None
     path = f"{gateway_id}/seeded.png"
     with suppress(Unavailable):
-        await logos.put(path, branding.logo())
+        await logos.put(path, branding.logo.read_bytes())
         return path
     return None

@@ -1,8 +1,9 @@
 """The port of a payment provider."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from payagg.domain.attempt import Charge, HandOff
@@ -14,11 +15,12 @@ from payagg.domain.values import Environment
 
 @dataclass(frozen=True)
 class Branding:
-    """The name, description and logo of a seeded gateway; `logo` returns a PNG."""
+    """The name, description and logo of a seeded gateway. `logo` is a PNG, neutral and drawn by us, because we may not
+    ship trademarks."""
 
     name: str
     description: str | None = None
-    logo: Callable[[], bytes] | None = None
+    logo: Path | None = None
 
 
 @dataclass(frozen=True)
