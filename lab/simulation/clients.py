@@ -59,9 +59,7 @@ class SimulatedSender:
     def __init__(self, life: Life, receivers: Mapping[str, ShopReceiver]) -> None:
         self._life, self._receivers = life, receivers
 
-    async def send(
-        self, url: str, headers: Mapping[str, str], body: bytes, *, owner: str, is_test: bool = False
-    ) -> DeliveryAttemptResult:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryAttemptResult:
         world, receiver = self._life.world, self._receivers[url]
         self._life.point("at a try")
         started = world.loop.time()

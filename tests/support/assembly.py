@@ -9,7 +9,7 @@ from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
-from payagg.application.ports.providers import Provider, ProviderLists
+from payagg.application.ports.providers import Branding, Provider, ProviderLists
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
 from payagg.entrypoints.bootstrap import Services, assemble, elsewhere_of
@@ -19,6 +19,11 @@ JWT_KEY = "a key of the tests with 32 bytes or more"
 KEYS = (("k1", bytes(range(32))),)
 SETTINGS = Settings(jwt_key=JWT_KEY, jwt_algorithm="HS256", encryption_keys=KEYS, dev=True)
 TOKENS = Tokens(JWT_KEY, "HS256")
+
+
+def named(*slugs: str) -> dict[str, Branding]:
+    """Providers' gateways of these slugs, without a logo."""
+    return {slug: Branding(slug.replace("_", " ").title()) for slug in slugs}
 
 
 def services_over(

@@ -18,7 +18,7 @@ from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.settings import CellSettings
-from tests.support.assembly import SETTINGS, services_over
+from tests.support.assembly import SETTINGS, named, services_over
 from tests.support.http_world import Api, Shop, started
 
 NAMES = ("PAY", "PBX", "PCX")
@@ -87,7 +87,7 @@ async def three_cells(databases: Sequence[str], **changed: Any) -> AsyncIterator
             stack.push_async_callback(store.close)
             services = services_over(store, replace(shared, reference_prefix=name))
             stack.push_async_callback(services.elsewhere.close)
-            await seed_gateways(services.gateways, "builtin", ("provider_a", "provider_b"))
+            await seed_gateways(services.gateways, "builtin", named("provider_a", "provider_b"))
             stop = await served_app(create_app(services), listener, services.payments.entropy.hex)
             stack.push_async_callback(stop)
             client = await stack.enter_async_context(httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=30))

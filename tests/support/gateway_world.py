@@ -19,7 +19,7 @@ from payagg.application.schemas.gateways import UpdateBusinessGateway
 from payagg.domain.business import Business, Role
 from payagg.domain.gateway import Gateway
 from tests.contracts.database import autocommit
-from tests.support.assembly import KEYS, services_over
+from tests.support.assembly import KEYS, named, services_over
 
 DRAIN = timedelta(minutes=30)
 TICK = timedelta(microseconds=1)
@@ -59,7 +59,7 @@ class GatewayWorld:
     async def seeded(self, *slugs: str) -> dict[str, str]:
         """A business `biz_1`, the built-in, and an ACTIVE gateway per slug; their ids by slug."""
         await self.add(a_business())
-        await seed_gateways(self.gateways, "builtin", slugs)
+        await seed_gateways(self.gateways, "builtin", named(*slugs))
         ids = {gateway.slug: gateway.id for gateway in await self.gateways.list_gateways()}
         for slug in slugs:
             await self.gateways.enable(ids[slug], by=AN_ADMIN)

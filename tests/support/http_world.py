@@ -24,7 +24,7 @@ from payagg.entrypoints.process import worker
 from payagg.entrypoints.process.http_server import QuietServer, http_server, listen
 from payagg.entrypoints.settings import Settings
 from tests.support.answers.recorder import App, recorded
-from tests.support.assembly import TOKENS
+from tests.support.assembly import TOKENS, named
 
 _unused: dict[tuple[Settings, float], list[Application]] = defaultdict(list)
 
@@ -174,7 +174,7 @@ class Api:
     async def open_gateways(self) -> None:
         """provider_a ready for both environments; nobody is called by what these tests do."""
         gateways = self.services.gateways
-        await seed_gateways(gateways, "builtin", ("provider_a", "provider_b"))
+        await seed_gateways(gateways, "builtin", named("provider_a", "provider_b"))
         seeded = {gateway.slug: gateway.id for gateway in await gateways.list_gateways()}
         credentials = {"sandboxSecretKey": "sk_test_" + "a" * 40, "liveSecretKey": "sk_live_" + "b" * 40}
         await gateways.set_credentials(seeded["provider_a"], UpdateCredentials(credentials=credentials), by=AN_ADMIN)

@@ -109,7 +109,8 @@ class InProcess:
     async def _merchants(self) -> tuple[MerchantAccess, ...]:
         services, made = self.services, list[MerchantAccess]()
         settings = services.settings
-        await seed_gateways(services.gateways, settings.builtin_slug, [spec.slug for spec in settings.providers])
+        looks = {spec.slug: spec.branding for spec in settings.providers}
+        await seed_gateways(services.gateways, settings.builtin_slug, looks)
         for number, (kyc, status) in enumerate(STANDINGS, 1):
             now = services.clock.now()
             id = services.payments.entropy.id("biz", now)

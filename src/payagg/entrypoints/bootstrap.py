@@ -285,7 +285,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             elsewhere=elsewhere,
         )
         brandings = {spec.slug: spec.branding for spec in settings.providers}
-        await seed_gateways(services.gateways, settings.builtin_slug, brandings, brandings)
+        await seed_gateways(services.gateways, settings.builtin_slug, brandings)
         yield services
     finally:
         for task in keeping:

@@ -48,5 +48,5 @@ def site(site_and_database: tuple[Site, str]) -> Site:
         connection.execute(EMPTY)
     settings = site.services.settings
     looks = {spec.slug: spec.branding for spec in settings.providers}
-    site.do(seed_gateways(site.services.gateways, settings.builtin_slug, looks, looks))
+    site.do(seed_gateways(site.services.gateways, settings.builtin_slug, looks))
     return site

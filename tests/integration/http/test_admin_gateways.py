@@ -14,7 +14,7 @@ from payagg.domain.business import Role
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import FakeServers, Fault
-from tests.support.assembly import services_over
+from tests.support.assembly import named, services_over
 from tests.support.audit_trail import entries
 from tests.support.gateway_world import DRAIN, TICK
 from tests.support.http_world import Api, admin_token, an_api, bearer, merchant_token, refusal
@@ -55,7 +55,7 @@ class GatewayApi(Api):
 @pytest.fixture
 async def api(store: PostgresStore) -> AsyncIterator[GatewayApi]:
     services = services_over(store, clock=ManualClock())
-    await seed_gateways(services.gateways, "builtin", ("provider_a", "provider_b"))
+    await seed_gateways(services.gateways, "builtin", named("provider_a", "provider_b"))
     async with store.begin() as tx:
         await tx.businesses.add(a_business())
         await tx.members.add("biz_1", "ada", Role.OWNER)

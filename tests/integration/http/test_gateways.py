@@ -15,6 +15,7 @@ from payagg.application.gateways.seed import seed_gateways
 from payagg.application.schemas.gateways import CreateGateway
 from payagg.domain.errors import Refusal
 from payagg.domain.gateway import GatewayStatus
+from tests.support.assembly import named
 from tests.support.gateway_world import DRAIN, GatewayWorld, files_under
 from tests.support.images import an_image
 
@@ -47,7 +48,7 @@ async def test_of_changes_at_once_each_leaves_one_state_that_fits(store: Postgre
     world = GatewayWorld(store, logos=ObjectLogos(tmp_path))
     await world.add(a_business())
     slugs = ["a1", "a2", "a3", "provider_a"]
-    assert await outcomes(*(seed_gateways(world.gateways, "builtin", slugs) for _ in range(8))) == {"done": 8}
+    assert await outcomes(*(seed_gateways(world.gateways, "builtin", named(*slugs)) for _ in range(8))) == {"done": 8}
     listed = await world.gateways.list_gateways()
     assert [gateway.slug for gateway in listed] == ["builtin", *slugs]
     command = CreateGateway(slug="acme", name="Acme")

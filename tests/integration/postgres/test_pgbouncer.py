@@ -13,7 +13,7 @@ from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.gateways.seed import seed_gateways
-from tests.support.assembly import services_over
+from tests.support.assembly import named, services_over
 from tests.support.http_world import Api, Shop, an_api
 from tests.support.pgbouncer import a_pgbouncer, give_settings
 from tests.support.postgres_world import count
@@ -58,7 +58,7 @@ async def test_everything_works_through_pgbouncer_in_transaction_mode(bouncer: s
     async with processes(bouncer) as apis, a_receiver() as receiver:
         shop = await apis[0].open_shop()
         for api in apis:
-            await seed_gateways(api.services.gateways, "builtin", ("provider_a", "provider_b"))
+            await seed_gateways(api.services.gateways, "builtin", named("provider_a", "provider_b"))
         await apis[0].add_endpoint(shop, receiver.origin)
         await asyncio.gather(*(journey(api, shop) for api in apis for _ in range(JOURNEYS)))
         expected = STORES * JOURNEYS * 2  # PENDING and SUCCESS

@@ -19,7 +19,7 @@ from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.audit import ActorRealm
 from payagg.domain.payment import Status
 from payagg.entrypoints.process import worker
-from tests.support.assembly import SETTINGS, services_over
+from tests.support.assembly import SETTINGS, named, services_over
 from tests.support.audit_trail import entries
 from tests.support.http_world import an_api, working
 from tests.support.receivers import a_receiver, until
@@ -74,7 +74,7 @@ async def test_the_worker_wipes_the_secrets_of_a_deleted_gateway_and_says_so(
     store: PostgresStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     services = services_over(store)
-    await seed_gateways(services.gateways, "builtin", ("provider_a",))
+    await seed_gateways(services.gateways, "builtin", named("provider_a"))
     command = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_1"})
     await services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
     await services.gateways.delete("gw_provider_a", by=AN_ADMIN)

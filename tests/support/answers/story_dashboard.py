@@ -7,6 +7,7 @@ from payagg.domain.audit import Actor, ActorRealm
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.server.routing import KB
 from tests.support.answers.storyteller import BETWEEN_CALLS, Storyteller
+from tests.support.assembly import named
 from tests.support.http_world import admin_token, bearer, merchant_token
 from tests.support.images import an_image
 from tests.support.provider_rigs import credentials_a, credentials_b
@@ -18,7 +19,7 @@ SHOWN_CREDENTIALS = {"sandboxSecretKey": "sk_test_...", "liveSecretKey": "sk_liv
 
 async def administer(told: Storyteller) -> None:
     """Afterwards there is a business, and both providers are active."""
-    await seed_gateways(told.services.gateways, "builtin", ("provider_a", "provider_b"))
+    await seed_gateways(told.services.gateways, "builtin", named("provider_a", "provider_b"))
     await _businesses(told)
     await _gateways(told)
 

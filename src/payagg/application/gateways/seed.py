@@ -1,8 +1,7 @@
 """The gateways that an installation has from its start: the built-in one and its providers'."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from types import MappingProxyType
 
 from payagg.application.gateways.gateways import Gateways
 from payagg.application.ports.outside import LogoStore, Unavailable
@@ -13,14 +12,9 @@ from payagg.domain.gateway import Gateway, GatewayStatus
 
 
 @retry_on_conflict
-async def seed_gateways(
-    gateways: Gateways,
-    builtin_slug: str,
-    provider_slugs: Iterable[str],
-    brandings: Mapping[str, Branding] = MappingProxyType({}),
-) -> None:
+async def seed_gateways(gateways: Gateways, builtin_slug: str, brandings: Mapping[str, Branding]) -> None:
     """Creates the built-in gateway and the providers' once. Their ids are fixed: one that an administrator deleted
-    stays deleted, and one created again under the same slug is not changed. `brandings` is by slug."""
+    stays deleted, and one created again under the same slug is not changed. `brandings` is by the providers' slugs."""
     now = gateways.clock.now()
     async with gateways.store.begin() as tx:
         has_built_in = any(gateway.is_built_in for gateway in await tx.gateways.all())
@@ -35,9 +29,8 @@ async def seed_gateways(
             status=GatewayStatus.ACTIVE,
         )
         await _add(gateways, built_in)
-    for order, slug in enumerate(provider_slugs, start=1):
+    for order, (slug, branding) in enumerate(brandings.items(), start=1):
         id = f"gw_{slug}"
-        branding = brandings.get(slug) or Branding(slug.replace("_", " ").replace("-", " ").title())
         async with gateways.store.begin() as tx:
             if await tx.gateways.get_any(id) is not None:
                 continue

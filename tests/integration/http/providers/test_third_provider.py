@@ -41,7 +41,7 @@ class TestAcme(ProviderContract):
 async def test_a_third_provider_is_offered_charged_and_settled_over_http() -> None:
     services, fake = services_over(MemoryStore(), PRODUCT), FakeAcme()
     looks = {spec.slug: spec.branding for spec in PRODUCT.providers}
-    await seed_gateways(services.gateways, "builtin", looks, looks)
+    await seed_gateways(services.gateways, "builtin", looks)
     async with serve_asgi(fake_acme(fake)) as base_url, an_api(services) as api:
         fake.book.webhook_urls["test"] = f"{api.origin}/api/v1/webhooks/acme/sandbox"
         admin, shop = bearer(admin_token()), await api.open_shop()

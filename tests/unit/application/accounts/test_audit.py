@@ -26,6 +26,7 @@ from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import OVERLAP, PROVES_FOR
 from payagg.domain.values import Environment
 from tests.contracts.database import put
+from tests.support.assembly import named
 from tests.support.audit_trail import entries, trail
 from tests.support.gateway_world import DRAIN, GatewayWorld
 from tests.support.refusals import refused_with
@@ -102,7 +103,7 @@ async def test_credentials_that_do_not_open_are_replaced_and_a_refusal_leaves_no
     closed = replace(await world.stored(acme), credentials=b"of another key")
     await world.db.gateways.save(closed)
     before = trail(world.store)
-    await seed_gateways(world.gateways, "builtin", ["acme"])
+    await seed_gateways(world.gateways, "builtin", named("acme"))
     await refused_with(world.gateways.enable(acme, by=AN_ADMIN))
     assert trail(world.store) == before
     await world.gateways.set_credentials(acme, UpdateCredentials(credentials={"a": "1"}), by=AN_ADMIN)

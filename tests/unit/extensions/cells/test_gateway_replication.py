@@ -19,7 +19,7 @@ from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.entrypoints.bootstrap import Services
 from payagg.extensions.cells.gateway_replication import GatewayReplication
 from tests.contracts.database import autocommit
-from tests.support.assembly import services_over
+from tests.support.assembly import named, services_over
 from tests.support.images import an_image
 
 BY = Actor(ActorRealm.CLI, "test")
@@ -80,7 +80,7 @@ async def world() -> TwoCells:
     at_home = copies_of(home, None)
     wire = Wire(home, at_home)
     for services in (home, other):
-        await seed_gateways(services.gateways, "builtin", ("provider_a", "provider_b"))
+        await seed_gateways(services.gateways, "builtin", named("provider_a", "provider_b"))
     return TwoCells(clock, home, other, at_home, copies_of(other, wire), wire)
 
 
