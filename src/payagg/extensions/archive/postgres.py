@@ -70,25 +70,34 @@ ARCHIVED = Statement("SELECT reference FROM archived_payments WHERE reference = 
 
 
 class PostgresArchive(PostgresRepository):
+    """The archived part of payments: transitions, attempts and provider calls."""
+
     async def next_with_history(self, after: str) -> str | None:
+        """The first reference behind `after` whose history is still here."""
         found: str | None = await self._connection.value(NEXT, after=after)
         return found
 
     async def ready(self, after: str, until: str, before: datetime, limit: int) -> tuple[list[str], str | None]:
+        """Looks at the next `limit` payments with a history here, after `after` and up to `until` by reference; returns
+        those that may be archived and the last one looked at, None past the end. A payment may be archived when it is
+        final, older than that instant, and has no event, delivery, open anomaly or status check left."""
         rows = await self._connection.rows(_ready(limit), after=after, until=until, before=before)
         return [reference for reference, is_ready in rows if is_ready], rows[-1][0] if rows else None
 
     async def lock_ready(self, references: Sequence[str]) -> list[str]:
+        """Those of them that may be archived, in order, locked."""
         own = {"references": list(references)}
         _, ready = await self._connection.all((LOCK, own), (ARE_READY, own))
         return [reference for (reference,) in ready]
 
     async def histories(self, references: Sequence[str]) -> History:
+        """Their rows by table as in TABLES, sorted by key."""
         own = {"references": list(references)}
         found = await self._connection.all(*((statement, own) for statement in HISTORIES.values()))
         return {table: [tuple(row) for row in rows] for table, rows in zip(HISTORIES, found, strict=True)}
 
     async def move(self, payments: Sequence[ArchivedPayment], calls: Sequence[tuple[str, str]]) -> None:
+        """Removes the transitions and attempts of these locked payments, and these calls (reference, id)."""
         rows = [
             {
                 "reference": one.reference,
@@ -109,6 +118,7 @@ class PostgresArchive(PostgresRepository):
         )
 
     async def find_archived(self, references: Sequence[str]) -> set[str]:
+        """Those of them that are archived and removed."""
         return {reference for (reference,) in await self._connection.rows(ARCHIVED, references=list(references))}
 
 
@@ -131,23 +141,31 @@ CLOSE_PART = Statement("UPDATE archive_parts SET removed_at = CAST(:now AS times
 
 
 class PostgresArchiveParts(PostgresRepository):
+    """Parts of the archive, each a folder of files."""
+
     async def begin(self, day: str, folder: str, now: datetime) -> ArchivePart:
         number = await self._connection.value(BEGIN_PART, day=day, folder=folder, started_at=now)
         assert number is not None
         return ArchivePart(number, day, folder, now)
 
     async def finish(self, part: ArchivePart) -> None:
+        """Marks the part as written. Raises Conflict when it was given up."""
         own = {name: getattr(part, name) for name in ("number", "payments", "last_reference", "manifest")}
         self._connection.send(FINISH_PART, or_else=Conflict("the part was given up"), **own)
 
     async def give_up(self, number: int) -> bool:
+        """Deletes the row of an unwritten part; False when it is written or gone. Until the transaction's end nobody
+        finishes it."""
         return await self._connection.value(GIVE_UP_PART, number=number) is not None
 
     async def of_day(self, day: str) -> list[ArchivePart]:
+        """The day's parts whose rows are still here, by number."""
         return PART.all(await self._connection.rows(PARTS, day=day))
 
     async def unfinished_days(self) -> list[str]:
+        """Days with a part whose rows are still here, in order."""
         return [day for (day,) in await self._connection.rows(UNFINISHED_DAYS)]
 
     async def close(self, number: int, now: datetime) -> None:
+        """Marks the part as removed as far as it may be."""
         self._connection.send(CLOSE_PART, number=number, now=now)

@@ -39,19 +39,25 @@ class PostgresConsoleSessions(PostgresRepository):
         self._connection.send(ADD, **SESSION.values(session))
 
     async def find(self, session: bytes) -> ConsoleSession | None:
+        """By its digest."""
         return next(iter(SESSION.all(await self._connection.rows(FIND, session=session))), None)
 
     async def touch(self, session: ConsoleSession) -> None:
+        """Saves `seen_at` and `address`, unless the session ended or was seen later."""
         self._connection.send(TOUCH, session=session.session, seen_at=session.seen_at, address=session.address)
 
     async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
+        """The user's sessions, newest first, at most LISTED_MAX."""
         return SESSION.all(await self._connection.rows(LISTED, realm=realm.value, subject=subject))
 
     async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
+        """Removes the session of that digest if it is the user's."""
         self._connection.send(END, realm=realm.value, subject=subject, session=session)
 
     async def end_others(self, realm: ActorRealm, subject: str, session: bytes) -> None:
+        """Removes all of the user's sessions except that one."""
         self._connection.send(END_OTHERS, realm=realm.value, subject=subject, session=session)
 
     async def forget(self, now: datetime) -> None:
+        """Removes a batch of expired sessions."""
         self._connection.send(FORGET, now=now)
