@@ -4,15 +4,17 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from html import escape, unescape
+from html import unescape
 from itertools import groupby
 from pathlib import Path
-from string import Template
 from typing import Any
+
+from markupsafe import Markup
 
 from payagg.entrypoints.http.docs import reference
 from payagg.entrypoints.http.docs.markdown import render_page, resolve_links
 from payagg.entrypoints.http.docs.pages import MISSING, OPERATING, DocsPage, pictures, text_of, written_pages
+from payagg.entrypoints.http.docs.reference import Reference
 
 ASSETS = Path(__file__).with_name("assets")
 PREFIX = "/docs/"  # of every address
@@ -43,11 +45,8 @@ class DocsSite:
         """By name: pages under their slugs, each text as `<slug>.md` too, `llms.txt` (llmstxt.org) that lists them,
         MISSING for what is no page, the pictures, `style.css`, `site.js`, `search.js`."""
         bodies = {page.slug: self._body(page) for page in self.pages}
-        layout = Template((ASSETS / "page.html").read_text(encoding="utf-8"))
-        found = {page.slug: self._laid_out(layout, page, bodies[page.slug]) for page in self.pages}
-        found[MISSING] = self._laid_out(
-            layout, _MISSING, "<h1>No such page</h1><p>Search, or choose from the menu.</p>"
-        )
+        found = {page.slug: self._laid_out(page, bodies[page.slug]) for page in self.pages}
+        found[MISSING] = self._laid_out(_MISSING, "<h1>No such page</h1><p>Search, or choose from the menu.</p>")
         for page in self.pages:
             if page.file is not None:
                 found[_source_name(page)] = resolve_links(text_of(page.file), page.file, self._source)
@@ -60,8 +59,8 @@ class DocsSite:
         if page.file is not None:
             return render_page(text_of(page.file), page.file, self._address_of)
         if page.slug == reference.INDEX:
-            return reference.index(self.document, self.address)
-        return reference.page(self.document, next(tag for tag in self.document["tags"] if tag["name"] == page.title))
+            return Reference(self.document).index(self.address)
+        return Reference(self.document).page(next(tag for tag in self.document["tags"] if tag["name"] == page.title))
 
     def _address_of(self, target: str) -> str | None:
         """The address of the page that a text names by its file below docs/, or as `docs/<slug>`; None for no page."""
@@ -93,29 +92,19 @@ class DocsSite:
             lines += [f"## {section}", "", *rows, ""] if rows else []
         return "\n".join(lines)
 
-    def _laid_out(self, layout: Template, page: DocsPage, body: str) -> str:
-        menu = []
-        for section, pages in groupby(self.pages, key=lambda one: one.section):
-            rows = "".join(
-                f'<li><a href="{self.address(one.slug)}"{CURRENT if one is page else ""}>{escape(one.title)}</a></li>'
-                for one in pages
-            )
-            menu.append(f"<h2>{escape(section)}</h2><ul>{rows}</ul>")
-        place = self.pages.index(page) if page in self.pages else len(self.pages)
-        beside = [("Previous", one) for one in self.pages[max(0, place - 1) : place] if page in self.pages]
-        beside += [("Next", one) for one in self.pages[place + 1 : place + 2]]
-        onwards = [
-            f'<p class="next">{word}: <a href="{self.address(one.slug)}">{escape(one.title)}</a></p>'
-            for word, one in beside
-        ]
-        return layout.substitute(
-            title=escape(page.title),
-            description=escape(_text("".join(re.findall(r"<p>.*?</p>", body, re.DOTALL)[:1]))[:DESCRIPTION_MAX]),
-            home=self.address(""),
+    def _laid_out(self, page: DocsPage, body: str) -> str:
+        place = self.pages.index(page) if page in self.pages else None
+        first_words = _text("".join(re.findall(r"<p>.*?</p>", body, re.DOTALL)[:1]))
+        layout = reference.TEMPLATES.get_template("page.html")
+        return layout.render(
+            page=page,
+            description=first_words[:DESCRIPTION_MAX],
+            address=self.address,
             files=PREFIX,
-            menu="".join(menu),
-            body=body,
-            next="".join(onwards),
+            menu=[(section, list(pages)) for section, pages in groupby(self.pages, key=lambda one: one.section)],
+            body=Markup(body),  # noqa: S704 - rendered from our own texts
+            before=self.pages[place - 1] if place else None,
+            after=next(iter(self.pages[place + 1 :]), None) if place is not None else None,
         )
 
     def _sections(self, bodies: dict[str, str]) -> list[list[str]]:
@@ -135,7 +124,6 @@ class DocsSite:
 
 
 DESCRIPTION_MAX = 160  # characters that search engines show
-CURRENT = ' aria-current="page"'
 _MISSING = DocsPage("", MISSING, "No such page")
 
 
