@@ -78,7 +78,6 @@ class BusinessContract:
         assert {search: await found(search) for search in by_search} == by_search
         pages = [await found(limit=2), await found(after=ids[2], limit=2), await found("ADA", after=ids[2])]
         assert pages == [[3, 2], [1, 0], [1]]
-        assert await db.businesses.count() == len(ids)
 
     async def test_a_key_is_found_by_its_hash_with_its_business(self, db: Database) -> None:
         key, business = a_key(), a_business()

@@ -28,9 +28,6 @@ class MemoryBusinesses(MemoryRepository):
     async def save(self, business: Business) -> None:
         self.state.businesses[business.id] = business
 
-    async def count(self) -> int:
-        return len(self.state.businesses)
-
     async def list_businesses(self, search: str | None, after: str | None, limit: int) -> list[Business]:
         found = [b for b in self.state.businesses.values() if search is None or search.lower() in b.name.lower()]
         found.sort(key=lambda business: business.id, reverse=True)

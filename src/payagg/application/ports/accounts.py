@@ -25,9 +25,6 @@ class BusinessRepository(Protocol):
 
     async def save(self, business: Business) -> None: ...
 
-    async def count(self) -> int:
-        """The number of businesses, whatever their status."""
-
     async def list_businesses(self, search: str | None, after: str | None, limit: int) -> list[Business]:
         """By id, newest first (an id begins with its instant), strictly older than the id `after`; `search` is a
         literal, case-insensitive substring of the name."""

@@ -8,8 +8,7 @@ from payagg.entrypoints.extensions import Command, Extension
 
 def _arguments(command: ArgumentParser) -> None:
     cells = command.add_subparsers(dest="action", required=True)
-    listed = cells.add_parser("list", help="compare each cell with the home cell")
-    listed.add_argument("--json", action="store_true", help="one array instead of a table")
+    cells.add_parser("list", help="compare each cell with the home cell")
     maps = cells.add_parser("map", help="write HAProxy's maps of every cell's keys, businesses and references")
     maps.add_argument(
         "--out", type=Path, required=True, metavar="FOLDER", help="the folder of the maps that haproxy.cfg names"

@@ -12,7 +12,7 @@ from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.domain.gateway import Gateway
 from payagg.extensions.cells.domain import Cells
-from payagg.extensions.cells.ports import CellAnswer, CellNames, CellState
+from payagg.extensions.cells.ports import CellNames, CellState
 
 CONNECT_SECONDS = 2.0
 POOL_SECONDS = 1.0
@@ -132,7 +132,7 @@ class HttpCells:
 
     async def forward(
         self, cell: str, method: str, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes
-    ) -> CellAnswer:
+    ) -> httpx.Response:
         """Sends a client's request to `cell`, or to where that says that it is for."""
         # `target` as it came, which httpx would tidy.
         times = httpx.Timeout(FORWARD_SECONDS, connect=CONNECT_SECONDS, pool=POOL_SECONDS).as_dict()
@@ -145,8 +145,7 @@ class HttpCells:
             answer = await self._answer_of(cell, self._clients[cell].send(request))
             moved = answer.headers.get("x-payagg-cell", "")
             if answer.status_code != httpx.codes.MISDIRECTED_REQUEST:
-                told = [(name.lower(), value) for name, value in answer.headers.raw]
-                return CellAnswer(answer.status_code, told, answer.content)
+                return answer
             if moved not in self._cells.others:
                 break
             cell = moved

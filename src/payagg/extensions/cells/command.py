@@ -2,8 +2,7 @@
 
 import argparse
 import asyncio
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -17,41 +16,24 @@ from payagg.extensions.cells.move import MovedBusiness
 from payagg.extensions.cells.ports import CELL, CellState
 from payagg.extensions.cells.settings import CellSettings, known_cells, listed_cells
 
-COLUMNS = ("CELL", "ORIGIN", "RELEASE", "SCHEMA", "BUSINESSES", "ACTIVE", "GATEWAYS", "STATE")
-
 
 def cell(options: argparse.Namespace, settings: Settings) -> int:
     return {"list": _list, "map": write_maps, "move": _move}[options.action](options, settings)
 
 
-def _list(options: argparse.Namespace, settings: Settings) -> int:
+def _list(_: argparse.Namespace, settings: Settings) -> int:
     """Exit status 1 when a cell cannot be reached or differs from the home cell."""
     cells = listed_cells(settings)
     states = asyncio.run(_states(cells, settings))
-    home = states[0]
-    rows, is_well = [], True
+    is_well = True
     for (name, origin), state in zip(cells.origins.items(), states, strict=True):
         if isinstance(state, Unavailable):
-            rows.append({"cell": name, "origin": origin, "state": f"unreachable: {state}"})
-            is_well = False
-            continue
-        faults = list(_faults(name, state, home, cells))
+            facts, faults = "-", [f"unreachable: {state}"]
+        else:
+            facts = f"release {state.release}, schema {state.schema}, gateways {state.gateways}"
+            faults = list(_faults(name, state, states[0], cells))
         is_well = is_well and not faults
-        rows.append({
-            "cell": name,
-            "origin": origin,
-            "release": state.release,
-            "schema": state.schema,
-            "businesses": str(state.businesses),
-            "active": str(state.active_businesses),
-            "gateways": state.gateways,
-            "state": "; ".join(faults) or ("home" if name == cells.home else "same"),
-        })  # fmt: skip
-    if options.json:
-        say(json.dumps(rows))
-    else:
-        for line in _table(rows):
-            say(line)
+        say(f"{name}  {origin}  {facts}  {'; '.join(faults) or ('home' if name == cells.home else 'same')}")
     return 0 if is_well else 1
 
 
@@ -65,7 +47,7 @@ def _faults(name: str, state: CellState, home: CellState | Unavailable, cells: C
         yield f"its database is not on schema {state.schema}: run `payagg migrate` there"
     if isinstance(home, Unavailable):
         return
-    missing = [key.kid for key in home.keys if key not in state.keys]
+    missing = [kid for kid, fingerprint in home.keys.items() if state.keys.get(kid) != fingerprint]
     if missing:
         yield f"encryption keys missing or different: {', '.join(missing)}"
     if state.gateways != home.gateways:
@@ -83,13 +65,6 @@ async def _states(cells: Cells, settings: Settings) -> list[CellState | Unavaila
             raise answer
         states.append(answer)
     return states
-
-
-def _table(rows: Sequence[dict[str, str]]) -> Iterator[str]:
-    lines = [COLUMNS, *(tuple(row.get(name.lower(), "-") for name in COLUMNS) for row in rows)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(COLUMNS))]
-    for line in lines:
-        yield "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
 
 
 def _move(options: argparse.Namespace, settings: Settings) -> int:

@@ -5,6 +5,7 @@ import asyncio
 import hmac
 from typing import Any
 
+import httpx
 import msgspec
 import structlog
 
@@ -19,7 +20,6 @@ from payagg.entrypoints.http.server.rate_limits import RATES, Limits
 from payagg.entrypoints.http.server.wire import REQUEST_ID, envelope
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
 from payagg.extensions.cells.places import By, Destination, business_context
-from payagg.extensions.cells.ports import CellAnswer
 
 BODY_MAX = 64 * 1024  # what a route of one business takes
 OK, UNAUTHORIZED, FORBIDDEN, MISSING, MISDIRECTED = 200, 401, 403, 404, 421
@@ -136,13 +136,13 @@ class Forwarding:
     async def _send_on(self, scope: Any, body: "Body", send: Any, cell: str) -> None:
         answer = await self._ask(scope, cell, await body.whole())
         scope.pop(RATES, None)  # the other cell's limits are told
-        headers = [(name, value) for name, value in answer.headers if name not in NOT_ANSWERED]
-        await send({"type": "http.response.start", "status": answer.status, "headers": [
-            *headers, (b"content-length", b"%d" % len(answer.body))
-        ]})  # fmt: skip
-        await send({"type": "http.response.body", "body": answer.body})
+        told = [(name.lower(), value) for name, value in answer.headers.raw]
+        headers = [(name, value) for name, value in told if name not in NOT_ANSWERED]
+        headers.append((b"content-length", b"%d" % len(answer.content)))
+        await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.content})
 
-    async def _ask(self, scope: Any, cell: str, body: bytes) -> CellAnswer:
+    async def _ask(self, scope: Any, cell: str, body: bytes) -> httpx.Response:
         """Raises Unavailable."""
         headers = [header for header in scope["headers"] if header[0] not in NOT_SENT]
         headers += [(PROOF, self._among.secret.encode()), (b"x-request-id", scope[REQUEST_ID].encode())]
@@ -169,8 +169,8 @@ class Forwarding:
         answers = await asyncio.gather(*(self._ask(scope, name, sent) for name in names), return_exceptions=True)
         found, away = _businesses(own.body), list[str]()
         for name, answer in zip(names, answers, strict=True):
-            if isinstance(answer, CellAnswer) and answer.status == OK:
-                found |= _businesses(answer.body)
+            if isinstance(answer, httpx.Response) and answer.status_code == OK:
+                found |= _businesses(answer.content)
             elif isinstance(answer, BaseException) and not isinstance(answer, Unavailable):
                 raise answer
             else:

@@ -1,6 +1,5 @@
 """What cells tell each other, and the repositories of a move between two."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,27 +11,18 @@ if TYPE_CHECKING:
     from payagg.extensions.cells.postgres import PostgresArrivals, PostgresCell, PostgresDepartures
 
 
-class CellKey(Struct, frozen=True):
-    """An encryption key's id and fingerprint: shows whether two cells have the same key, not the key."""
-
-    kid: str
-    fingerprint: str
-
-
 class CellState(Struct, rename="camel", frozen=True):
     """`schema` is the release's newest; `fits`: whether the release works on the database's. `database` identifies the
-    database."""
+    database. `keys` are fingerprints of encryption keys by their ids, which show whether two cells have the same."""
 
     name: str
     release: str
     schema: str
     fits: bool
     database: str
-    businesses: int
-    active_businesses: int
     gateways: str  # their version
     home: str
-    keys: tuple[CellKey, ...]
+    keys: dict[str, str]
 
 
 KEY_DIGITS = 32  # enough to tell keys apart: no whole hash leaves a cell
@@ -44,15 +34,6 @@ class CellNames:
 
     keys: list[str]
     businesses: list[str]
-
-
-@dataclass(frozen=True)
-class CellAnswer:
-    """A whole answer of a cell; the names of its headers are in small letters."""
-
-    status: int
-    headers: Sequence[tuple[bytes, bytes]]
-    body: bytes
 
 
 @dataclass(frozen=True)

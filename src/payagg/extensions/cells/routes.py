@@ -23,7 +23,7 @@ from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
 from payagg.extensions.cells.domain import Cells
 from payagg.extensions.cells.gateway_replication import replication_over
-from payagg.extensions.cells.ports import CELL, CellKey, CellState
+from payagg.extensions.cells.ports import CELL, CellState
 
 PATH = "/internal/cell"
 FINGERPRINT_DIGITS = 12
@@ -57,7 +57,6 @@ def _internal(method: Literal["GET", "POST"], path: str, **opt: Any) -> Callable
 
 async def state_of(use_cases: Services, cells: Cells, version: str) -> CellState:
     async with use_cases.store.begin() as tx:
-        businesses, active = await tx.businesses.count(), await tx.gateway_choices.active_businesses()
         database = await tx.of(CELL).database()
     return CellState(
         name=cells.own,
@@ -65,20 +64,18 @@ async def state_of(use_cases: Services, cells: Cells, version: str) -> CellState
         schema=RELEASE_SCHEMA,
         fits=await use_cases.store.is_current(),
         database=database,
-        businesses=businesses,
-        active_businesses=active,
         gateways=version,
         home=cells.home,
         keys=key_fingerprints(use_cases.settings),
     )
 
 
-def key_fingerprints(settings: Settings) -> tuple[CellKey, ...]:
+def key_fingerprints(settings: Settings) -> dict[str, str]:
     """A digest of 32 random bytes reveals nothing."""
-    return tuple(
-        CellKey(kid, hashlib.sha256(b"payagg encryption key " + key).hexdigest()[:FINGERPRINT_DIGITS])
+    return {
+        kid: hashlib.sha256(b"payagg encryption key " + key).hexdigest()[:FINGERPRINT_DIGITS]
         for kid, key in settings.encryption_keys
-    )
+    }
 
 
 @_internal("GET", "/")

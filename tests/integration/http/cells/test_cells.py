@@ -65,9 +65,8 @@ async def test_what_is_between_cells_needs_their_secret_and_metrics_tell_which_i
         assert (await api.client.get(place + "/names", headers=same)).status_code == 200
         state = (await api.client.get(place, headers=PROVEN)).json()
         assert (state["name"], state["home"], state["fits"]) == ("PBX", "PAY", True)
-        assert (state["businesses"], state["activeBusinesses"]) == (2, 2)
         # Which keys seal is told by a digest; a key itself never is.
-        assert [key["kid"] for key in state["keys"]] == ["k1"]
+        assert list(state["keys"]) == ["k1"]
         assert base64.b64encode(KEYS[0][1]).decode() not in str(state)
 
 

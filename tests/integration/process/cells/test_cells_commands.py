@@ -34,7 +34,7 @@ def test_a_new_cell_is_compared_before_it_is_added(database_urls: list[str]) -> 
         with running("serve", new_port, **settings):
             listed = payagg("cell", "list", **both)
             assert listed.returncode == 0, listed.stdout
-            assert [line.split()[-1] for line in listed.stdout.splitlines()[1:]] == ["home", "same"]
+            assert [line.split()[-1] for line in listed.stdout.splitlines()] == ["home", "same"]
 
 
 def test_it_follows_until_sigterm_and_says_which_cell_is_away(tmp_path: Path) -> None:

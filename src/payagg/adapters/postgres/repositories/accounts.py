@@ -45,7 +45,6 @@ KEY_MOVING = ("name", "status", "revoked_at")
 GET = BUSINESS.query("WHERE id = :id")
 LOCK = BUSINESS.query("WHERE id = :id FOR NO KEY UPDATE")
 NAMES = Statement("SELECT id, name FROM businesses WHERE id = ANY(:ids)")
-COUNT = Statement("SELECT count(*) FROM businesses")
 ADD = Statement(BUSINESS.insert().values(updated_at=bindparam("created_at")))
 SAVE = Statement(BUSINESS.update(*MOVING).values(updated_at=func.clock_timestamp()))
 # The parameter is what `escape_like` makes of the text.
@@ -94,9 +93,6 @@ class PostgresBusinesses(PostgresRepository):
 
     async def save(self, business: Business) -> None:
         self._connection.send(SAVE, **BUSINESS.values(business))
-
-    async def count(self) -> int:
-        return int(await self._connection.value(COUNT) or 0)
 
     async def list_businesses(self, search: str | None, after: str | None, limit: int) -> list[Business]:
         listed = _list_businesses(search is not None, after is not None)
