@@ -146,7 +146,6 @@ SLUG = matching(
     rf"(?=.{{2,50}}\Z){OPTION_SLUG_PATTERN.strip('^$')}", "2 to 50 of a-z, 0-9 and single hyphens or underscores"
 )
 BASE_URL = SettingKind("an http or https address without a query or fragment", _base_url)
-WEB_ADDRESS = SettingKind("an http or https address", lambda text: _url(text, ("http", "https")))
 NETWORKS = several(ipaddress.ip_network, "networks, for example 10.0.0.0/8")
 ORIGINS = several(origin, "origins as browsers send them, for example https://shop.example,http://localhost:3000")
 ENCRYPTION_KEYS = SettingKind("a comma list of kid:base64 with 32 bytes each", _encryption_keys)

@@ -220,9 +220,6 @@ def _of_providers() -> Iterator[tuple[str, type, Any]]:
         meaning = f"gateway slug, inbound path and signature header of the {spec.branding.name} adapter"
         meaning += "; never change it once it has payments"
         yield f"{spec.name}_slug", str, setting(spec.slug, kinds.SLUG, meaning)
-        if spec.sdk_url:
-            meaning = f"the script of {spec.name}'s launch page, by https"
-            yield f"{spec.name}_sdk_url", str, setting(spec.sdk_url, kinds.WEB_ADDRESS, meaning)
 
 
 def variable(one: "dataclasses.Field[Any]") -> str:
@@ -299,6 +296,3 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield "PAYAGG_BUILTIN_SLUG and the providers' slugs must differ from each other and from 'sandbox'."
     for own in settings.own:
         yield from own.faults()
-    for spec in settings.providers:
-        if spec.sdk_url and not spec.sdk_url.startswith("https://") and not settings.dev:
-            yield f"PAYAGG_{spec.name.upper()}_SDK_URL must be https: payers' browsers run that script."

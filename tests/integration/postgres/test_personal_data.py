@@ -76,19 +76,17 @@ async def test_the_command_clears_what_is_old_and_a_dump_says_nothing_of_the_pay
 ) -> None:
     payments = [await paid(site, slug) for slug in ("provider_a", "provider_b")]
     url = {"PAYAGG_DATABASE_URL": database_url}
-    kept = payagg("retention", "--older-than", "36500", **url)
+    kept = payagg("retention", **url, PAYAGG_PAYER_RETENTION_DAYS="36500")
     assert kept.returncode == 0
     assert kept.stdout.splitlines()[0] == "0 payments that ended more than 36500 days ago: who paid is cleared."
     assert traces(database_url, EMAIL) == [EMAIL]
-    done = payagg("retention", "--older-than", "1", **url)
+    done = payagg("retention", **url, PAYAGG_PAYER_RETENTION_DAYS="1")
     assert done.stdout.splitlines()[0] == "2 payments that ended more than 1 days ago: who paid is cleared."
     assert traces(database_url, EMAIL, NAME, PHONE, NOTE, "canary") == []
     for payment in payments:
         assert (await site.read(payment)).amount == payment.amount
         assert await site.history(payment) == ["PENDING", "SUCCESS"]
         assert await site.events(payment) == (2, 2)
-    for wrong in ("-1", "x", "36501"):
-        assert payagg("retention", "--older-than", wrong, **url).returncode == 2
     refused = payagg("erase", "--email", "nobody", **url)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr.startswith("payagg: email: ")

@@ -33,7 +33,7 @@ with TestClient(app) as client:
 modules = sorted(name for name in sys.modules if name.startswith("payagg.extensions."))
 print(json.dumps({"answers": answers, "modules": modules, "help": parser(names_in(os.environ)).format_help()}))
 """
-SETTINGS = {"console": "PAYAGG_CONSOLE_IDLE", "archive": "PAYAGG_ARCHIVE_STORE", "cells": "PAYAGG_CELLS"}
+SETTINGS = {"console": "PAYAGG_OIDC_ROLES", "archive": "PAYAGG_ARCHIVE_STORE", "cells": "PAYAGG_CELLS"}
 COMMANDS = {"archive": "archive", "catchup": "catch-up", "cells": "cell"}
 ROUTES = {"console": ["/console", "/console/sign-in", "/"], "cells": ["/internal/cell/gateways"]}
 

@@ -27,7 +27,7 @@ class ProviderSpec:
     load: Callable[[], Loaded]
     refuses_malformed: bool = False  # whether a signed body that is no event is refused; else acknowledged
     alias: ErrorCode | None = None  # of /webhooks/<slug>, where it has that: the answer without credentials
-    sdk_url: str = ""  # the script that our launch page runs, PAYAGG_<NAME>_SDK_URL
+    sdk_url: str = ""  # the script that our launch page runs
 
     @property
     def routes(self) -> tuple[ProviderEventRoute, ...]:

@@ -14,7 +14,7 @@ from payagg.application.use_case import UseCase
 from payagg.domain.api_key import PresentedKey
 from payagg.domain.audit import Action, Actor, ActorRealm
 from payagg.domain.business import Business, ensure_manager
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 
@@ -191,15 +191,10 @@ class TokenRevocations(UseCase):
     """A lost token, or all of a person who left or whose account was stolen."""
 
     @retry_on_conflict
-    async def revoke(
-        self, claim: RevokedClaim, value: str, issued_before: datetime | None = None, *, by: Actor
-    ) -> Revocation:
-        """Takes effect on the next request in every process. By subject, it revokes tokens issued before
-        `issued_before`: now when it is None, and never later than now. Raises VALIDATION_ERROR."""
-        now = self.clock.now()
-        if issued_before is not None and issued_before > now:
-            raise invalid("issued-before", "Must not be in the future.")
-        revocation = Revocation(claim, value, issued_before or now)
+    async def revoke(self, claim: RevokedClaim, value: str, *, by: Actor) -> Revocation:
+        """Takes effect on the next request in every process. By subject, it revokes tokens issued until now. Raises
+        VALIDATION_ERROR."""
+        revocation = Revocation(claim, value, self.clock.now())
         changes = {"issuedBefore": {"before": None, "after": f"{revocation.issued_before:%Y-%m-%dT%H:%M:%SZ}"}}
         async with self.store.begin() as tx:
             await tx.members.revoke(revocation)

@@ -10,7 +10,6 @@ from payagg.domain.anomaly import AnomalyKind, Severity
 from payagg.domain.audit import Action
 from payagg.entrypoints.extensions import NAMES, Command, commands_of
 
-DAYS_MAX = 36_500
 GROUPS = {
     "Start": {
         "dev": "start everything in one terminal, with demo data and a tour",
@@ -85,10 +84,7 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
     revoke = token.add_parser("revoke", help="refuse a token, or all tokens of a subject")
     which = revoke.add_mutually_exclusive_group(required=True)
     which.add_argument("--id", metavar="JTI", help="the token with this `jti`")
-    which.add_argument("--sub", help="every token of this subject")
-    revoke.add_argument(
-        "--issued-before", metavar="INSTANT", help="only tokens issued before it, with --sub; default: now"
-    )
+    which.add_argument("--sub", help="every token of this subject that was issued until now")
     for realm in (admin, merchant):
         realm.add_argument("--sub", required=True, help="the subject: who the token speaks for")
         realm.add_argument("--ttl", type=_count, default=3600, help="seconds; default: 3600")
@@ -124,8 +120,7 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
 
     explain = _command(commands, "explain")
     explain.add_argument("reference")
-    retention = _command(commands, "retention")
-    retention.add_argument("--older-than", type=_days, metavar="DAYS", help="default: PAYAGG_PAYER_RETENTION_DAYS")
+    _command(commands, "retention")
     reseal = _command(commands, "reseal")
     reseal.add_argument(
         "--dry-run", action="store_true", help="list how many secrets each key encrypts, and change nothing"
@@ -168,8 +163,7 @@ def parser(extensions: Iterable[str] = NAMES) -> argparse.ArgumentParser:
         step.add_argument("--by", required=True, metavar="SUB")
     _command(commands, "keygen")
     _command(commands, "config")
-    described = _command(commands, "openapi")
-    described.add_argument("--audience", choices=("merchant", "admin", "payer", "provider", "client"))
+    _command(commands, "openapi")
     for own in brought:
         own.arguments(commands.add_parser(own.name, description=_sentence(own.meaning)))
     return whole
@@ -214,5 +208,4 @@ def _whole(words: str, least: int, most: int) -> Callable[[str], int]:
 
 
 _port = _whole("a port from 1 to 65535", 1, 65535)
-_days = _whole(f"a whole number of days from 0 to {DAYS_MAX}", 0, DAYS_MAX)
 _count = _whole("a whole number of at least 1", 1, 10**9)

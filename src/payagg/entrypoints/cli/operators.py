@@ -127,13 +127,11 @@ def explain(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def retention(options: argparse.Namespace, settings: Settings) -> int:
-    from datetime import timedelta
-
+def retention(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.upkeep.retention import Retention
     from payagg.domain.webhook import RETENTION
 
-    age = settings.payer_retention if options.older_than is None else timedelta(days=options.older_than)
+    age = settings.payer_retention
 
     async def act(ends: Retention) -> tuple[int, int]:
         cleared, emptied = await ends.clear_payers(age, by=operator()), 0
@@ -247,12 +245,10 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def openapi(options: argparse.Namespace, settings: Settings) -> int:
-    from payagg.entrypoints.http.docs.description import Audience, describe, described_for
+def openapi(_: argparse.Namespace, settings: Settings) -> int:
+    from payagg.entrypoints.http.docs.description import describe
 
-    whole = describe(settings)
-    chosen = next((one for one in Audience if one.word == options.audience), None)
-    say(json.dumps(described_for(chosen, whole) if chosen else whole, indent=2))
+    say(json.dumps(describe(settings), indent=2))
     return 0
 
 

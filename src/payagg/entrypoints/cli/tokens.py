@@ -100,14 +100,10 @@ async def _record(settings: Settings, database_url: str, claims: Mapping[str, An
 def _revoke(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.accounts.access import TokenRevocations
     from payagg.domain.revocation import RevokedClaim
-    from payagg.domain.values import parse_instant
 
-    if options.id is not None and options.issued_before is not None:
-        raise SettingsError("--issued-before goes with --sub: a token that is named is refused whenever it was issued.")
-    issued_before = parse_instant(options.issued_before, "issued-before") if options.issued_before else None
     claim, value = (RevokedClaim.SUBJECT, options.sub) if options.id is None else (RevokedClaim.TOKEN, options.id)
 
-    done = with_use_case(settings, TokenRevocations, lambda use: use.revoke(claim, value, issued_before, by=operator()))
+    done = with_use_case(settings, TokenRevocations, lambda use: use.revoke(claim, value, by=operator()))
     if claim is RevokedClaim.TOKEN:
         say(f"The token {value} is refused from now on.")
     else:

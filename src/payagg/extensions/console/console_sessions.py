@@ -11,7 +11,7 @@ from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import ActorRealm
 from payagg.entrypoints.bootstrap import Services
 from payagg.extensions.console.openid import OpenIdIssuer
-from payagg.extensions.console.ports import SESSIONS, ConsoleSession
+from payagg.extensions.console.ports import SESSION_IDLE, SESSIONS, ConsoleSession
 from payagg.extensions.console.settings import ConsoleSettings
 
 
@@ -22,7 +22,7 @@ class ConsoleSessions:
 
     store: Store
     clock: Clock
-    idle: timedelta
+    idle: timedelta = SESSION_IDLE
 
     @retry_on_conflict
     async def begin(
@@ -78,7 +78,7 @@ class Console:
 
 def console_over(core: Services) -> Console:
     settings = core.settings.of(ConsoleSettings)
-    return Console(ConsoleSessions(core.store, core.clock, settings.console_idle), _issuer(settings, core.clock))
+    return Console(ConsoleSessions(core.store, core.clock), _issuer(settings, core.clock))
 
 
 def _issuer(settings: ConsoleSettings, clock: Clock) -> OpenIdIssuer | None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from payagg.extensions.console.postgres import PostgresConsoleSessions
 
 SESSION_MAX = timedelta(hours=12)
+SESSION_IDLE = timedelta(minutes=30)  # without a request
 SEEN_EVERY = timedelta(minutes=1)  # a request is recorded at most this often
 
 

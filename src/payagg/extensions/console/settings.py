@@ -1,8 +1,7 @@
-"""What a deployment decides about the console: who signs people in, and when a session ends."""
+"""What a deployment decides about the console: who signs people in."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 from payagg.entrypoints import setting_kinds as kinds
 from payagg.entrypoints.setting_kinds import OidcRoles
@@ -26,11 +25,6 @@ class ConsoleSettings(ExtensionSettings):
         kinds.OIDC_ROLES,
         "the claim that says who is an administrator, a space, and a comma list of value=role",
         unset="none: administrators cannot sign in by the issuer",
-    )
-    console_idle: timedelta = setting(
-        "1800",
-        kinds.lasting("seconds", 43_200, least=60),
-        "a console session ends after so long without a request, and after twelve hours in any case",
     )
 
     def faults(self) -> Iterator[str]:

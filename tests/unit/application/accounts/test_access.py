@@ -161,14 +161,13 @@ async def test_a_revoked_token_lets_nobody_in_from_the_next_request_on(world: Ac
     await world.access.manager(merchant | {"iat": now + 1}, "biz_1", changes=True)
 
 
-async def test_a_revocation_is_audited_and_never_reaches_into_the_future(world: AccessWorld) -> None:
+async def test_a_revocation_is_audited_and_has_a_printable_name(world: AccessWorld) -> None:
     revoke = partial(revocations(world).revoke, by=OPERATOR)
-    await revoke(RevokedClaim.SUBJECT, "bo", START - timedelta(days=1))
+    await revoke(RevokedClaim.SUBJECT, "bo")
     [entry] = await world.store.transaction.audit.list_entries(AuditFilter(), None, 10)
     assert (entry.action, entry.object_id, entry.object_kind) == ("token.revoke", "bo", "token")
-    later = revoke(RevokedClaim.SUBJECT, "bo", START + timedelta(seconds=1))
-    for broken in (later, *(revoke(RevokedClaim.TOKEN, wrong) for wrong in ("", "a\nb", "a" * 256))):
-        assert await refusal(broken) is ErrorCode.VALIDATION_ERROR
+    for wrong in ("", "a\nb", "a" * 256):
+        assert await refusal(revoke(RevokedClaim.TOKEN, wrong)) is ErrorCode.VALIDATION_ERROR
 
 
 async def test_each_realm_takes_its_own_tokens(world: AccessWorld) -> None:

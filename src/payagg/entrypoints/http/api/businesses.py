@@ -78,11 +78,6 @@ async def update_business(call: Call[Administrator, ChangeBusiness]) -> AdminBus
     return await call.services.businesses.change(call.path["business_id"], kyc, status, by=by(call))
 
 
-@routes.add("GET", ONE + "/members", "List the members of a business", guard=admin_reads)
-async def list_business_members(call: Call[Administrator, None]) -> list[BusinessMember]:
-    return (await call.services.businesses.detail(call.path["business_id"])).members
-
-
 @routes.add(
     "POST",
     ONE + "/members",
