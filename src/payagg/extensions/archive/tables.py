@@ -4,7 +4,7 @@ They hold no payer's data and no merchant's text, so nobody has to be erased fro
 hand-offs and idempotency keys stay in the database, under its own retention.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -116,30 +116,6 @@ def by_payment(history: Mapping[str, Iterable[Row]], references: Iterable[str]) 
         for row in rows:
             own[row[0]][table].append(row)
     return own
-
-
-class InOrder:
-    """Rows sorted by reference, consumed up to a given one."""
-
-    def __init__(self, rows: Iterator[Row]) -> None:
-        self._rows = rows
-        self._next = next(rows, None)
-
-    def up_to(self, reference: str) -> list[Row]:
-        """The rows not consumed yet, up to this reference."""
-        taken: list[Row] = []
-        while self._next is not None and self._next[0] <= reference:
-            taken.append(self._next)
-            self._next = next(self._rows, None)
-        return taken
-
-    def take(self, most: int) -> list[Row]:
-        """The next rows."""
-        taken: list[Row] = []
-        while self._next is not None and len(taken) < most:
-            taken.append(self._next)
-            self._next = next(self._rows, None)
-        return taken
 
 
 def remaining(reference: str, part: int, own: History) -> ArchivedPayment:

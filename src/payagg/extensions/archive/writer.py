@@ -32,7 +32,6 @@ from payagg.extensions.archive.tables import (
     VERSION,
     ArchivedObject,
     History,
-    InOrder,
     Manifest,
     by_payment,
     named_columns,
@@ -41,7 +40,7 @@ from payagg.extensions.archive.tables import (
 
 STEP = 1_000  # payments looked at in one transaction
 BATCH = 500  # payments removed in one
-PART = 50_000  # payments of a part, whose files are held in memory: a few megabytes
+PART = 10_000  # payments of a part, whose rows are held in memory while they are removed
 AT_WORK = "another `payagg archive` is at work, and does the same"
 _LAST = "ZZZZZZ"
 
@@ -150,13 +149,12 @@ class Archive(UseCase):
         """Removes the part's rows where the database still holds equal ones."""
         contents = await self.reader.contents(part)
         await self._begin_removal(part, by)
-        tables = {table: InOrder(read_rows(content, TABLES[table])) for table, content in contents.items()}
-        del contents
+        references = [row[0] for row in read_rows(contents["payments"], TABLES["payments"])]
+        rows = {table: read_rows(content, TABLES[table]) for table, content in contents.items()}
+        archived = by_payment(rows, references)
         removed = left = 0
-        while batch := tables["payments"].take(BATCH):
-            references = [row[0] for row in batch]
-            rows = {table: own.up_to(references[-1]) for table, own in tables.items() if table != "payments"}
-            moved, kept = await self._move(part, references, by_payment({"payments": batch, **rows}, references))
+        for at in range(0, len(references), BATCH):
+            moved, kept = await self._move(part, references[at : at + BATCH], archived)
             removed, left = removed + moved, left + kept
             self.crash_point("A3")
         await self._close(part, removed, left, by)
