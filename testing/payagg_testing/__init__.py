@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from payagg.entrypoints.dev.fake_providers import Fault, serve_fakes
     from payagg_testing.clocks import ManualClock, SeededEntropy
     from payagg_testing.conformance.access import AccessError, ServiceAccess
     from payagg_testing.conformance.inbox import Inbox
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from payagg_testing.conformance.violation import Violation
     from payagg_testing.fault_proxy import FaultProxy
     from payagg_testing.network_faults import Blackhole, Delay, Drip, DropReply, HalfOpen, Reset
+    from payagg_testing.provider_faults import Fault, serve_fakes
     from payagg_testing.state_machine.domain import DomainRules, DomainSystem
     from payagg_testing.state_machine.machine import payment_machine
 
@@ -34,8 +34,8 @@ _PLACES = {
     ".conformance.service": ("Service",),
     ".conformance.target": ("ConformanceTarget", "MerchantAccess"),
     ".conformance.violation": ("Violation",),
-    "payagg.entrypoints.dev.fake_providers": ("Fault", "serve_fakes"),
     ".fault_proxy": ("FaultProxy",),
+    ".provider_faults": ("Fault", "serve_fakes"),
     ".network_faults": ("Blackhole", "Delay", "Drip", "DropReply", "HalfOpen", "Reset"),
     ".state_machine.domain": ("DomainRules", "DomainSystem"),
     ".state_machine.machine": ("payment_machine",),

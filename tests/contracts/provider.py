@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from payagg_testing.builders import REFERENCE, a_payment
+from payagg_testing.provider_faults import Fault
 
 from payagg.application.ports.providers import Provider
 from payagg.domain.attempt import Charge, HandOff
 from payagg.domain.payment import Payment
 from payagg.domain.report import FaultKind, Outcome, ProviderFault
 from payagg.domain.values import Environment
-from payagg.entrypoints.dev.fake_providers import Book, Fault
+from payagg.entrypoints.dev.fake_providers import Book
 
 OTHER_REFERENCE = "PAY-20250131-ZZZZZZ"
 AMOUNT = 150_050

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from payagg_testing.builders import AN_ADMIN, a_business, a_gateway, a_payment
+from payagg_testing.provider_faults import FakeServers
 
 from payagg.application.ports.store import Transaction
 from payagg.application.schemas.checkout import ProcessPayment
@@ -21,7 +22,6 @@ from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services, running
-from payagg.entrypoints.dev.fake_providers import FakeServers
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import QuietServer, http_server
 from tests.support.answers.recorder import recorded

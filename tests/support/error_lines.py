@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from payagg_testing.provider_faults import BrokenOffError
 from structlog.typing import FilteringBoundLogger
-
-from payagg.entrypoints.dev.fake_providers.steering import BrokenOffError
 
 ERRORS = frozenset({"error", "critical"})
 # The browser's driver shares this process: a page that is closed while it answers a request leaves a task behind.

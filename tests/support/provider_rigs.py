@@ -4,9 +4,11 @@ import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from payagg_testing.provider_faults import FakeServers, serve_fakes
+
 from payagg.domain.attempt import HandOff
 from payagg.domain.values import Environment
-from payagg.entrypoints.dev.fake_providers import FakePayaza, FakeServers, serve_fakes
+from payagg.entrypoints.dev.fake_providers import FakePayaza
 
 IMPATIENCE = 0.5  # seconds; only for calls that are never answered
 MODE = {Environment.SANDBOX: "test", Environment.LIVE: "live"}

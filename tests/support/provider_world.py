@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from payagg_testing.builders import a_business, a_gateway, a_payment, an_endpoint
 from payagg_testing.clocks import ManualClock
 from payagg_testing.memory import MemoryStore
+from payagg_testing.provider_faults import FakeServers
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.providers.registry import providers_of
@@ -25,7 +26,6 @@ from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.dev.fake_providers import FakeServers
 from tests.contracts.database import Database, autocommit
 from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.provider_rigs import credentials_a, credentials_b, fakes_running

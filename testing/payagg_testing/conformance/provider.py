@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from payagg.domain.values import CURRENCY
-from payagg.entrypoints.dev.fake_providers.book import Book, FakeCharge, Fault, WebhookMode
-from payagg.entrypoints.dev.fake_providers.payaza import FakePayaza, fake_payaza
-from payagg.entrypoints.dev.fake_providers.paystack import FakePaystack, fake_paystack
+from payagg.entrypoints.dev.fake_providers.book import Book, FakeCharge, WebhookMode
+from payagg.entrypoints.dev.fake_providers.payaza import FakePayaza
+from payagg.entrypoints.dev.fake_providers.paystack import FakePaystack
 from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
+from payagg_testing.provider_faults import Fault, faulty_payaza, faulty_paystack
 
 PREFIX = {"SANDBOX": "sandbox", "LIVE": "live"}
 FORGERIES = ("no signature", "wrong signature", "other bytes")
@@ -126,7 +127,7 @@ class ProviderAccount(PlayedProvider):
 
     def __init__(self, slug: str = "provider_a") -> None:
         self.fake = FakePaystack(header=f"x-{slug}-signature")
-        super().__init__(slug, fake_paystack(self.fake), dict(self.keys))
+        super().__init__(slug, faulty_paystack(self.fake), dict(self.keys))
 
     @property
     def credentials(self) -> dict[str, str]:
@@ -149,7 +150,7 @@ class ProviderBAccount(PlayedProvider):
 
     def __init__(self, slug: str = "provider_b") -> None:
         self.fake = FakePayaza(header=f"x-{slug}-signature")
-        super().__init__(slug, fake_payaza(self.fake), {name: f"signing-{name.lower()}" for name in PREFIX})
+        super().__init__(slug, faulty_payaza(self.fake), {name: f"signing-{name.lower()}" for name in PREFIX})
 
     @property
     def credentials(self) -> dict[str, str]:

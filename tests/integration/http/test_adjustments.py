@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from payagg_testing.builders import AN_ADMIN
+from payagg_testing.provider_faults import FakeServers
 
 from payagg.application.reports.explain import timeline
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.payment import Trigger
-from payagg.entrypoints.dev.fake_providers import FakePaystack, FakeServers, WebhookMode
+from payagg.entrypoints.dev.fake_providers import FakePaystack, WebhookMode
 from payagg.entrypoints.dev.fake_providers.book import Outgoing
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, readers
 from tests.support.provider_rigs import credentials_a, fakes_running

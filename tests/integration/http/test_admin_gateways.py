@@ -7,13 +7,13 @@ import httpx
 import pytest
 from payagg_testing.builders import a_business, a_payment, an_attempt
 from payagg_testing.clocks import ManualClock
+from payagg_testing.provider_faults import FakeServers, Fault
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.gateways.seed import seed_gateways
 from payagg.domain.business import Role
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
-from payagg.entrypoints.dev.fake_providers import FakeServers, Fault
 from tests.support.assembly import named, services_over
 from tests.support.audit_trail import entries
 from tests.support.gateway_world import DRAIN, TICK

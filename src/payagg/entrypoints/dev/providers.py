@@ -5,7 +5,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from payagg.application.ports.outside import Entropy
-from payagg.entrypoints.dev.fake_providers import Book, FakePayaza, FakePaystack, serve_fakes
+from payagg.entrypoints.dev.fake_providers import (
+    Book,
+    FakePayaza,
+    FakePaystack,
+    fake_payaza,
+    fake_paystack,
+    serve_asgi,
+)
 from payagg.entrypoints.http.server.own_hosts import OwnHosts
 from payagg.entrypoints.settings import Settings
 
@@ -27,24 +34,26 @@ async def fake_providers(
     paystack = FakePaystack(header=f"x-{a}-signature", book=_book(origin, a))
     payaza = FakePayaza(secrets=secrets, header=f"x-{b}-signature", book=_book(origin, b))
     port = int(origin.rpartition(":")[2])
-    ports = _free(port + 1), _free(port + 2)
-    async with serve_fakes(paystack, payaza, ports=ports, within=lambda app: OwnHosts(app, ())) as fakes:
+    async with (
+        serve_asgi(OwnHosts(fake_paystack(paystack), ()), _free(port + 1)) as paystack.base_url,
+        serve_asgi(OwnHosts(fake_payaza(payaza), ()), _free(port + 2)) as payaza.base_url,
+    ):
         yield (
-            settings.having(provider_b_sdk_url=f"{fakes.payaza.base_url}{SDK}"),
+            settings.having(provider_b_sdk_url=f"{payaza.base_url}{SDK}"),
             {
                 a: {
                     "sandboxSecretKey": f"sk_test_{hex(12)}",
                     "liveSecretKey": f"sk_live_{hex(12)}",
-                    "sandboxBaseUrl": fakes.paystack.base_url,
-                    "liveBaseUrl": fakes.paystack.base_url,
+                    "sandboxBaseUrl": paystack.base_url,
+                    "liveBaseUrl": paystack.base_url,
                 },
                 b: {
                     "sandboxPublicKey": f"PZ78-PKTEST-{hex(12)}",
                     "sandboxSigningSecret": secrets["test"],
                     "livePublicKey": f"PZ78-PKLIVE-{hex(12)}",
                     "liveSigningSecret": secrets["live"],
-                    "sandboxBaseUrl": f"{fakes.payaza.base_url}/live",  # part of its address for test keys, too
-                    "liveBaseUrl": f"{fakes.payaza.base_url}/live",
+                    "sandboxBaseUrl": f"{payaza.base_url}/live",  # part of its address for test keys, too
+                    "liveBaseUrl": f"{payaza.base_url}/live",
                 },
             },
         )

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from payagg_testing.builders import REFERENCE, a_payment, an_attempt, an_id
+from payagg_testing.provider_faults import Fault
 from playwright.sync_api import Browser, Page, expect
 
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.payment import Trigger
-from payagg.entrypoints.dev.fake_providers import Fault
 from tests.support.browser import DESK, SMALL_PHONE, judge_on_every_screen, opened, press, shown
 from tests.support.checkout_site import Site
 from tests.support.images import an_image

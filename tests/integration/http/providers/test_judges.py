@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from payagg_testing.builders import REFERENCE
+from payagg_testing.provider_faults import FakeServers
 
 from payagg.adapters.providers.provider_b.launch import launch_parameters
 from payagg.domain.attempt import Charge
 from payagg.domain.values import Environment
-from payagg.entrypoints.dev.fake_providers import FakeServers, WebhookMode
+from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.support.machine import NODE, node_package, program
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING, fakes_running
 

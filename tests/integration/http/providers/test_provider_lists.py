@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from payagg_testing.provider_faults import FakeServers, Fault
 
 from payagg.adapters.providers import listing
 from payagg.adapters.providers.registry import lists_of
@@ -13,7 +14,7 @@ from payagg.application.ports.providers import LinePage
 from payagg.domain.reconciliation import LineKind
 from payagg.domain.report import FaultKind, Outcome, ProviderFault
 from payagg.domain.values import Environment
-from payagg.entrypoints.dev.fake_providers import FakeCharge, FakeServers, Fault, WebhookMode
+from payagg.entrypoints.dev.fake_providers import FakeCharge, WebhookMode
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, credentials_a, credentials_b, fakes_running
 
 LIVE = Environment.LIVE

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from payagg_testing.builders import AN_ADMIN
+from payagg_testing.provider_faults import Fault
 
 from payagg.adapters.postgres.doctor import examine
 from payagg.application.reports.explain import timeline
@@ -13,7 +14,6 @@ from payagg.domain.attempt import RETRY_LAST_EVERY
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SETTLING_MAX, Gateway
 from payagg.domain.payment import Payment, Status
-from payagg.entrypoints.dev.fake_providers import Fault
 from tests.support.provider_rigs import credentials_a
 from tests.support.provider_world import World
 

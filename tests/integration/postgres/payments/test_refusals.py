@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from payagg_testing.provider_faults import Fault
 
 from payagg.application.schemas.checkout import ProcessPayment
 from payagg.domain.errors import Refusal
 from payagg.domain.gateway import UnavailableReason
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
-from payagg.entrypoints.dev.fake_providers import Fault
 from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING
 from tests.support.provider_world import World, world_on
 

@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 from litestar import Litestar, Request, Response, get, post
 from litestar.params import FromPath
-from litestar.types import ASGIApp
 
 from payagg.entrypoints.dev.fake_providers.book import Book, FakeCharge, FakeReturn, Outgoing
-from payagg.entrypoints.dev.fake_providers.steering import Faulty, application, asset, json, page
+from payagg.entrypoints.dev.fake_providers.steering import application, asset, json, page
 
 QUERY = "/live/merchant-collection/transfer_notification_controller/merchant/transaction-query"
 OWN_QUERY = QUERY.replace("/merchant/transaction-query", "/transaction-query")
@@ -161,7 +160,7 @@ class FakePayaza:
         return base64.b64encode(hmac.new(secret.encode(), body, hashlib.sha512).digest()).decode()
 
 
-def fake_payaza(fake: FakePayaza) -> ASGIApp:
+def fake_payaza(fake: FakePayaza) -> Litestar:
     """The ASGI application over `fake`."""
     book = fake.book
 
@@ -225,8 +224,7 @@ def fake_payaza(fake: FakePayaza) -> ASGIApp:
         body = {"status": "success", "message": "Refund History Success.", "data": data}
         return Response(_number.encode(body), media_type="application/json")
 
-    app: Litestar = application([bundle, popup, open_popup, act_in_popup, query, list_returns])
-    return Faulty(app, book, lambda path: path.startswith("/live/"), REFUSED_KEY)
+    return application([bundle, popup, open_popup, act_in_popup, query, list_returns])
 
 
 def own_reference(charge: FakeCharge) -> str:

@@ -12,10 +12,9 @@ import msgspec
 from litestar import Litestar, Request, Response, get, post
 from litestar.params import FromPath
 from litestar.response import Redirect
-from litestar.types import ASGIApp
 
 from payagg.entrypoints.dev.fake_providers.book import OPENED_AT, Book, FakeCharge, FakeReturn, Outgoing
-from payagg.entrypoints.dev.fake_providers.steering import Faulty, application, json, naira, page
+from payagg.entrypoints.dev.fake_providers.steering import application, json, naira, page
 
 REFERENCE = re.compile(r"[A-Za-z0-9.=-]{1,100}")
 REFUSED_KEY = (401, b'{"status":false,"message":"Invalid key"}')
@@ -141,7 +140,7 @@ class FakePaystack:
         return Outgoing(charge.mode, body, headers)
 
 
-def fake_paystack(fake: FakePaystack) -> ASGIApp:
+def fake_paystack(fake: FakePaystack) -> Litestar:
     """The ASGI application over `fake`."""
     book = fake.book
 
@@ -254,8 +253,7 @@ def fake_paystack(fake: FakePaystack) -> ASGIApp:
         joint = "&" if "?" in charge.callback_url else "?"
         return Redirect(f"{charge.callback_url}{joint}{query}", status_code=303)
 
-    app: Litestar = application([initialize, verify, list_items, fetch_transaction, pay_page, act])
-    return Faulty(app, book, lambda path: path.startswith(("/transaction", "/refund", "/dispute")), REFUSED_KEY)
+    return application([initialize, verify, list_items, fetch_transaction, pay_page, act])
 
 
 _BUTTONS = "".join(

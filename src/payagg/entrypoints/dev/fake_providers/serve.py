@@ -1,17 +1,13 @@
-"""The fakes on loopback ports of their own, inside the caller's event loop."""
+"""An application on a loopback port of its own, inside the caller's event loop."""
 
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import uvicorn
 from litestar.types import ASGIApp
-
-from payagg.entrypoints.dev.fake_providers.payaza import FakePayaza, fake_payaza
-from payagg.entrypoints.dev.fake_providers.paystack import FakePaystack, fake_paystack
 
 STOP_SECONDS = 1
 
@@ -50,27 +46,3 @@ async def serve_asgi(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
         server.should_exit = True
         await task
         listener.close()
-
-
-@dataclass(frozen=True)
-class FakeServers:
-    paystack: FakePaystack
-    payaza: FakePayaza
-
-
-@asynccontextmanager
-async def serve_fakes(
-    paystack: FakePaystack | None = None,
-    payaza: FakePayaza | None = None,
-    *,
-    ports: tuple[int, int] = (0, 0),
-    within: Callable[[ASGIApp], ASGIApp] = lambda app: app,
-) -> AsyncIterator[FakeServers]:
-    """Both fakes, running at their `base_url`. `within` wraps each application."""
-    fakes = FakeServers(paystack or FakePaystack(), payaza or FakePayaza())
-    async with (
-        serve_asgi(within(fake_paystack(fakes.paystack)), ports[0]) as first,
-        serve_asgi(within(fake_payaza(fakes.payaza)), ports[1]) as second,
-    ):
-        fakes.paystack.base_url, fakes.payaza.base_url = first, second
-        yield fakes

@@ -8,9 +8,10 @@ import msgspec
 from litestar import Request, Response, get, post
 from litestar.params import FromPath
 from litestar.types import ASGIApp
+from payagg_testing.provider_faults import Faulty
 
 from payagg.entrypoints.dev.fake_providers.book import Book, FakeCharge, Outgoing
-from payagg.entrypoints.dev.fake_providers.steering import Faulty, application, json
+from payagg.entrypoints.dev.fake_providers.steering import application, json
 
 KEYS = {"test": "ak_test_canary", "live": "ak_live_canary"}
 SECRETS = {"test": "whsec_test_canary", "live": "whsec_live_canary"}
