@@ -1,7 +1,7 @@
 """Reconciliation with a provider's own lists or statement: each difference goes through the domain's `judge` and is
 stored."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from hashlib import sha256
@@ -123,15 +123,18 @@ class ReconciliationRuns(UseCase):
         async with self.store.begin() as tx:
             return must_exist(await tx.reconciliations.get(run_id))
 
-    async def findings_csv(self, run_id: str, after: int | None) -> tuple[bytes, int | None]:
-        """A page of a run's findings as CSV, the first (`after` None) with the header row; the number to go on after,
-        None at the end. Raises NOT_FOUND."""
+    async def findings_csv(self, run_id: str) -> AsyncGenerator[bytes, None]:
+        """A run's findings as CSV with a header row, a page at a time. Raises NOT_FOUND."""
         await self.get(run_id)
-        async with self.store.begin() as tx:
-            found = await tx.reconciliations.findings(run_id, after or 0, PAGE)
-        rows = [cells_of(one) for one in found]
-        header = [] if after is not None else [COLUMNS]
-        return csv_lines([*header, *rows]), found[-1].number if len(found) == PAGE else None
+        yield csv_lines([COLUMNS])
+        after = 0
+        while True:
+            async with self.store.begin() as tx:
+                found = await tx.reconciliations.findings(run_id, after, PAGE)
+            yield csv_lines(map(cells_of, found))
+            if len(found) < PAGE:
+                return
+            after = found[-1].number
 
     def _new(
         self, gateway: str, environment: Environment, first: date, last: date, source: str, by: Actor, now: datetime

@@ -40,7 +40,7 @@ from payagg.entrypoints.http.server.rate_limits import Limits
 from payagg.entrypoints.http.server.routing import API_PATH, dispatch
 from payagg.entrypoints.http.server.routing import services as services_of
 from payagg.entrypoints.http.server.wire import envelope
-from payagg.entrypoints.settings import Settings, SettingsError
+from payagg.entrypoints.settings import Settings
 
 DEFAULTS = Settings()
 NOT_CURRENT = "The database schema is not current."
@@ -139,13 +139,10 @@ def create_app(
 
 
 def _tracing_plugins(settings: Settings) -> list[InitPlugin]:
-    """OpenTelemetry spans of requests when asked for (`process/tracing.py` has the rest); raises SettingsError when the
-    packages are missing."""
+    """OpenTelemetry spans of requests when asked for; `process/tracing.py` has the rest, and looks for the packages."""
     if not settings.otel:
         return []
-    try:
-        from litestar.plugins.opentelemetry import OpenTelemetryConfig, OpenTelemetryPlugin
-    except ImportError:
-        raise SettingsError("PAYAGG_OTEL needs more packages: pip install 'payagg[otel]'.") from None
+    from litestar.plugins.opentelemetry import OpenTelemetryConfig, OpenTelemetryPlugin
+
     # A span each for receiving and sending would only repeat the request's own.
     return [OpenTelemetryPlugin(OpenTelemetryConfig(exclude_spans=["receive", "send"]))]

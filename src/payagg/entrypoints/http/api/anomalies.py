@@ -6,8 +6,7 @@ state, and the sender must choose which.
 """
 
 from collections.abc import Mapping
-from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
 from payagg.application.accounts.access import Administrator
 from payagg.application.ports.reports import AnomalyFilter
@@ -22,18 +21,17 @@ from payagg.application.schemas.anomalies import (
 )
 from payagg.application.schemas.resolutions import ResolutionView, ResolvePayment
 from payagg.domain.anomaly import ASSIGNEE_MAX, Anomaly, AnomalyKind, AnomalyStatus, Severity
-from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.errors import ErrorCode
 from payagg.domain.values import REFERENCE_PATTERN, parse_reference
 from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by
 from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Routes
-from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
+from payagg.entrypoints.http.server.wire import WORD_MAX, cursor_parameters, cursor_query, text_query, word_query
 
 routes = Routes("Anomalies")
 BASE = "/admin/anomalies"
 ONE = BASE + "/{anomaly_id:str}"
 RESOLVE = "/admin/payments/{reference:str}/resolve"
 UNRESOLVED = (ErrorCode.PAYMENT_ALREADY_FINAL, ErrorCode.RESOLUTION_NOT_ALLOWED)
-WORD_MAX = 64
 FILTERS: Mapping[str, Any] = {
     "status": {"type": "string", "enum": [status.value for status in AnomalyStatus]},
     "kind": {"type": "string", "enum": [kind.value for kind in AnomalyKind]},
@@ -48,7 +46,6 @@ FILTERS: Mapping[str, Any] = {
     },
     **cursor_parameters("anm", PAGE_DEFAULT, PAGE_MAX),
 }
-W = TypeVar("W", bound=Enum)
 
 
 @routes.add(
@@ -155,19 +152,10 @@ def _view(call: Call[Administrator, Any], anomaly: Anomaly) -> AnomalyView:
 def _filter(request: AnyRequest, after: str | None) -> AnomalyFilter:
     reference = text_query(request, "reference", WORD_MAX)
     return AnomalyFilter(
-        status=_word(request, "status", AnomalyStatus),
-        kind=_word(request, "kind", AnomalyKind),
+        status=word_query(request, "status", AnomalyStatus),
+        kind=word_query(request, "kind", AnomalyKind),
         reference=None if reference is None else parse_reference(reference),
         after=after,
-        severity=_word(request, "severity", Severity),
+        severity=word_query(request, "severity", Severity),
         assignee=text_query(request, "assignee", ASSIGNEE_MAX),
     )
-
-
-def _word(request: AnyRequest, name: str, words: type[W]) -> W | None:
-    text = text_query(request, name, WORD_MAX)
-    if text is None:
-        return None
-    if text not in words.__members__:
-        raise invalid(name, f"Must be one of {', '.join(words.__members__)}.")
-    return words[text]

@@ -10,11 +10,10 @@ from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.values import parse_instant
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
 from payagg.entrypoints.http.server.routing import AnyRequest, Call, Routes
-from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
+from payagg.entrypoints.http.server.wire import WORD_MAX, cursor_parameters, cursor_query, text_query
 
 routes = Routes("Audit")
 ID_MAX = 64
-WORD_MAX = 64
 DESCRIPTION = (
     "Newest first; pass `nextCursor` as `after`. `from` is inclusive, `to` is not. It shows no secret, and of "
     "credentials only the names that were set or removed."

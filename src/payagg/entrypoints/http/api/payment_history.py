@@ -11,10 +11,9 @@ from payagg.domain.payment_search import PAGE_DEFAULT, PAGE_MAX
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
 from payagg.entrypoints.http.api.payment_search import ENVIRONMENT, own_environment
 from payagg.entrypoints.http.server.routing import Call, Routes
-from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
+from payagg.entrypoints.http.server.wire import WORD_MAX, cursor_parameters, cursor_query, text_query
 
 routes = Routes("Payment search")
-WORD_MAX = 64
 _YES_OR_NO = {"true": True, "false": False, None: False}
 
 

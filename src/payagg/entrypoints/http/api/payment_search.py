@@ -1,13 +1,11 @@
 """Lists, summaries and exports of payments, for a merchant's server, its dashboard and administrators."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from litestar import Response
-from litestar.response import Stream
 
 from payagg.application.accounts.access import Administrator, Manager
 from payagg.application.ports.accounts import KeyHolder
@@ -26,7 +24,7 @@ from payagg.domain.payment_search import (
 from payagg.domain.values import EMAIL_MAX, Environment
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads, secret_key
 from payagg.entrypoints.http.server.routing import AnyRequest, Call, Guard, Routes
-from payagg.entrypoints.http.server.wire import IS_HEAD, integer_query, text_query
+from payagg.entrypoints.http.server.wire import csv_stream, integer_query, text_query, word_query
 
 routes = Routes("Payment search")
 TEXT_MAX = 300  # of a parameter that is checked later
@@ -171,7 +169,8 @@ def routes_for(audience: _Audience) -> None:
     )
     async def export(call: Call[Any, None]) -> Response[Any]:
         search, wanted = call.services.payment_search, audience.chosen(call, *_EXPORTED)
-        return await _csv(call.request, (search.export_of_all if audience.sees_owners else search.export)(wanted))
+        rows = (search.export_of_all if audience.sees_owners else search.export)(wanted)
+        return await csv_stream(call.request, rows, "payments.csv")
 
 
 def _of_key(call: Call[KeyHolder, None], *names: str) -> PaymentFilter:
@@ -186,22 +185,15 @@ def _of_all(call: Call[Administrator, None], *names: str) -> PaymentFilter:
     business_id = text_query(call.request, "businessId", TEXT_MAX)
     if business_id is not None and not _BUSINESS_ID.fullmatch(business_id):
         raise invalid("businessId", "Must be the id of a business.")
-    return _query(call.request, names).filter(business_id, _environment(call.request))
+    return _query(call.request, names).filter(business_id, word_query(call.request, "environment", Environment))
 
 
 def own_environment(request: AnyRequest) -> Environment:
     """Of a manager's call, which must name it; raises VALIDATION_ERROR."""
-    environment = _environment(request)
+    environment = word_query(request, "environment", Environment)
     if environment is None:
         raise invalid("environment", "Must be SANDBOX or LIVE.")
     return environment
-
-
-def _environment(request: AnyRequest) -> Environment | None:
-    text = text_query(request, "environment", TEXT_MAX)
-    if text is not None and text not in Environment.__members__:
-        raise invalid("environment", "Must be SANDBOX or LIVE.")
-    return Environment(text) if text is not None else None
 
 
 def _query(request: AnyRequest, names: tuple[str, ...]) -> PaymentQuery:
@@ -219,23 +211,6 @@ def _query(request: AnyRequest, names: tuple[str, ...]) -> PaymentQuery:
         email=text("email"),
         customer_email=text("customerEmail"),
     )
-
-
-async def _csv(request: AnyRequest, rows: AsyncGenerator[bytes, None]) -> Response[Any]:
-    """A stream of `rows`. The first page is read before the answer begins, so its failure has a status; a later failure
-    breaks the answer off, which the client can detect."""
-    begun = [await anext(rows), await anext(rows, b"")]
-
-    async def whole() -> AsyncIterator[bytes]:
-        async with aclosing(rows):  # a client that stops reading ends its export at once
-            for part in begun:
-                yield part
-            if not request.scope.get(IS_HEAD):
-                async for part in rows:
-                    yield part
-
-    headers = {"Content-Disposition": 'attachment; filename="payments.csv"'}
-    return Stream(whole(), media_type="text/csv", headers=headers)
 
 
 for _audience in (

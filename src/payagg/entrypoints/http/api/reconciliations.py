@@ -1,16 +1,14 @@
 """Reconciliations with providers' lists, for administrators: list, detail, and findings as CSV."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 from litestar import Response
-from litestar.response import Stream
 
 from payagg.application.accounts.access import Administrator
 from payagg.application.schemas.reconciliations import PAGE_DEFAULT, PAGE_MAX, ReconciliationPage, ReconciliationView
 from payagg.entrypoints.http.api.auth import admin_reads
 from payagg.entrypoints.http.server.routing import Call, Routes
-from payagg.entrypoints.http.server.wire import IS_HEAD, cursor_parameters, cursor_query
+from payagg.entrypoints.http.server.wire import csv_stream, cursor_parameters, cursor_query
 
 routes = Routes("Reconciliations")
 BASE = "/admin/reconciliations"
@@ -47,15 +45,6 @@ async def get_reconciliation(call: Call[Administrator, None]) -> ReconciliationV
     description="UTF-8 with a header row; amounts in kobo. Empty until the reconciliation has ended.",
 )
 async def export_reconciliation_findings(call: Call[Administrator, None]) -> Response[Any]:
-    runs, run_id = call.services.reconciliation_runs, call.path["reconciliation_id"]
-    first, begun = await runs.findings_csv(run_id, None)  # so an unknown reconciliation is a 404
-
-    async def whole() -> AsyncIterator[bytes]:
-        yield first
-        after = begun
-        while after is not None and not call.request.scope.get(IS_HEAD):
-            page, after = await runs.findings_csv(run_id, after)
-            yield page
-
-    headers = {"Content-Disposition": f'attachment; filename="{run_id}.csv"'}
-    return Stream(whole(), media_type="text/csv", headers=headers)
+    run_id = call.path["reconciliation_id"]
+    rows = call.services.reconciliation_runs.findings_csv(run_id)
+    return await csv_stream(call.request, rows, f"{run_id}.csv")

@@ -2,18 +2,23 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from enum import Enum
 from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 from litestar import Request, Response
+from litestar.response import Stream
 
 from payagg.domain.checks import is_storable
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.entrypoints.http.server.strict_json import decode
 
 T = TypeVar("T")
+W = TypeVar("W", bound=Enum)
+WORD_MAX = 64  # characters
 IS_HEAD = "payagg.head"  # in the scope of a request that is answered as GET without its body
 FIELDS = "payagg.fields"  # where the scope carries what `fields_of` finds
 REQUEST_ID = "payagg.request_id"  # and the id of the request in logs, in its response and in the audit trail
@@ -104,6 +109,22 @@ def _json(value: Any, status: int, headers: Mapping[str, str] | None) -> Respons
     return ReadyAnswer(_encoder.encode(value), status, headers)
 
 
+async def csv_stream(request: Request[Any, Any, Any], rows: AsyncGenerator[bytes, None], name: str) -> Stream:
+    """A stream of `rows` as a file of that name. The first page is read before the answer begins, so its failure has a
+    status; a later failure breaks the answer off, which the client can detect."""
+    begun = [await anext(rows), await anext(rows, b"")]
+
+    async def whole() -> AsyncIterator[bytes]:
+        async with aclosing(rows):  # a client that stops reading ends its export at once
+            for part in begun:
+                yield part
+            if not request.scope.get(IS_HEAD):
+                async for part in rows:
+                    yield part
+
+    return Stream(whole(), media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
 async def decode_body(request: Request[Any, Any, Any], kind: type[T]) -> T:
     """The request's JSON body as `kind`, decoded strictly; raises VALIDATION_ERROR that names the field.
 
@@ -153,6 +174,16 @@ def _is_utf8(query: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def word_query(request: Request[Any, Any, Any], name: str, words: type[W]) -> W | None:
+    """A query parameter that is one of `words`, None when absent; raises VALIDATION_ERROR."""
+    text = text_query(request, name, WORD_MAX)
+    if text is None:
+        return None
+    if text not in words.__members__:
+        raise invalid(name, f"Must be one of {', '.join(words.__members__)}.")
+    return words[text]
 
 
 def integer_query(request: Request[Any, Any, Any], name: str, default: int, low: int, high: int) -> int:
