@@ -1,4 +1,4 @@
-"""What another installation has now: the one place where the core knows of others. It is asked where something was not
+"""What another installation has now: the one place where the core knows of others. It is asked where a payment was not
 found here, where gateways change, and who receives a provider's event."""
 
 from collections.abc import Collection, Mapping
@@ -14,9 +14,7 @@ class EventReceiver(Protocol):
 
 
 class Elsewhere:
-    """Where there is one installation, which has everything; an extension knows better. Each `ensure_...` raises
-    MISDIRECTED_REQUEST for what another installation has, Unavailable for what is on its way there, and returns for
-    what never left."""
+    """Where there is one installation, which has everything; an extension knows better."""
 
     @property
     def prefixes(self) -> Collection[str]:
@@ -27,11 +25,8 @@ class Elsewhere:
         """Raises MISDIRECTED_REQUEST where another installation sets them."""
 
     async def ensure_payment_here(self, reference: str, tx: Transaction | None = None) -> None:
-        """In the caller's transaction, or in one of its own."""
-
-    async def ensure_key_here(self, secret_hash: bytes) -> None: ...
-
-    async def ensure_business_here(self, business_id: str) -> None: ...
+        """In the caller's transaction, or in one of its own. Raises MISDIRECTED_REQUEST for one that another
+        installation has, Unavailable for one on its way there, and returns for one that never left."""
 
     def receiver(self, here: EventReceiver, providers: Mapping[str, Provider]) -> EventReceiver:
         """Who gets what providers send to this installation; `here` handles what is its own."""

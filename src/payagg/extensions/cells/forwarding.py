@@ -11,7 +11,7 @@ import structlog
 
 from payagg.application.counters import count
 from payagg.application.ports.outside import Unavailable
-from payagg.domain.errors import ErrorCode, Refusal, invalid
+from payagg.domain.errors import ErrorCode, Refusal, invalid, misdirected_refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.client_address import address_of, counted_as
 from payagg.entrypoints.http.server.errors import refusal_envelope, try_later
@@ -22,7 +22,7 @@ from payagg.extensions.cells.among_cells import AmongCells, among_cells
 from payagg.extensions.cells.places import By, Destination, business_context
 
 BODY_MAX = 64 * 1024  # what a route of one business takes
-OK, UNAUTHORIZED, FORBIDDEN, MISSING, MISDIRECTED = 200, 401, 403, 404, 421
+OK, INVALID, UNAUTHORIZED, FORBIDDEN, MISSING, MISDIRECTED = 200, 400, 401, 403, 404, 421
 PROOF = b"x-payagg-cell-secret"
 # RFC 9110, 7.6.1; the length is told anew.
 ONE_HOP = frozenset({
@@ -35,8 +35,11 @@ NOT_ANSWERED = ONE_HOP | {
     b"date", b"x-payagg-cell", b"x-request-id", b"x-content-type-options", b"referrer-policy",
     b"strict-transport-security", b"access-control-allow-origin", b"access-control-expose-headers", b"vary",
 }  # fmt: skip
-# By what of a request, the statuses by which a cell says that it may not have it, and where it and others are asked.
-LOOKED_UP = {By.KEY: ("keys", {UNAUTHORIZED}), By.BUSINESS: ("businesses", {FORBIDDEN, MISSING})}
+# By what of a request, the statuses by which a cell says that it may not have it,
+LOOKED_UP = {By.KEY: {UNAUTHORIZED, FORBIDDEN, MISSING}, By.BUSINESS: {FORBIDDEN, MISSING}, By.REFERENCE: {MISSING}}
+# or one that a business gets whose keys left meanwhile; and those by which the home cell asks others, and where.
+NO_KEY = b'"NO_SANDBOX_KEY"'
+ASKED = {By.KEY: ("keys", {UNAUTHORIZED}), By.BUSINESS: ("businesses", {FORBIDDEN, MISSING})}
 
 _log = structlog.get_logger("payagg.forwarding")
 
@@ -48,23 +51,21 @@ def forwarding(app: ASGIApp, core: Services, limits: Limits) -> ASGIApp:
 
 class Forwarding:
     """Every cell follows its own forwarding records. The home cell, where what no map of the front names arrives, asks
-    the others as well. What a cell was sent by another one it does not send on."""
+    the others as well. What a cell was sent by another one it does not send on: it names the cell that has it."""
 
     def __init__(self, app: Any, services: Services, among: AmongCells, limits: Limits) -> None:
         self._app, self._services, self._among, self._limits = app, services, among, limits
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if self._is_sent_on(scope):
-            await self._app(scope, receive, send)
-            return
+        is_sent_on = self._is_sent_on(scope)
         place = business_context(scope["method"], scope["path"], scope["headers"])
-        is_home = self._among.cells.is_home
+        is_home = self._among.cells.is_home and not is_sent_on
         if place.by is By.CHOICE and is_home:
             answering = self._choose(scope, receive, send, place)
         elif place.by is By.OWN_LIST and is_home:
             answering = self._list(scope, receive, send)
-        elif place.by in (By.KEY, By.BUSINESS, By.REFERENCE):
-            answering = self._try_here(scope, receive, send, place)
+        elif place.by in LOOKED_UP:
+            answering = self._try_here(scope, receive, send, place, is_sent_on=is_sent_on)
         else:
             answering = self._app(scope, receive, send)
         try:
@@ -93,30 +94,46 @@ class Forwarding:
         else:
             await self._send_on(scope, Body(receive), send, place.name)
 
-    async def _try_here(self, scope: Any, receive: Any, send: Any, place: Destination) -> None:
+    async def _try_here(self, scope: Any, receive: Any, send: Any, place: Destination, *, is_sent_on: bool) -> None:
         body, answer = Body(receive), Answer(send)
         await self._app(scope, body, answer)
-        if answer.kept:
+        if not answer.kept:
+            return
+        cell = await self._moved(place, answer)
+        if cell is not None and is_sent_on:
+            raise misdirected_refusal(cell, f"The cell {cell} has this now.")
+        if cell is not None and cell not in self._among.cells.others:
+            raise Unavailable(f"the cell {cell} is none of the cells")
+        if cell is None and self._among.cells.is_home and not is_sent_on:
             cell = await self._find(scope, place, answer)
-            if cell is None:
-                await answer.let_go()
-            else:
-                await self._send_on(scope, body, send, cell)
+        if cell is None:
+            await answer.let_go()
+        else:
+            await self._send_on(scope, body, send, cell)
 
-    async def _find(self, scope: Any, place: Destination, answer: "Answer") -> str | None:
-        """The other cell that has it; None where the answer of this one stands."""
-        cells = self._among.cells
+    async def _moved(self, place: Destination, answer: "Answer") -> str | None:
+        """The cell that has what moved from here. Raises Unavailable for what is on its way."""
         if answer.status == MISDIRECTED:
             named = {name.lower(): value for name, value in answer.kept[0]["headers"]}
-            moved: str = named.get(b"x-payagg-cell", b"").decode("latin-1")
-            if moved not in cells.others:
-                raise Unavailable(f"the cell {moved} is none of the cells")
-            return moved
-        if not cells.is_home:
+            return str(named.get(b"x-payagg-cell", b"").decode("latin-1"))
+        if answer.status not in LOOKED_UP[place.by] and not (place.by is By.BUSINESS and NO_KEY in answer.body):
             return None
+        try:
+            if place.by is By.KEY:
+                await self._among.ensure_key_here(bytes.fromhex(place.name))
+            elif place.by is By.BUSINESS:
+                await self._among.ensure_business_here(place.name)
+            else:
+                await self._among.ensure_payment_here(place.name)
+        except Refusal as moved:
+            return moved.cell
+        return None
+
+    async def _find(self, scope: Any, place: Destination, answer: "Answer") -> str | None:
+        """The other cell that has what was never here; None where the answer of this one stands."""
         if place.by is By.REFERENCE:
-            return cells.elsewhere(place.name) if answer.status == MISSING else None
-        collection, statuses = LOOKED_UP[place.by]
+            return self._among.cells.elsewhere(place.name) if answer.status == MISSING else None
+        collection, statuses = ASKED[place.by]
         if answer.status not in statuses or await self._is_here(place):
             return None
         client = counted_as(self._client_of(scope))
@@ -210,7 +227,7 @@ class Answer:
     def __init__(
         self,
         send: Any,
-        statuses: frozenset[int] | set[int] = frozenset({UNAUTHORIZED, FORBIDDEN, MISSING, MISDIRECTED}),
+        statuses: frozenset[int] | set[int] = frozenset({INVALID, UNAUTHORIZED, FORBIDDEN, MISSING, MISDIRECTED}),
     ) -> None:
         self._send, self._statuses = send, statuses
         self.kept = list[Any]()

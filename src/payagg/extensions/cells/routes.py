@@ -99,25 +99,25 @@ async def _names(request: AnyRequest, use_cases: Services, _: AmongCells) -> Res
 
 
 @_internal("GET", "/keys/{digest:str}")
-async def _key(request: AnyRequest, use_cases: Services, _: AmongCells) -> Response[bytes]:
+async def _key(request: AnyRequest, use_cases: Services, among: AmongCells) -> Response[bytes]:
     """Whether the key with this SHA-256 is this cell's, a revoked one too."""
     digest = request.path_params["digest"]
     if not _DIGEST.fullmatch(digest):
         raise Refusal(ErrorCode.NOT_FOUND)
     if await use_cases.store.find_key(bytes.fromhex(digest)) is None:
-        await use_cases.elsewhere.ensure_key_here(bytes.fromhex(digest))
+        await among.ensure_key_here(bytes.fromhex(digest))
         raise Refusal(ErrorCode.NOT_FOUND)
     return envelope({"known": True})
 
 
 @_internal("GET", "/businesses/{business_id:str}")
-async def _business(request: AnyRequest, use_cases: Services, _: AmongCells) -> Response[bytes]:
+async def _business(request: AnyRequest, use_cases: Services, among: AmongCells) -> Response[bytes]:
     """Whether the business is this cell's, whatever its status."""
     business_id = request.path_params["business_id"]
     async with use_cases.store.begin() as tx:
         is_here = await tx.businesses.get(business_id) is not None
     if not is_here:
-        await use_cases.elsewhere.ensure_business_here(business_id)
+        await among.ensure_business_here(business_id)
         raise Refusal(ErrorCode.NOT_FOUND)
     return envelope({"known": True})
 

@@ -23,14 +23,6 @@ BODY_MAX = 64 * KB
 TOO_MANY_BYTES = "The bodies of this business have filled their share of the day. Retry-After says when there is room."
 TOO_MANY_CHANGES = "The managers of this business have made too many changes. Retry-After says when to go on."
 REFUSED_BODY = (ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE)
-# The refusal for what another cell has.
-ABSENT = (
-    ErrorCode.INVALID_API_KEY,
-    ErrorCode.FORBIDDEN,
-    ErrorCode.NO_SANDBOX_KEY,
-    ErrorCode.NOT_FOUND,
-    ErrorCode.PAYMENT_NOT_FOUND,
-)
 NO_PAYMENT = (ErrorCode.INVALID_REFERENCE, ErrorCode.PAYMENT_NOT_FOUND, ErrorCode.RATE_LIMITED)
 
 
@@ -93,12 +85,7 @@ async def _anyone(_: AnyRequest, __: Services, proceed: Callable[[None], Awaitab
 async def _as_administrator(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Administrator], Awaitable[T]], *, changes: bool
 ) -> T:
-    administrator = await use_cases.access.administrator(credential(request), changes=changes)
-    try:
-        return await proceed(administrator)
-    except Refusal as refusal:
-        await _look_elsewhere(request, use_cases, refusal)
-        raise
+    return await proceed(await use_cases.access.administrator(credential(request), changes=changes))
 
 
 async def _gateway_changes(
@@ -116,16 +103,11 @@ async def _merchant(request: AnyRequest, use_cases: Services, proceed: Callable[
 async def _as_manager(
     request: AnyRequest, use_cases: Services, proceed: Callable[[Manager], Awaitable[T]], *, changes: bool
 ) -> T:
-    business_id, caller = request.path_params["business_id"], credential(request)
-    try:
-        manager = await use_cases.access.manager(caller, business_id, changes=changes)
-        if changes:
-            limits(request).changes.spend(business_id, 1, use_cases.clock.now(), TOO_MANY_CHANGES)
-        return await proceed(manager)
-    except Refusal as refusal:
-        if refusal.code in ABSENT:
-            await use_cases.elsewhere.ensure_business_here(business_id)
-        raise
+    business_id = request.path_params["business_id"]
+    manager = await use_cases.access.manager(credential(request), business_id, changes=changes)
+    if changes:
+        limits(request).changes.spend(business_id, 1, use_cases.clock.now(), TOO_MANY_CHANGES)
+    return await proceed(manager)
 
 
 async def _fresh_key(
@@ -136,35 +118,12 @@ async def _fresh_key(
     find: Callable[[Access, PresentedKey], Awaitable[KeyHolder]],
 ) -> T:
     presented, _ = secret(request, use_cases)
-    try:
-        return await proceed(await find(use_cases.access, presented))
-    except Refusal as refusal:
-        await _look_for_key(use_cases, presented, refusal)
-        raise
+    return await proceed(await find(use_cases.access, presented))
 
 
 async def _cached_key(request: AnyRequest, use_cases: Services, proceed: Callable[[KeyHolder], Awaitable[T]]) -> T:
     presented, cached = secret(request, use_cases)
-    try:
-        return await use_cases.access.with_key(presented, cached, proceed)
-    except Refusal as refusal:
-        await _look_for_key(use_cases, presented, refusal)
-        raise
-
-
-async def _look_for_key(use_cases: Services, presented: PresentedKey, refusal: Refusal) -> None:
-    """Raises for a key that moved to another cell. Something not found by a key that is here was never its own."""
-    if refusal.code in ABSENT:
-        await use_cases.elsewhere.ensure_key_here(presented.secret_hash)
-
-
-async def _look_elsewhere(request: AnyRequest, use_cases: Services, refusal: Refusal) -> None:
-    """Raises for a payment or a business that an administrator names and that moved to another cell."""
-    reference, business_id = (request.path_params.get(name) for name in ("reference", "business_id"))
-    if refusal.code in ABSENT and reference is not None:
-        await use_cases.elsewhere.ensure_payment_here(reference)
-    if refusal.code in ABSENT and business_id is not None:
-        await use_cases.elsewhere.ensure_business_here(business_id)
+    return await use_cases.access.with_key(presented, cached, proceed)
 
 
 async def _public_reference(request: AnyRequest, use_cases: Services, proceed: Callable[[None], Awaitable[T]]) -> T:
@@ -177,7 +136,7 @@ async def _public_reference(request: AnyRequest, use_cases: Services, proceed: C
         return await proceed(None)
     except Refusal as refusal:
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
-            await use_cases.elsewhere.ensure_payment_here(reference)
+            await use_cases.elsewhere.ensure_payment_here(reference)  # what moved away is no guess
             own.references.give_back(request, reference)  # a guess must not evict a real link's bucket
             await own.guesses.hit(client_of(request))
         raise
