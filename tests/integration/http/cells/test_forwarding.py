@@ -9,10 +9,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from payagg.adapters.postgres.statement import Statement
+from payagg.extensions.cells.settings import CellSettings
 from tests.support.cell_world import NAMES, CellWorld, event_about, three_cells
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, raw
 
 _INBOX = Statement("SELECT id FROM inbox")
+_KEYS_LEFT = Statement("""
+WITH gone AS (DELETE FROM api_keys WHERE business_id = :business_id RETURNING secret_hash)
+INSERT INTO moved_keys (secret_hash, business_id, cell, at) SELECT secret_hash, :business_id, 'PCX', now() FROM gone
+""")
 CARD = "4242424242424242"
 
 
@@ -97,6 +102,18 @@ async def test_an_answer_of_another_cell_is_told_as_one_of_this(world: CellWorld
         home(world).origin, long + f"Authorization: Bearer {shop.sandbox}\r\n\r\n".encode() + b" " * 70_000
     )
     assert told.startswith(b"HTTP/1.1 413 "), told
+
+
+async def test_a_cell_names_where_a_key_went_to_the_cell_that_sent_the_request_on(world: CellWorld) -> None:
+    shop, cell = (await world.shops())["PBX"], world.cells["PBX"].api
+    proof = {"X-Payagg-Cell-Secret": cell.services.settings.of(CellSettings).cell_secret or ""}
+    store: Any = cell.services.store
+    await store.pool.run(_KEYS_LEFT, business_id=shop.business.id)
+    sent_on = await cell.client.get("/payments/context", headers={**shop.as_sandbox, **proof})
+    assert_refused(sent_on, 421, "MISDIRECTED_REQUEST")
+    assert sent_on.headers["x-payagg-cell"] == "PCX"
+    # Of a client it follows the record itself: there the key never arrived.
+    assert_refused(await cell.client.get("/payments/context", headers=shop.as_sandbox), 401, "INVALID_API_KEY")
 
 
 async def inbox_of(world: CellWorld, name: str) -> int:
