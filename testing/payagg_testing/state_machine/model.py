@@ -26,6 +26,7 @@ NOTICES = {
 }
 OF_PAID = ("LATE_REVERSAL", "PARTIAL_REFUND", "DISPUTE")
 PAID_LATE = ("LATE_SUCCESS", "SECOND_CHARGE")
+LOST = ("lost", "accepted")  # states of a dispute after which its money is gone
 NEWS = (*LANDS_ON, "DISPUTED")  # reports that say something about money
 # A charge is asked about at these times after its hand-off.
 CHECKED_AFTER = tuple(timedelta(minutes=m) for m in (1, 3, 10, 30)) + tuple(HOUR * h for h in (1, 3, 6, 12, 24, 48, 72))
@@ -113,7 +114,8 @@ class Model:
         if asked and outcome not in NEWS:
             self.declined = None
         if outcome == "DISPUTED":
-            return self.keep("DISPUTE", number, said)
+            is_of_mismatch = said.state in LOST and self.is_of_mismatch(number, said)
+            return self.keep("DISPUTE", number, said, 0 if is_of_mismatch else None)
         if outcome not in LANDS_ON or (outcome == "FAILED" and not self.is_at(number)):
             return "UNCHANGED"
         if outcome == "REVERSED" and said.share == "HALF":
@@ -129,7 +131,7 @@ class Model:
             self.declined = "DECLINED"
             return "DECLINED"
         self.expire(now)
-        charges = {self.paid, *(fact.number for fact in self.facts if fact.kind in PAID_LATE)} - {None}
+        charges = self.charges()
         is_repeat = not charges.isdisjoint((number, 0))
         if self.status not in FINAL:
             self.gateway = self.attempts[number - 1]
@@ -156,17 +158,33 @@ class Model:
                 self.plan(now)
         return done
 
+    def charges(self) -> set[int | None]:
+        """The attempts that brought the payment's amount, as far as it is known; 0 for what was simulated."""
+        return {self.paid, *(fact.number for fact in self.facts if fact.kind in PAID_LATE)} - {None}
+
+    def is_of_mismatch(self, number: int, said: Said) -> bool:
+        """Whether what went back is money that differed from the payment, which never counted: all that its charge
+        brought, or the very figure that came beside the payment's amount and did not go back yet."""
+        own = [fact for fact in self.facts if fact.number == number]
+        others = [fact.said for fact in own if fact.kind == "MISMATCH"]
+        came = [other for other in others if other.outcome is Outcome.SUCCEEDED]
+        gone = [other for other in others if other.outcome is Outcome.REVERSED]
+        if said.id is not None and any(other.id == said.id for other in gone):
+            return True
+        charges = self.charges()
+        if not self.was_paid() or (charges and charges.isdisjoint((number, 0))):
+            return said.kobo(self.amount) <= max((other.kobo(self.amount) for other in came), default=0)
+        gone += [fact.said for fact in own if fact.kind == "DISPUTE" and fact.kobo == 0]
+        times = [sum(other.share == said.share != "WHOLE" for other in side) for side in (came, gone)]
+        return times[0] > times[1]
+
     def give_back(self, kind: str, number: int, said: Said) -> str:
         """Money of a charge that went back, whole or in part. Where one of two statements has no id they may be about
         the same money, and no more goes back than came. A reversal that moved the payment is one of them."""
-        own = [fact for fact in self.facts if fact.number == number]
-        others = [fact.said for fact in own if fact.kind == "MISMATCH"]
-        came = [other.kobo(self.amount) for other in others if other.outcome is Outcome.SUCCEEDED]
-        is_all_that_came = not self.was_paid() and said.kobo(self.amount) <= max(came, default=0)
-        if is_all_that_came or (said.id is not None and any(other.id == said.id for other in others)):
-            self.keep("MISMATCH", number, said)  # it never counted
+        if self.is_of_mismatch(number, said):
+            self.keep("MISMATCH", number, said)
             return "MISMATCH"
-        own = [fact for fact in own if fact.kind in OF_PAID]
+        own = [fact for fact in self.facts if fact.number == number and fact.kind in OF_PAID]
         # Sent again, it is one; a dispute's id is none of a refund's.
         own = [fact for fact in own if said.id is None or fact.said.id != said.id or fact.kind == "DISPUTE"]
         disputes: dict[object, Fact] = {}
@@ -175,7 +193,7 @@ class Model:
             # That it was opened may be told after its end.
             if fact.kind == "DISPUTE" and not (fact.said.state == "opened" and key in disputes):
                 disputes[key] = fact
-        lost = [fact for fact in disputes.values() if fact.said.state in ("lost", "accepted")]
+        lost = [fact for fact in disputes.values() if fact.said.state in LOST]
         gone = sum(fact.kobo for fact in [*lost, *(fact for fact in own if fact.kind != "DISPUTE")])
         is_in_status = self.status == "REVERSED" and self.paid in (number, 0)
         gone += self.amount if is_in_status else 0

@@ -138,6 +138,16 @@ def what_was_known_before_the_success_is_told_then(told: RuleScript) -> None:
     told.hear(payment, PAID)
 
 
+def money_that_never_counted_goes_back(told: RuleScript) -> None:
+    """Of the figure that came beside the payment's amount: once, then it is the payment's own."""
+    payment = told.new()
+    told.process(payment, A)
+    for said in (PAID, SHORT, BACK):
+        told.hear(payment, said)
+    for id in ("two", "three"):
+        told.hear(payment, PART_BACK, id=id)
+
+
 def two_charges_are_paid(told: RuleScript) -> None:
     payment = told.new()
     told.process(payment, A, refused=True)
