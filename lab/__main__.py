@@ -40,7 +40,6 @@ PARTS = (
          needs=("haproxy", "pgbouncer")),
     Part("fuzz", "the API answers as described, whatever Schemathesis sends", "6 min"),
     Part("parsers", "the parsers of strangers' bytes keep their properties under libFuzzer", "4 min"),
-    Part("attack", "known attacks fail; a new one is a function in lab/attack", "2 min"),
     Part("simulation", "the invariants hold in 100,000 histories in virtual time", "45 min"),
     Part("defects", "a test, the simulation or the harness notices each planted defect", "35 min"),
     Part("mutants", "unit tests notice changes in the code of money", "12 min"),

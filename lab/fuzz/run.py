@@ -7,17 +7,19 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from lab.kit.dev import dev, environ_in
 from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
-from lab.kit.processes import PAYAGG
+from lab.kit.processes import PAYAGG, STOP_SECONDS
 from tests.support.machine import ROOT
+from tests.support.ports import free_port
+from tests.support.processes import environment
 
 HERE = Path(__file__).parent
 OWNER = "demo-owner"
@@ -34,7 +36,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen, more = parser.parse_known_args(arguments)
     tally = RunSummary("fuzz", arguments)
     with a_folder("fuzz") as folder:
-        environ = environ_in(folder, **{f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS})
+        limits = {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
+        environ = environment(PAYAGG_STATE_DIR=str(folder / "state"), **limits)
         with dev(environ) as told:
             schemathesis = shutil.which("schemathesis", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
             assert schemathesis is not None
@@ -52,6 +55,25 @@ def main(arguments: Sequence[str]) -> int:
     found = re.search(r"([0-9]+) generated, \1 passed", said)
     tally.line("Schemathesis", [] if status == 0 else ["see above"])
     return tally.end(whole=chosen.cases >= CASES and not more, cases=int(found[1]) if found else 0)
+
+
+@contextmanager
+def dev(environ: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """What `payagg dev` tells about itself, with its port; it must live until the block is left."""
+    port = free_port()
+    command = [*PAYAGG, "dev", "--port", str(port), "--json"]
+    with subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        try:
+            line = running.stdout.readline()
+            if not line:
+                raise SystemExit("payagg dev did not start.")
+            yield {"port": port, **json.loads(line)}
+            if running.poll() is not None:
+                raise SystemExit("payagg dev ended during the run.")
+        finally:
+            running.terminate()
+            running.wait(STOP_SECONDS)
 
 
 def told_by(command: Sequence[str], environ: dict[str, str]) -> tuple[int, str]:

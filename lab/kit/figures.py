@@ -16,7 +16,6 @@ BEGIN, END = "<!-- figures: written by `make lab` from lab/figures.json -->", "<
 FAILOVER = "{holds} of {all} hold; writes stop for {frozen} s when the leader freezes, {switchover} s in a switchover"
 # What a run of that name is told as.
 WORDS = {
-    "attack": "{holds} of {all} hold",
     "cells": "{journeys:,} journeys; {unavailable} requests refused, all by a killed cell or HAProxy",
     "coverage": "{share} % of the lines and branches of {modules} modules",
     "crashes": "{holds} of {all} hold",

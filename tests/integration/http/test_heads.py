@@ -15,6 +15,8 @@ from payagg.entrypoints.extensions import NAMES
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.uvicorn_protocol import COOKIE_MAX, FIELDS_MAX, HEAD_MAX, ServerProtocol
+from payagg.entrypoints.process import server
+from payagg.entrypoints.process.http_server import listen
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, Shop, an_api, raw, served
 
@@ -186,3 +188,23 @@ async def test_connections_are_capped_in_all_and_for_each_address(
         proxy = await admitted(origin)
         for _, writer in (first, third, again, proxy, *others):
             writer.close()
+
+
+async def test_a_process_caps_its_connections_by_the_files_that_it_may_open(
+    shared_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter of them, and at least 100, are one address's."""
+    monkeypatch.setattr(server, "connections_max", lambda: 101)
+    counters.counts.clear()
+    listener, stop = listen("127.0.0.1", 0), asyncio.Event()
+    serving = asyncio.create_task(server.serve_http(services_over(shared_store), listener, stop))
+    origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    connections = [await idle(origin) for _ in range(101)]
+    assert not await is_open(connections[100], PATIENCE)
+    connections += [await idle(origin, "127.0.0.2"), await idle(origin, "127.0.0.3")]
+    assert not await is_open(connections[102], PATIENCE)
+    assert counters.counts["connections_refused",] == 2
+    for _, writer in connections:
+        writer.close()
+    stop.set()
+    await serving
