@@ -17,13 +17,12 @@ class Part:
     name: str
     proves: str
     lasts: str
-    module: str = ""
     needs: tuple[str, ...] = ()
 
     def run(self, arguments: Sequence[str]) -> int:
         if self.needs and "PAYAGG_LAB_INSTALLED" not in os.environ:
             subprocess.run(["make", "--silent", "--no-print-directory", *self.needs], cwd=ROOT, check=True)
-        module = importlib.import_module(self.module or f"lab.{self.name}.run")
+        module = importlib.import_module(f"lab.{self.name}.run")
         return int(module.main(arguments))
 
 
@@ -44,7 +43,6 @@ PARTS = (
     Part("defects", "a test, the simulation or the harness notices each planted defect", "35 min"),
     Part("mutants", "unit tests notice changes in the code of money", "12 min"),
     Part("cells", "neither a killed cell nor a new one disturbs the others", "5 min"),
-    Part("coverage", "tests without a database run every line of the code of money", "1 min", "lab.mutants.coverage"),
 )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ FAILOVER = "{holds} of {all} hold; writes stop for {frozen} s when the leader fr
 # What a run of that name is told as.
 WORDS = {
     "cells": "{journeys:,} journeys; {unavailable} requests refused, all by a killed cell or HAProxy",
-    "coverage": "{share} % of the lines and branches of {modules} modules",
     "crashes": "{holds} of {all} hold",
     "defects": "{holds} of {all} caught",
     "defects histories": "{holds} of {all} caught by the simulation, half within {median:.0f} histories",

@@ -16,7 +16,7 @@ from tests.support.machine import ROOT
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 def test_a_part_has_a_module_and_its_needs_are_targets(part: Part) -> None:
-    assert callable(importlib.import_module(part.module or f"lab.{part.name}.run").main)
+    assert callable(importlib.import_module(f"lab.{part.name}.run").main)
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(part.needs) <= set(targets)
 
