@@ -52,7 +52,7 @@ pythons: install-dev browser ## Try every other Python from 3.11 to 3.14 that th
 	@sh tools/pythons.sh $(ARGS)
 
 ## Measure
-bench: install-dev browser ## Measure, "peers" unless named: peers steps journey growth page instructions (ARGS="steps --rounds 3")
+bench: install-dev ## Measure, "peers" unless named: peers steps journey growth instructions (ARGS="steps --rounds 3")
 	$(PYTHON) -m benchmarks $(ARGS)
 
 ## Package

@@ -7,11 +7,11 @@ Figures are medians over rounds; docs/performance.md shows them.
 import argparse
 from contextlib import nullcontext
 
-from benchmarks import growth, instructions, journey, page, peers, steps
+from benchmarks import growth, instructions, journey, peers, steps
 from benchmarks.deployment import postgres
 from payagg.entrypoints.process.interpreter import interpreter
 
-MODULES = (peers, steps, journey, growth, page, instructions)
+MODULES = (peers, steps, journey, growth, instructions)
 MEASURES = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

@@ -11,7 +11,7 @@ from typing import NoReturn, cast
 import httpx
 import pytest
 from litestar.testing import TestClient
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from payagg.application.payments.checkout import Checkout
 from payagg.application.ports.outside import Conflict, Unavailable
@@ -25,6 +25,7 @@ from tests.support.checkout_site import Site, served
 
 pytestmark = pytest.mark.browser
 CHOICE = "How would you like to pay?"
+REQUESTS_MAX, PAGE_MAX = 6, 20 * 1024  # of a payer who opens the link: bytes of all answers with their headers
 
 SUCCESS_CARD = "4242424242424242"
 SILENT_CARD = "4000000000000119"
@@ -247,6 +248,15 @@ def test_every_page_carries_its_headers(site: Site) -> None:
         assert all(words in policy for words in ("default-src 'none'", "frame-ancestors 'none'"))
         assert not any(words in policy for words in ("unsafe", "*"))
         assert "payaza" not in policy or (path, status) == ("/launch", 200)
+
+
+def test_the_page_is_small_enough_for_a_slow_line(site: Site, page: Page) -> None:
+    asked: list[Request] = []
+    page.on("requestfinished", lambda request: asked.append(request))  # noqa: PLW0108 - playwright marks it
+    page.goto(site.initiate(site.business()), wait_until="networkidle")
+    sizes = [request.sizes() for request in asked]
+    assert len(sizes) <= REQUESTS_MAX
+    assert sum(one["responseHeadersSize"] + one["responseBodySize"] for one in sizes) < PAGE_MAX
 
 
 def test_assets_are_named_by_their_content_and_kept_for_ever(site: Site) -> None:
