@@ -191,6 +191,7 @@ def a_test_payment_knows_the_simulator_alone(told: RuleScript) -> None:
 def a_gateway_drains_and_is_deleted_with_a_charge_open(told: RuleScript) -> None:
     asked, told_of, silent = told.new(A), told.new(A), told.new(A)
     told.gateway(A, "ENABLE", "CREATE", "DELETE", "DISABLE", "DISABLE", "DELETE")
+    told.wait(MOMENT)
     told.process(told.new(), A)
     told.gateway(A, "WAIT", "DELETE", "DELETE", "SWEEP")
     told.process(told.new(), A)
