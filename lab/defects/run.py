@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from statistics import median
 from typing import Any
 
 from lab.kit.figures import RunSummary
@@ -69,17 +68,16 @@ def _read() -> Iterator[Defect]:
 DEFECTS = tuple(_read())
 
 
-TIMES = 20  # from so many on the figure of the simulation's strength is written
 SECONDS_MAX = 900.0  # an end for a detector that a defect stops, never an expectation
 # A defect that only breaks the program would be caught by anything: a test must see what it does.
 BROKEN = re.compile(r"(NameError|ImportError|ModuleNotFoundError|SyntaxError|AttributeError|UnboundLocalError)\b")
 
 
-def noticed(copy: Copy, kind: str, what: str, times: int) -> tuple[bool, str]:
+def noticed(copy: Copy, kind: str, what: str) -> tuple[bool, str]:
     """Whether the detector notices a defect that is in the copy, and its words."""
     try:
         if kind != "test":
-            status, said = copy.python("-m", "lab.defects.detect", kind, what, str(times), timeout=SECONDS_MAX)
+            status, said = copy.python("-m", "lab.defects.detect", kind, what, timeout=SECONDS_MAX)
             last = said.strip().rpartition("\n")[2]
             return status == 0, last
         ran = copy.run([what], "--tb=short", timeout=SECONDS_MAX)
@@ -91,7 +89,7 @@ def noticed(copy: Copy, kind: str, what: str, times: int) -> tuple[bool, str]:
     return not broken, f"it breaks the program: {broken[0]}" if broken else ran.failures[0]
 
 
-def tried(copy: Copy, defect: Defect, kinds: Sequence[str], times: int) -> Iterator[tuple[str, bool, str]]:
+def tried(copy: Copy, defect: Defect, kinds: Sequence[str]) -> Iterator[tuple[str, bool, str]]:
     """Plants the defect, and tells of each detector: its kind, whether it noticed, and its words."""
     whole = {file: place(copy.folder, file).read_text() for file in defect.edits}
     for file, text in defect.planted(copy.folder).items():
@@ -99,14 +97,14 @@ def tried(copy: Copy, defect: Defect, kinds: Sequence[str], times: int) -> Itera
     try:
         for kind in kinds:
             for what in defect.detectors.get(kind, ()):
-                yield kind, *noticed(copy, kind, what, times)
+                yield kind, *noticed(copy, kind, what)
     finally:
         for file, text in whole.items():
             copy.write(file, text)
 
 
 def all_tried(
-    chosen: Sequence[Defect], kinds: Sequence[str], times: int, jobs: int
+    chosen: Sequence[Defect], kinds: Sequence[str], jobs: int
 ) -> Iterator[tuple[Defect, list[tuple[str, bool, str]]]]:
     """As `tried`, so many at once, each in a copy of its own."""
     copies = SimpleQueue[Copy]()
@@ -114,7 +112,7 @@ def all_tried(
     def one(defect: Defect) -> list[tuple[str, bool, str]]:
         copy = copies.get()
         try:
-            return list(tried(copy, defect, kinds, times))
+            return list(tried(copy, defect, kinds))
         finally:
             copies.put(copy)
 
@@ -129,7 +127,6 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="lab defects", description=__doc__)
     parser.add_argument("--only", default="", help="part of a defect's name, or of what must notice it")
     parser.add_argument("--detector", action="append", choices=DETECTORS, help="the others are left out")
-    parser.add_argument("--times", type=int, default=1, help="the simulation finds each so often: how many it needs")
     parser.add_argument("--jobs", type=int, default=1, help="defects at once")
     options = parser.parse_args(arguments)
     kinds = options.detector or DETECTORS
@@ -148,13 +145,7 @@ def main(arguments: Sequence[str]) -> int:
             if sound.failures or sound.others or not sound.passed:
                 print(f"{sound.output}\nwithout a defect a test fails")
                 return 1
-    needs, rare = list[int](), 0
-    for defect, found in all_tried(chosen, kinds, options.times, options.jobs):
+    for defect, found in all_tried(chosen, kinds, options.jobs):
         for kind, is_caught, words in found:
             tally.line(f"{kind:10} {defect.name}: {words:.100}", [] if is_caught else ["missed"])
-            if kind == "simulation" and (told := re.fullmatch(r"(\d+) of .* within (\d+)", words)):
-                rare += int(told[1]) < options.times
-                needs.append(int(told[2]))
-    if options.times >= TIMES and needs and not options.only:
-        return tally.end(whole=True, name="defects histories", median=median(needs), most=max(needs), rare=rare)
-    return tally.end(whole=not (options.only or options.detector or options.times > 1))
+    return tally.end(whole=not (options.only or options.detector))

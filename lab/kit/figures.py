@@ -19,7 +19,6 @@ WORDS = {
     "cells": "{journeys:,} journeys; {unavailable} requests refused, all by a killed cell or HAProxy",
     "crashes": "{holds} of {all} hold",
     "defects": "{holds} of {all} caught",
-    "defects histories": "{holds} of {all} caught by the simulation, half within {median:.0f} histories",
     "failover": FAILOVER,
     "failover of two releases": f"beside the previous release {FAILOVER}",
     "faults": "{holds} of {all} hold",
