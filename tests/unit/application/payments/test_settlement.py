@@ -9,6 +9,7 @@ from payagg_testing.builders import (
     AN_ADMIN,
     HOUR,
     LIVE,
+    NOW,
     REFERENCE,
     SANDBOX,
     a_business,
@@ -20,7 +21,7 @@ from payagg_testing.builders import (
 
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.adjustment import told_of
-from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState, ChargeFacts
 from payagg.domain.payment import Status
 from payagg.domain.payment_search import PaymentFilter
@@ -210,6 +211,18 @@ async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
     body = json.loads(events[2].body)
     assert (body["sequence"], anomaly.event_sequence, body["data"]["status"]) == (3, 3, before.status.value)
     assert body["notice"] == {"anomalyId": anomaly.id, "kind": anomaly.kind.value, "amount": max(report.amounts)}
+
+
+async def test_the_event_of_an_expiry_has_the_adjustments_before_it() -> None:
+    world, details = ReportedPayment(), {"reason": "UNDERPAID", "expected": 150_000, "received": 9}
+    own: dict[str, Any] = {"business_id": "biz_1", "environment": SANDBOX}
+    short = Anomaly("anm_1", REFERENCE, AnomalyKind.MISMATCH, "inbound", details, NOW, 1, **own)
+    payment = replace(a_payment(), has_adjustments=True, sequence=1)
+    await put(world.store.transaction, payment, an_endpoint(), short)
+    world.clock.move(HOUR)
+    assert await world.services.expiry.sweep() == 1
+    [event], _ = await world.sent()
+    assert [one["kind"] for one in json.loads(event.body)["data"]["adjustments"]] == ["ATTENTION"]
 
 
 @pytest.mark.rule("reports.11")
