@@ -9,7 +9,7 @@ from pathlib import Path
 
 from payagg.adapters.postgres.migrations import HEAD
 from tests.support.machine import ROOT
-from tests.support.processes import SECRETS
+from tests.support.processes import SECRETS, environment
 
 HEAD_FILE = "payagg/adapters/postgres/migrations/__init__.py"
 VERSIONS = "src/payagg/adapters/postgres/migrations/versions"
@@ -24,8 +24,7 @@ class Release:
     python: str
 
     def environment(self, **settings: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PAYAGG_")}
-        return {**kept, "PYTHONPATH": str(self.folder / "src"), **SECRETS, **settings}
+        return environment(PYTHONPATH=str(self.folder / "src"), **SECRETS, **settings)
 
     @property
     def with_laboratory(self) -> tuple[str, str]:
