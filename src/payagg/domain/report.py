@@ -484,7 +484,9 @@ def _is_of_mismatch(
         return min(report.amounts, default=0) <= most
     gone += [one.details for one in own if one.kind is AnomalyKind.DISPUTE and one.details.get("amount") == 0]
     figures = report.amounts - {payment.amount}
-    alike = [sum(not figures.isdisjoint(one["amounts"]) for one in side) for side in (came, gone)]
+    # An event that calls its money an underpayment proves no figure: what was received is the one.
+    told = [[{*one["amounts"], one.get("received")} for one in side] for side in (came, gone)]
+    alike = [sum(not figures.isdisjoint(one) for one in side) for side in told]
     return alike[0] > alike[1]
 
 
