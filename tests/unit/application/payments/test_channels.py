@@ -1,0 +1,253 @@
+"""What happens at a provider, and every way in which we may hear of it: its events, late, twice or never, a look-up, a
+status check, its lists, and a process that dies between two commits. In the end our kobo are the provider's."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, cast
+
+import pytest
+from payagg_testing.builders import AN_ADMIN, HOUR, MINUTE, REFERENCE, SANDBOX, a_report, an_endpoint
+from payagg_testing.clocks import START
+from payagg_testing.memory import MemoryStore
+from payagg_testing.memory.state import State
+from payagg_testing.memory.store import MemoryTransaction
+
+from payagg.adapters.providers import PROVIDERS
+from payagg.application.ports.providers import LinePage
+from payagg.domain.adjustment import LOST, is_named
+from payagg.domain.errors import Refusal
+from payagg.domain.payment import Status
+from payagg.domain.payment_search import PaymentFilter
+from payagg.domain.reconciliation import LineKind, ProviderLine
+from payagg.domain.report import REPEATED_FOR, Outcome, ProviderReport
+from payagg.domain.values import Environment
+from tests.unit.application.payments.test_orders_of_facts import (
+    AMOUNT,
+    DECLINED,
+    PART,
+    SHORT,
+    Fact,
+    dispute,
+    paid,
+    refund,
+    reversed_,
+)
+from tests.unit.application.payments.test_settlement import ReportedPayment
+
+SIGNED = {"x-provider_a-signature": "account of provider_a"}
+FEE = 2_250
+OF_DISPUTE = refund("of d1")  # what a provider makes for an accepted dispute; its list gives it to the dispute
+LOST_WHOLE = reversed_(disputeId="d1", state="lost")
+STORIES: dict[str, Sequence[Fact]] = {
+    "paid": [paid()],
+    "declined, then paid": [DECLINED, paid()],
+    "declined, then paid and refunded": [DECLINED, paid(), refund("r1")],
+    "refunded with its fee": [paid(), refund("r1", AMOUNT + FEE)],
+    "refunded in two parts": [paid(), refund("r1", PART), refund("r2", AMOUNT - PART)],
+    "refunded in equal halves": [paid(), refund("r1", SHORT), refund("r2", SHORT)],
+    "dispute lost": [paid(), dispute("opened"), LOST_WHOLE],
+    "dispute won": [paid(), dispute("opened"), dispute("won")],
+    "dispute of a part lost": [paid(), refund("r1", PART), dispute("lost", AMOUNT - PART)],
+    "dispute accepted": [paid(), dispute("accepted"), OF_DISPUTE],
+    "short, then right": [paid(amount=SHORT), paid("t2")],
+    "paid twice": [paid(), paid("t2"), refund("r1", PART)],
+}
+
+
+class Died(BaseException):
+    """The process."""
+
+
+class MortalStore(MemoryStore):
+    """Its process dies right after `left` more commits that change something."""
+
+    left = 0
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[MemoryTransaction]:
+        async with MemoryStore.begin(self) as tx:
+            before = self.state.snapshot()
+            yield tx
+            is_change = self.left and self.state.snapshot() != before
+        if is_change:
+            self.left -= 1
+            if not self.left:
+                raise Died
+
+
+@dataclass
+class Provider:
+    """The facts of one charge so far."""
+
+    facts: list[Fact] = field(default_factory=list)
+
+    @property
+    def returned(self) -> int:
+        """Kobo of the charge that went back, a fee on top not counted."""
+        return sum(min(AMOUNT, max(one.report.amounts)) for one in self.facts if is_back(one) and one is not OF_DISPUTE)
+
+    @property
+    def kobo(self) -> int:
+        """What the merchant has of it: money of another figure than the payment's is none of his."""
+        came = [one.report for one in self.facts if one.report.outcome is Outcome.SUCCEEDED]
+        return sum(AMOUNT for one in came if AMOUNT in one.amounts) - self.returned
+
+    def report(self, *_: object) -> ProviderReport:
+        """The charge's status, of its last transaction."""
+        tries = [one.report for one in self.facts if one.report.outcome in (Outcome.SUCCEEDED, Outcome.FAILED)]
+        if not tries:
+            return a_report(Outcome.UNPAID)
+        return replace(tries[-1], outcome=Outcome.REVERSED) if self.returned == AMOUNT else tries[-1]
+
+    def lines(self) -> Iterator[ProviderLine]:
+        for one in self.facts:
+            said = one.report
+            if said.outcome is Outcome.SUCCEEDED:
+                outcome = self.report().outcome
+                yield ProviderLine(LineKind.CHARGE, "71", AMOUNT, START, replace(said, outcome=outcome))
+            elif "refundId" in said.details and one is not OF_DISPUTE:
+                yield ProviderLine(LineKind.REFUND, said.details["refundId"], max(said.amounts), START, said)
+        disputes = [one.report for one in self.facts if "disputeId" in one.report.details]
+        for said in disputes[-1:]:
+            yield ProviderLine(LineKind.DISPUTE, "d1", AMOUNT, START, said)
+
+
+def is_back(fact: Fact) -> bool:
+    return fact.report.outcome is Outcome.REVERSED or fact.report.details.get("state") in LOST
+
+
+@dataclass(frozen=True)
+class Moment:
+    """`left`: the channels that are not used yet; a fact's event is one, under the fact's number."""
+
+    state: State
+    now: datetime
+    happened: int
+    left: tuple[str, ...]
+    path: tuple[str, ...] = ()
+
+    def essence(self) -> object:
+        """What decides what may follow."""
+        tables, young = self.state, self.now - REPEATED_FOR
+        return (
+            (self.happened, frozenset(self.left), "dies" in self.path),
+            tuple((one.status, one.failure_reason, one.fee) for one in tables.payments.values()),
+            tuple((one.confirmed_at is None, one.last_decline, one.provider_id) for one in tables.attempts.values()),
+            tuple((one.kind, str(one.details), one.source, one.at > young) for one in tables.anomalies.values()),
+            tuple(one.handled_at is None for one in tables.inbox.values()),
+        )
+
+
+class Channels(ReportedPayment):
+    def __init__(self, story: Sequence[Fact]) -> None:
+        self.mortal = MortalStore()
+        super().__init__(store=self.mortal)
+        self.story, self.provider = story, Provider()
+        self.a.says = cast(Any, self.provider)
+        self.runs = replace(self.services.reconciliation_runs, lists={"provider_a": cast(Any, self)})
+
+    def read_statement(self, _content: bytes, _environment: Environment) -> LinePage:
+        return LinePage(list(self.provider.lines()), [], None)
+
+    async def hear(self, channel: str) -> None:
+        self.clock.move(MINUTE)
+        if channel == "list":
+            today = self.clock.now().date()
+            await self.runs.reconcile("provider_a", SANDBOX, START.date(), today, by=AN_ADMIN, statement=b"")
+        elif channel == "verify":
+            self.clock.move(HOUR)
+            with suppress(Refusal):
+                await self.verification.verify(REFERENCE)
+        elif channel == "check":
+            due = [attempt.next_ask_at for attempt in await self.attempts(REFERENCE) if attempt.next_ask_at]
+            self.clock.set(max([self.clock.now(), *due]))
+            await self.reconciler.run_once()
+        elif channel == "late":
+            self.clock.move(REPEATED_FOR)
+            await self.services.provider_events.retry_due()
+        else:
+            for number in (int(channel), 10 + int(channel)):  # twice, in other bytes
+                body = self.a.event(self.story[int(channel)].report, number)
+                await self.services.provider_events.receive(PROVIDERS[0].routes[0], body, SIGNED)
+
+    async def put(self, moment: Moment) -> None:
+        self.store.state.restore(moment.state.snapshot())
+        self.clock.set(moment.now)
+        self.provider.facts = list(self.story[: moment.happened])
+
+    async def following(self, moment: Moment, channel: str, deaths: int) -> AsyncIterator[Moment]:
+        """After hearing by `channel`, and after each of its commits that was the process's last."""
+        left = tuple(one for one in moment.left if one != channel)
+        for commits in range(deaths + 1):
+            await self.put(moment)
+            self.mortal.left = commits
+            path = (*moment.path, channel)
+            try:
+                await self.hear(channel)
+            except Died:
+                path = (*path, "dies")
+            is_over = self.mortal.left > 0
+            self.mortal.left = 0
+            if is_over:  # it has no more commits
+                return
+            yield Moment(self.store.state.snapshot(), self.clock.now(), moment.happened, left, path)
+
+    async def ends(self, *channels: str, deaths: int = 0) -> AsyncIterator[Moment]:
+        """Each moment at which all has happened, once the provider's lists are read."""
+        start = Moment(self.store.state.snapshot(), self.clock.now(), 0, channels)
+        waiting, seen = [start], {start.essence()}
+        while waiting:
+            moment = waiting.pop()
+            found = []
+            if moment.happened < len(self.story):
+                left = (*moment.left, str(moment.happened))
+                found = [replace(moment, happened=moment.happened + 1, left=left, path=(*moment.path, "happens"))]
+            else:
+                await self.put(moment)
+                for channel in ("late", "list") if "dies" in moment.path else ("list",):
+                    await self.hear(channel)
+                yield moment
+            for channel in moment.left:
+                most = 0 if "dies" in moment.path else deaths
+                found += [one async for one in self.following(moment, channel, most)]
+            fresh = [one for one in found if one.essence() not in seen]
+            seen |= {one.essence() for one in fresh}
+            waiting += fresh
+
+    async def kobo(self) -> int:
+        """What the merchant has."""
+        totals = await self.store.transaction.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
+        is_paid = (await self.payment(REFERENCE)).status is Status.SUCCESS
+        return AMOUNT * is_paid + sum(total.effect for total in totals)
+
+    async def check(self, *channels: str, deaths: int = 0) -> None:
+        """At each end the kobo are the provider's, events are numbered without a gap, and each refund and each state of
+        a dispute was told once."""
+        await self.open()
+        await self.with_payment(an_endpoint())
+        async for moment in self.ends(*channels, deaths=deaths):
+            assert await self.kobo() == self.provider.kobo, moment.path
+            events, deliveries = await self.sent()
+            assert [event.sequence for event in events] == list(range(1, len(deliveries) + 1)), moment.path
+            facts = [fact.details for fact in await self.store.transaction.anomalies.of_payment(REFERENCE)]
+            # One that counts for nothing was taken for other money, until a list told it.
+            counted = [one for one in facts if is_named(one) and one.get("amount") != 0]
+            names = [(one.get("refundId"), one.get("disputeId"), one.get("state")) for one in counted]
+            assert len(names) == len(set(names)), moment.path
+            assert [one for one in self.store.state.inbox.values() if one.handled_at is None] == [], moment.path
+
+
+@pytest.mark.rule("description.8")
+@pytest.mark.parametrize("channels", [("late", "list"), ("verify", "check")])
+@pytest.mark.parametrize("story", STORIES)
+async def test_our_kobo_are_the_providers_however_we_hear_of_it(story: str, channels: Sequence[str]) -> None:
+    await Channels(STORIES[story]).check(*channels)
+
+
+@pytest.mark.parametrize(
+    ("story", "channel"), [("declined, then paid", "check"), ("paid twice", "list"), ("paid twice", "verify")]
+)
+async def test_a_process_may_die_after_each_of_its_commits(story: str, channel: str) -> None:
+    await Channels(STORIES[story]).check(channel, deaths=9)
