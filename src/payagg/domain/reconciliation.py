@@ -169,7 +169,8 @@ def _of_payment(payment: OurPayment, lines: Sequence[ProviderLine]) -> list[Matc
     charges = tuple(line for line in lines if line.kind is LineKind.CHARGE)
     returns = [line for line in lines if line.kind is not LineKind.CHARGE]
     paid = [line for line in charges if line.is_paid]
-    is_paid_twice = len({line.report.provider_reference for line in paid}) > 1
+    wholes = [line for line in returns if line.report.outcome is Outcome.REVERSED and line.agrees_with(payment)]
+    is_paid_twice = len({line.report.provider_reference for line in paid}) > 1 or len(wholes) > 1
     matches = [_of_return(payment, line, is_paid_twice=is_paid_twice) for line in returns]
     bucket = _bucket_of_charges(payment, paid)
     # The refund itself says more than the charge that it reversed, and both are one fact; but a part ends no payment.
@@ -201,7 +202,7 @@ def _bucket_of_charges(payment: OurPayment, paid: Sequence[ProviderLine]) -> Mat
 
 def _of_return(payment: OurPayment, line: ProviderLine, *, is_paid_twice: bool) -> Match:
     """A refund or dispute. One that is under way, was refused, or is of a payment that is REVERSED here agrees, but for
-    one that two attempts paid: the status tells of one of them."""
+    one that was paid twice: the status tells of one of them."""
     is_in_status = payment.status is Status.REVERSED and line.agrees_with(payment) and not is_paid_twice
     if not line.report.is_news or is_in_status:
         return Match(MatchBucket.AGREED, None, (line,))
