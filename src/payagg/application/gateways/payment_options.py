@@ -62,6 +62,10 @@ class PaymentOptions:
     def gateway_credentials(self) -> GatewayCredentials:
         return GatewayCredentials(self.vault, self.providers)
 
+    @property
+    def simulator(self) -> ChosenProvider:
+        return ChosenProvider(self.providers[SANDBOX_SLUG], None, {})
+
     async def ensure_can_initiate(self, business_id: str, environment: Environment, slug: str | None) -> None:
         """Raises GATEWAY_NOT_FOUND or GATEWAY_DISABLED for the preferred slug, then NO_GATEWAY_AVAILABLE for LIVE.
 
@@ -139,7 +143,7 @@ class PaymentOptions:
         if slug == SANDBOX_SLUG:
             if not simulator_allowed(payment.environment):
                 raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
-            return ChosenProvider(self.providers[SANDBOX_SLUG], None, {})
+            return self.simulator
         if payment.is_test:
             raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE, field="gatewaySlug")
         found = await tx.gateway_choices.of_business(payment.business_id)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from payagg.application.gateways.payment_options import PaymentOptions
+from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.payments.expiry import Expiry
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
@@ -13,12 +13,12 @@ from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
 from payagg.application.schemas.checkout import PayerReason, VerifiedPayment
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import AttemptState
+from payagg.domain.attempt import Attempt, AttemptState
 from payagg.domain.errors import ErrorCode, Refusal, must_exist
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import DECLINED, PAYMENT, Payment, Status
 from payagg.domain.report import Outcome, ProviderFault, ReportEffect
-from payagg.domain.values import CLOCK_SLACK, ascii_url
+from payagg.domain.values import CLOCK_SLACK, Environment, ascii_url
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,12 @@ class Verification:
         asked_at = max((at for at in dates if at and at <= now + CLOCK_SLACK), default=None)
         if seen.is_final and (attempt.gateway == SANDBOX_SLUG or (asked_at and now < asked_at + every)):
             return _verified_view(seen, None)
-        async with self.store.begin() as tx:
-            choice = await self.payment_options.provider_of_attempt(tx, attempt, payment.environment)
-            if choice is None and seen.is_final:
-                return _verified_view(seen, None)
-            if choice is None:
-                raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
-            if not await self.payment_options.admit(tx, attempt.gateway, payment.environment):
-                # Paused after faults counts as unreachable, without a call.
-                return _verified_view(seen, attempt.last_decline)
+        choice, is_admitted = await self._provider(attempt, payment.environment)
+        if choice is None and not seen.is_final:
+            raise Refusal(ErrorCode.GATEWAY_NOT_AVAILABLE)
+        if choice is None or not is_admitted:
+            # Paused after faults counts as unreachable, without a call.
+            return _verified_view(seen, attempt.last_decline)
         # The simulator is our own code and needs no rate.
         may_ask = attempt.gateway == SANDBOX_SLUG or await self.store.begin_check(reference, attempt.number, now, every)
         if not may_ask:
@@ -99,6 +96,15 @@ class Verification:
             await self.store.find_payment(reference), code=ErrorCode.PAYMENT_NOT_FOUND
         )
         return _verified_view(current.as_of(self.clock.now()), decline)
+
+    async def _provider(self, attempt: Attempt, environment: Environment) -> tuple[ChosenProvider | None, bool]:
+        """The attempt's provider, and whether its health lets a call through now. The simulator needs no look-up."""
+        options = self.payment_options
+        if attempt.gateway == SANDBOX_SLUG:
+            return options.simulator, True
+        async with self.store.begin() as tx:
+            choice = await options.provider_of_attempt(tx, attempt, environment)
+            return choice, choice is not None and await options.admit(tx, attempt.gateway, environment)
 
     async def _is_mismatch(self, reference: str) -> bool:
         """Whether the provider's last answer mismatched. Equal mismatches are stored once, so the status of the last
