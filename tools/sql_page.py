@@ -102,18 +102,14 @@ STATEMENTS: dict[str, list[tuple[Statement, str, str]]] = {
         ),
         (
             endpoints.SUBSCRIBERS_TO,
-            "Find the endpoints of a payment",
-            "In the round trip of the lock. An event goes to the active endpoints of the payment's own environment.",
+            "Find the endpoints of a payment, and its business's last event",
+            "In the round trip of the lock. An event goes to the active endpoints of the payment's own environment. "
+            "Event ids of one business only grow, so that a cursor misses none.",
         ),
         (
             anomalies.OF_PAYMENT,
             "Read the anomalies of a payment",
             "In the same round trip. The same fact about money opens no second anomaly.",
-        ),
-        (
-            webhook_events.LAST_EVENT_BESIDE,
-            "Read the last event id of a payment's business",
-            "In the same round trip. Event ids of one business only grow, so that a cursor misses none.",
         ),
         (
             upkeep.ADVANCE,

@@ -1,11 +1,14 @@
 """Merchants' webhook endpoints as rows."""
 
+# ruff: noqa: S608 - our own words
+
 from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy import Boolean, and_, bindparam, case, not_, null, or_
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
+from payagg.adapters.postgres.repositories.webhook_events import last_event
 from payagg.adapters.postgres.schema.tables import webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
@@ -23,10 +26,13 @@ ENDPOINTS = ENDPOINT.query(f"WHERE {_OWN} ORDER BY is_active DESC, created_at DE
 SUBSCRIBERS = ENDPOINT.query(
     f"WHERE {_OWN} AND environment = :environment AND is_active {_OLDEST_FIRST} LIMIT {ENDPOINTS_MAX}"
 )
-# Those of a payment's business and environment.
-SUBSCRIBERS_TO = ENDPOINT.query(f"""
-JOIN payments USING (business_id, environment) WHERE payments.reference = :reference AND is_active
-{_OLDEST_FIRST} LIMIT {ENDPOINTS_MAX}
+# Those of a payment's business and environment, each with the last event's id; a row without one where there are none.
+SUBSCRIBERS_TO = Statement(f"""
+SELECT last.id, {ENDPOINT.listed} FROM payments p
+LEFT JOIN LATERAL ({last_event("p.business_id, p.environment")}) AS last ON true
+LEFT JOIN webhook_endpoints
+    ON (webhook_endpoints.business_id, webhook_endpoints.environment) = (p.business_id, p.environment) AND is_active
+WHERE p.reference = :reference {_OLDEST_FIRST} LIMIT {ENDPOINTS_MAX}
 """)
 SUBSCRIBERS_OF = ENDPOINT.query(f"WHERE business_id = ANY(:business_ids) AND is_active {_OLDEST_FIRST}")
 FIND_ENDPOINT = ENDPOINT.query(f"WHERE {_OWN} AND id = :id")

@@ -14,7 +14,7 @@ from payagg.adapters.postgres.repositories.anomalies import OF_PAYMENT as ANOMAL
 from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
-from payagg.adapters.postgres.repositories.webhook_events import LAST_EVENT_BESIDE, PostgresWebhookEvents
+from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.schema.tables import archive_parts, payments, provider_calls, resolutions, transitions
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.accounts import KeyHolder
@@ -152,14 +152,16 @@ class PostgresPayments:
     async def lock_for_status(self, reference: str) -> LockedPayment | None:
         own = {"reference": reference}
         # The rows that the change needs are read in the same round trip.
-        asked = ((statement, own) for statement in (LOCK, ATTEMPTS, SUBSCRIBERS_TO, ANOMALIES_OF, LAST_EVENT_BESIDE))
-        found, numbered, endpoints, anomalies, last = await self._connection.all(*asked)
+        asked = ((statement, own) for statement in (LOCK, ATTEMPTS, SUBSCRIBERS_TO, ANOMALIES_OF))
+        found, numbered, beside, anomalies = await self._connection.all(*asked)
         if not found:
             return None
         payment = PAYMENT.load(found[0])
-        self._events.last_ids[payment.business_id, payment.environment] = last[0][0] if last else None
+        self._events.last_ids[payment.business_id, payment.environment] = beside[0][0]
         attempts = [attempt_of(row) for row in numbered]
-        return LockedPayment(payment, attempts, ENDPOINT.all(endpoints), ANOMALY.all(anomalies))
+        return LockedPayment(
+            payment, attempts, [ENDPOINT.load(own) for _, *own in beside if own[0] is not None], ANOMALY.all(anomalies)
+        )
 
     async def add(self, payment: Payment) -> bool:
         try:

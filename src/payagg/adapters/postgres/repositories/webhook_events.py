@@ -74,21 +74,18 @@ _PLACE = "(business_id, environment, id)"
 _OF_BUSINESS = "(SELECT CAST(:business_id AS text)), :environment"
 
 
-def _last_event(owner: str) -> Statement:
+def last_event(owner: str) -> str:
+    """SQL for the last event's id; `owner` are the expressions of a business and an environment."""
     between = f"{_PLACE} > ({owner}, '') AND {_PLACE} < ({owner}, '{PAST_EVENTS}')"
     backwards = "business_id DESC, environment DESC, id DESC"
-    return Statement(f"SELECT id FROM events WHERE {between} ORDER BY {backwards} LIMIT 1")
+    return f"SELECT id FROM events WHERE {between} ORDER BY {backwards} LIMIT 1"
 
 
 EVENTS = Statement(f"""
 SELECT {_WHOLE_EVENT} FROM events WHERE {_PLACE} > ({_OF_BUSINESS}, :after) AND {_PLACE} < ({_OF_BUSINESS}, :before)
 ORDER BY business_id, environment, id LIMIT :limit
 """)
-LAST_EVENT = _last_event(_OF_BUSINESS)
-# Of a payment's business and environment.
-LAST_EVENT_BESIDE = _last_event(
-    ", ".join(f"(SELECT {name} FROM payments WHERE reference = :reference)" for name in ("business_id", "environment"))
-)
+LAST_EVENT = Statement(last_event(_OF_BUSINESS))
 EVENTS_OF_PAYMENT = Statement(
     f"SELECT {_WHOLE_EVENT} FROM events WHERE reference = :reference ORDER BY sequence LIMIT {OF_PAYMENT_MAX}"
 )
