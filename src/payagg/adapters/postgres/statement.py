@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import Any, LiteralString
 
 import msgspec
-from sqlalchemy import CTE, ClauseElement, DateTime, Select, TextClause, func, literal_column, select, text
+from sqlalchemy import CTE, ClauseElement, DateTime, Select, TextClause, literal_column, select, text
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -22,7 +22,7 @@ _LOCK = re.compile(rb"\bFOR (UPDATE|SHARE|NO KEY|KEY)")
 def must_find(changed: CTE) -> Select[Any]:
     """Fails when `changed`, a writing clause with RETURNING, finds no row: a division by zero rolls its transaction
     back, so COMMIT can be sent with it."""
-    return select(literal_column("1") // func.count()).select_from(changed)
+    return select(literal_column("1 / count(*)")).select_from(changed)
 
 
 class Statement:

@@ -44,11 +44,12 @@ _AT = attempts.c.last_ask_at.type
 _OWNED = select(payments.c.environment).where(payments.c.reference == bindparam("reference")).scalar_subquery()
 ADD_ATTEMPT = Statement(insert(attempts).values(parameters(*_COLUMNS) | {"environment": func.coalesce(_OWNED, "LIVE")}))
 # `begin_check` may have moved `last_ask_at` on since the attempt was read; it never goes back.
+_FIXED = {"reference", "number", "environment", "gateway_id", "gateway", "provider_reference", "scenario", "created_at"}
 _SAVED = (
     update(attempts)
     .where(_ATTEMPT, attempts.c.token == bindparam("was"))
     .values(
-        parameters(*(name for name in _COLUMNS if name not in ("reference", "number", "environment")))
+        parameters(*(name for name in _COLUMNS if name not in _FIXED))
         | {"last_ask_at": func.greatest(attempts.c.last_ask_at, bindparam("last_ask_at", type_=_AT))}
     )
     .returning(attempts.c.number)
