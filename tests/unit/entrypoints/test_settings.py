@@ -136,6 +136,15 @@ def test_a_server_refuses_a_token_key_that_is_weak_or_not_of_its_algorithm(
     assert "\n" not in str(refused.value)
 
 
+def test_a_server_without_secrets_is_told_of_all_and_where_they_come_from() -> None:
+    with pytest.raises(SettingsError) as refused:
+        check_for_serving(read_settings({}))
+    first, second = str(refused.value).splitlines()
+    assert first.startswith("PAYAGG_JWT_KEY or PAYAGG_JWT_JWKS is required")
+    assert second.startswith("PAYAGG_ENCRYPTION_KEYS is required")
+    assert first.endswith(" `payagg keygen` prints a new one.")
+
+
 def test_payers_links_are_https_wherever_the_public_can_follow_them() -> None:
     environ = {"PAYAGG_JWT_KEY": pem(ED), "PAYAGG_ENCRYPTION_KEYS": KEY}
     for inside in ("127.0.0.1:8000", "10.1.2.3", "payagg:8000", "pay.internal", "localhost:8000"):
