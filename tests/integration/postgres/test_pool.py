@@ -20,7 +20,7 @@ from payagg.adapters.postgres.connections import connector, conninfo
 from payagg.adapters.postgres.errors import ConnectionLost, RuleBroken
 from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
-from payagg.adapters.postgres.schema.tables import businesses
+from payagg.adapters.postgres.repositories.accounts import BUSINESS
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application import counters
 from payagg.application.ports.outside import Conflict, Unavailable
@@ -274,7 +274,10 @@ async def test_what_had_to_find_a_row_and_did_not_never_commits(pool: StatementP
         pass
 
     renamed = (
-        update(businesses).where(businesses.c.id == bindparam("own")).values(name="New").returning(businesses.c.id)
+        update(BUSINESS.table)
+        .where(BUSINESS.table.c.id == bindparam("own"))
+        .values(name="New")
+        .returning(BUSINESS.table.c.id)
     )
     rename = Statement(must_find(renamed.cte("renamed")))
     for awaits in (False, True):

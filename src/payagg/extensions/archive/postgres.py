@@ -11,7 +11,6 @@ from sqlalchemy import bindparam, update
 
 from payagg.adapters.postgres.repositories.payments import PART
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
-from payagg.adapters.postgres.schema.tables import archive_parts
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.archived import ArchivedPayment, ArchivePart
@@ -127,10 +126,10 @@ INSERT INTO archive_parts (day, folder, started_at, payments)
 VALUES (:day, :folder, CAST(:started_at AS timestamptz), 0) RETURNING number
 """)
 _FINISHED = (
-    update(archive_parts)
-    .where(archive_parts.c.number == bindparam("number"), archive_parts.c.manifest.is_(None))
+    update(PART.table)
+    .where(PART.table.c.number == bindparam("number"), PART.table.c.manifest.is_(None))
     .values(parameters("payments", "last_reference", "manifest"))
-    .returning(archive_parts.c.number)
+    .returning(PART.table.c.number)
     .cte("finished")
 )
 FINISH_PART = Statement(must_find(_FINISHED))

@@ -5,11 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.dialects.postgresql import insert
-
 from payagg.adapters.postgres.repositories.accounts import ENTRY
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, parameters
-from payagg.adapters.postgres.schema.tables import audit
+from payagg.adapters.postgres.repositories.rows import PostgresRepository
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import AuditEntry
 from payagg.domain.values import Environment
@@ -19,7 +16,7 @@ from payagg.extensions.cells import statements as sql
 from payagg.extensions.cells.domain import BusinessMove, ForwardingRecord, MoveState
 from payagg.extensions.cells.ports import CellNames, MovingPayment
 
-ADD_AUDIT = Statement(insert(audit).values(parameters(*ENTRY.names)).on_conflict_do_nothing())
+ADD_AUDIT = Statement(ENTRY.insert().on_conflict_do_nothing())
 
 
 class PostgresCell(PostgresRepository):

@@ -1,35 +1,30 @@
 """Console sessions as rows."""
 
+# ruff: noqa: S608 - our own words
+
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, insert, select, update
-
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, in_text, parameters
-from payagg.adapters.postgres.schema.tables import console_sessions
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import ActorRealm
 from payagg.extensions.console.ports import ConsoleSession
 
 LISTED_MAX = 100  # sessions of one user
 FORGOTTEN_MAX = 1_000  # at each sign-in
-SESSION = RowMap(ConsoleSession, console_sessions, realm=ActorRealm)
-_THIS = console_sessions.c.session == bindparam("session")
-_OF_USER = (console_sessions.c.realm == bindparam("realm"), console_sessions.c.subject == bindparam("subject"))
-FIND = Statement(select(*SESSION.columns).where(_THIS))
-ADD = Statement(insert(console_sessions).values(parameters(*SESSION.names)))
+SESSION = RowMap(ConsoleSession, "console_sessions", realm=ActorRealm)
+_OF_USER = "realm = :realm AND subject = :subject"
+FIND = SESSION.query("WHERE session = :session")
+ADD = Statement(SESSION.insert())
 # Of requests at the same moment the latest stands, and one that has been ended stays so.
-TOUCH = Statement(
-    update(console_sessions)
-    .where(_THIS, console_sessions.c.seen_at < bindparam("seen_at"))
-    .values(parameters("seen_at", "address"))
-)
-LISTED = Statement(
-    select(*SESSION.columns).where(*_OF_USER).order_by(console_sessions.c.started_at.desc()).limit(in_text(LISTED_MAX))
-)
-END = Statement(delete(console_sessions).where(_THIS, *_OF_USER))
-END_OTHERS = Statement(delete(console_sessions).where(console_sessions.c.session != bindparam("session"), *_OF_USER))
+TOUCH = Statement("""
+UPDATE console_sessions SET seen_at = CAST(:seen_at AS timestamptz), address = :address
+WHERE session = :session AND seen_at < CAST(:seen_at AS timestamptz)
+""")
+LISTED = SESSION.query(f"WHERE {_OF_USER} ORDER BY started_at DESC LIMIT {LISTED_MAX}")
+END = Statement(f"DELETE FROM console_sessions WHERE session = :session AND {_OF_USER}")
+END_OTHERS = Statement(f"DELETE FROM console_sessions WHERE session <> :session AND {_OF_USER}")
 FORGET = Statement(
-    "DELETE FROM console_sessions WHERE session = ANY(ARRAY(SELECT session FROM console_sessions"  # noqa: S608
+    "DELETE FROM console_sessions WHERE session = ANY(ARRAY(SELECT session FROM console_sessions"
     f" WHERE ends_at <= CAST(:now AS TIMESTAMPTZ) LIMIT {FORGOTTEN_MAX} FOR UPDATE SKIP LOCKED))"
 )
 

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import delete, select
 
 from payagg.adapters.postgres.repositories import accounts, webhook_events
-from payagg.adapters.postgres.schema.tables import businesses as table
+from payagg.adapters.postgres.schema.tables import payments as table
 from payagg.adapters.postgres.statement import Statement
 
 
@@ -18,7 +18,7 @@ def test_what_only_reads_needs_no_transaction(statement: Statement) -> None:
 
 
 def test_what_locks_or_writes_needs_one() -> None:
-    of = select(table.c.id)
+    of = select(table.c.reference)
     locks = [of.with_for_update(key_share=key, read=read) for key in (False, True) for read in (False, True)]
     assert [
         one for one in (*locks, select(of.with_for_update().subquery()), delete(table)) if Statement(one).reads

@@ -8,11 +8,9 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import bindparam, func
-from sqlalchemy.dialects.postgresql import insert
 
-from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap, parameters
+from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.repositories.webhook_events import id_at
-from payagg.adapters.postgres.schema.tables import api_keys, audit, businesses, members, token_revocations
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import Membership
 from payagg.domain.api_key import ApiKey, ApiKeyStatus
@@ -22,21 +20,19 @@ from payagg.domain.payment_search import LATEST
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 
-REVOCATION = RowMap(Revocation, token_revocations, claim=RevokedClaim)
-_NEW = REVOCATION.insert()
-REVOKE = Statement(
-    _NEW.on_conflict_do_update(
-        index_elements=["claim", "value"],
-        set_={"issued_before": func.greatest(token_revocations.c.issued_before, _NEW.excluded.issued_before)},
-    )
-)
+REVOCATION = RowMap(Revocation, "token_revocations", claim=RevokedClaim)
+REVOKE = Statement("""
+INSERT INTO token_revocations AS kept (claim, value, issued_before)
+VALUES (:claim, :value, CAST(:issued_before AS timestamptz))
+ON CONFLICT (claim, value) DO UPDATE SET issued_before = greatest(kept.issued_before, excluded.issued_before)
+""")
 REVOKED = """EXISTS (
     SELECT FROM token_revocations WHERE (claim = 'jti' AND value = :token_id)
     OR (claim = 'sub' AND value = :subject AND issued_before > :issued_at))"""
 IS_REVOKED = Statement(f"SELECT {REVOKED}")
 
-BUSINESS = RowMap(Business, businesses, status=BusinessStatus, kyc_status=KycStatus)
-API_KEY = RowMap(ApiKey, api_keys, environment=Environment, status=ApiKeyStatus)
+BUSINESS = RowMap(Business, "businesses", status=BusinessStatus, kyc_status=KycStatus)
+API_KEY = RowMap(ApiKey, "api_keys", environment=Environment, status=ApiKeyStatus)
 # What `save` may change of a business, and of a key.
 MOVING = ("name", "status", "kyc_status")
 # `last_used_at` is moved by `touch_key` alone; writing it here could set it back.
@@ -132,11 +128,10 @@ WHERE members.subject = :subject AND members.role IN ({", ".join(sorted(repr(rol
 ORDER BY businesses.id LIMIT {MANAGED_MAX}
 """)
 MEMBERS = Statement('SELECT subject, role FROM members WHERE business_id = :business_id ORDER BY subject COLLATE "C"')
-SET_MEMBER = Statement(
-    insert(members)
-    .values(parameters("business_id", "subject", "role"))
-    .on_conflict_do_update(index_elements=["business_id", "subject"], set_=parameters("role"))
-)
+SET_MEMBER = Statement("""
+INSERT INTO members (business_id, subject, role) VALUES (:business_id, :subject, :role)
+ON CONFLICT (business_id, subject) DO UPDATE SET role = excluded.role
+""")
 REMOVE_MEMBER = Statement(f"DELETE FROM members WHERE {_MEMBER}")
 
 
@@ -169,7 +164,7 @@ class PostgresMembers(PostgresRepository):
         self._connection.send(REVOKE, **REVOCATION.values(revocation))
 
 
-ENTRY = RowMap(AuditEntry, audit, realm=ActorRealm)
+ENTRY = RowMap(AuditEntry, "audit", realm=ActorRealm)
 TICK = timedelta(milliseconds=1)  # what an id tells of its instant
 FIRST, LAST = "aud_", "aud_g"  # below and above every id
 _BY_SELECTIVITY = ("object_id", "subject", "business_id", "action")  # each has an index together with the id

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
-from payagg.adapters.postgres.schema.tables import MAY_END, MAY_NEED_ATTENTION, anomalies
+from payagg.adapters.postgres.schema.tables import MAY_END, MAY_NEED_ATTENTION
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
 from payagg.domain.adjustment import Adjustment, AdjustmentTotal, added_up, adjustments_of
@@ -16,7 +16,7 @@ from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus
 from payagg.domain.payment_search import EARLIEST, LATEST, PaymentFilter
 from payagg.domain.values import Environment
 
-ANOMALY = RowMap(Anomaly, anomalies, kind=AnomalyKind, status=AnomalyStatus, environment=Environment, notes=tuple)
+ANOMALY = RowMap(Anomaly, "anomalies", kind=AnomalyKind, status=AnomalyStatus, environment=Environment, notes=tuple)
 OF_PAYMENT_MAX = 1_000
 # The partial index's text: only then does the planner use it.
 UNCLOSED = "status <> 'CLOSED'"

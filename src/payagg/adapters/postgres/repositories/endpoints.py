@@ -9,7 +9,6 @@ from sqlalchemy import Boolean, and_, bindparam, case, not_, null, or_
 
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.repositories.webhook_events import last_event
-from payagg.adapters.postgres.schema.tables import webhook_endpoints
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
 from payagg.domain.webhook import WebhookEndpoint
@@ -17,7 +16,7 @@ from payagg.domain.webhook import WebhookEndpoint
 ENDPOINTS_MAX = 1_000  # listed; more than a business may have, but not more than some have from earlier times
 
 
-ENDPOINT = RowMap(WebhookEndpoint, webhook_endpoints, environment=Environment, events=tuple)
+ENDPOINT = RowMap(WebhookEndpoint, "webhook_endpoints", environment=Environment, events=tuple)
 # Written by the queue alone.
 _COUNTERS = ("failing_since", "successful", "failed", "concurrency")
 _OWN = "business_id = :business_id AND removed_at IS NULL"
@@ -40,12 +39,12 @@ LOCK_ENDPOINT = ENDPOINT.query(f"WHERE {_OWN} AND id = :id FOR UPDATE")
 ADD_ENDPOINT = Statement(ENDPOINT.insert())
 # The right-hand sides see the row as it was: a new address or an activation starts a new run of failures.
 _RESTARTED = or_(
-    webhook_endpoints.c.url != bindparam("url"),
-    and_(not_(webhook_endpoints.c.is_active), bindparam("is_active", type_=Boolean)),
+    ENDPOINT.table.c.url != bindparam("url"),
+    and_(not_(ENDPOINT.table.c.is_active), bindparam("is_active", type_=Boolean)),
 )
 SAVE_ENDPOINT = Statement(
     ENDPOINT.update(*(name for name in ENDPOINT.names if name not in _COUNTERS)).values(
-        failing_since=case((_RESTARTED, null()), else_=webhook_endpoints.c.failing_since)
+        failing_since=case((_RESTARTED, null()), else_=ENDPOINT.table.c.failing_since)
     )
 )
 REMOVE_ENDPOINT = Statement(

@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy.dialects.postgresql import insert
 
 from payagg.adapters.postgres.repositories.rows import parameters
-from payagg.adapters.postgres.schema.tables import event_metadata
+from payagg.adapters.postgres.schema.tables import metadata
 from payagg.adapters.postgres.statement import Statement
 
 APART_FROM = 1_000  # bytes of metadata; a row of its own costs a tenth of that
@@ -61,7 +61,7 @@ def whole_body(event: str) -> str:
 END"""  # noqa: S608 - our own names
 
 
-_KEEP = insert(event_metadata).values(parameters("reference", "digest", "encoded"))
+_KEEP = insert(metadata.tables["event_metadata"]).values(parameters("reference", "digest", "encoded"))
 # Writes what is there already, for the lock: a purge that has it waits for this event, or is waited for.
 KEEP_METADATA = Statement(
     _KEEP.on_conflict_do_update(index_elements=["reference", "digest"], set_={"encoded": _KEEP.excluded.encoded})

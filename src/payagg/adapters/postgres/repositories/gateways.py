@@ -9,12 +9,11 @@ from typing import Any
 from payagg.adapters.postgres.repositories.accounts import BUSINESS, SEARCHED, escape_like
 from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HEALTH
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
-from payagg.adapters.postgres.schema.tables import business_gateways, gateways
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
 from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
 
-GATEWAY = RowMap(Gateway, gateways, status=GatewayStatus)
+GATEWAY = RowMap(Gateway, "gateways", status=GatewayStatus)
 DRAINS_MAX = 100
 WIPES_MAX = 100
 
@@ -37,7 +36,7 @@ DRAINING = GATEWAY.query(f"""
 WHERE status = 'DRAINING' AND drain_ends_at <= :now
 ORDER BY drain_ends_at LIMIT {DRAINS_MAX} FOR NO KEY UPDATE SKIP LOCKED
 """)
-ADD = Statement(GATEWAY.insert().on_conflict_do_nothing().returning(gateways.c.id))
+ADD = Statement(GATEWAY.insert().on_conflict_do_nothing().returning(GATEWAY.table.c.id))
 SAVE = Statement(GATEWAY.update(*(name for name in GATEWAY.names if name != "id")))
 
 
@@ -73,7 +72,7 @@ class PostgresGateways(PostgresRepository):
         return GATEWAY.all(await self._connection.rows(DRAINING, now=now))
 
 
-SETTINGS = RowMap(BusinessGateway, business_gateways)
+SETTINGS = RowMap(BusinessGateway, "business_gateways")
 OVERRIDES_MAX = 10_000
 _IS_ACTIVE = "businesses.status = 'ACTIVE'"
 _OF_GATEWAY = "business_gateways.gateway_id = :gateway_id"

@@ -15,7 +15,7 @@ from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
-from payagg.adapters.postgres.schema.tables import archive_parts, payments, provider_calls, resolutions, transitions
+from payagg.adapters.postgres.schema.tables import payments
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken
@@ -27,7 +27,7 @@ from payagg.domain.payment import Payment, Status, Transition, Trigger
 from payagg.domain.resolution import Resolution
 from payagg.domain.values import Environment
 
-PAYMENT = RowMap(Payment, payments, environment=Environment, status=Status)
+PAYMENT = RowMap(Payment, "payments", environment=Environment, status=Status)
 # What `note` may add, to a final one too.
 NOTED = ("sequence", "fee", "net_amount", "has_adjustments")
 
@@ -95,7 +95,7 @@ def encode_row(payment: Payment, cached: KeyHolder | None = None) -> bytes:
     return row[:-1] + b"," + msgspec.json.encode(known)[1:]
 
 
-TRANSITION = RowMap(Transition, transitions, from_status=Status, to_status=Status, trigger=Trigger)
+TRANSITION = RowMap(Transition, "transitions", from_status=Status, to_status=Status, trigger=Trigger)
 # What `save` may change; the rest of a payment is fixed, and the database says so too.
 MOVING = ("status", "gateway", "failure_reason", "sequence", "updated_at", "settled_at", "fee", "net_amount")
 GET = PAYMENT.query("WHERE reference = :reference")
@@ -109,12 +109,12 @@ _MOVED = (
 )
 # The transition is written only if the payment is still as read.
 _NOTED = (
-    insert(transitions)
+    insert(TRANSITION.table)
     .from_select(
         TRANSITION.columns,
         select(*(bindparam(c.name, type_=c.type).label(c.name) for c in TRANSITION.columns)).select_from(_MOVED),
     )
-    .returning(transitions.c.reference)
+    .returning(TRANSITION.table.c.reference)
     .cte("noted")
 )
 MOVE = Statement(must_find(_NOTED))
@@ -122,7 +122,7 @@ NOTE = Statement(PAYMENT.update(*NOTED, key=["reference"]))
 TRANSITIONS = TRANSITION.query("WHERE reference = :reference ORDER BY sequence")
 
 
-PART = RowMap(ArchivePart, archive_parts)
+PART = RowMap(ArchivePart, "archive_parts")
 FIND_ARCHIVED = Statement(f"""
 SELECT a.attempts, a.paid, {PART.listed} FROM archived_payments a JOIN archive_parts ON archive_parts.number = a.part
 WHERE a.reference = :reference
@@ -195,7 +195,7 @@ class PostgresPayments:
         return ArchivedPayment(reference, part.number, tried, paid), part
 
 
-CALL = RowMap(ProviderCall, provider_calls)
+CALL = RowMap(ProviderCall, "provider_calls")
 CALLS_MAX = 1_000
 ADD_CALL = Statement(CALL.insert())
 CALLS = CALL.query(f"WHERE reference = :reference ORDER BY id LIMIT {CALLS_MAX}")
@@ -213,7 +213,7 @@ class PostgresProviderCalls(PostgresRepository):
         return CALL.from_row(await self._connection.row(LAST_ANSWER, reference=reference))
 
 
-RESOLUTION = RowMap(Resolution, resolutions)
+RESOLUTION = RowMap(Resolution, "resolutions")
 RESOLUTIONS_MAX = 100
 CONFIRMING = ("confirmed_by", "confirmed_at")
 

@@ -9,19 +9,19 @@ from typing import Any
 from payagg.adapters.postgres.fast_path.batching import Batch, Note
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.repositories.webhook_events import id_at
-from payagg.adapters.postgres.schema.tables import HAS_BODY, inbox, provider_health, refused_events
+from payagg.adapters.postgres.schema.tables import HAS_BODY
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 
-EVENT = RowMap(ProviderEvent, inbox, environment=Environment)
-REFUSED = RowMap(RefusedEvent, refused_events, environment=Environment, fault=SignatureFault)
-HEALTH = RowMap(Health, provider_health, environment=Environment)
+EVENT = RowMap(ProviderEvent, "inbox", environment=Environment)
+REFUSED = RowMap(RefusedEvent, "refused_events", environment=Environment, fault=SignatureFault)
+HEALTH = RowMap(Health, "provider_health", environment=Environment)
 REFUSED_MAX = 1_000
 HEALTH_ROWS_MAX = 1_000  # gateways with a processor, twice
 
-ADD = Statement(EVENT.insert().on_conflict_do_nothing().returning(inbox.c.id))
+ADD = Statement(EVENT.insert().on_conflict_do_nothing().returning(EVENT.table.c.id))
 LOCK_DUE = EVENT.query("WHERE next_attempt_at <= :now ORDER BY next_attempt_at LIMIT :limit FOR UPDATE SKIP LOCKED")
 COUNT_DUE = Statement("SELECT count(*) FROM (SELECT FROM inbox WHERE next_attempt_at <= :now LIMIT :most) AS due")
 SAVE = Statement(EVENT.update("attempts", "next_attempt_at", "handled_at", "result"))

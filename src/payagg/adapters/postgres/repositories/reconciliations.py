@@ -10,7 +10,6 @@ from sqlalchemy import and_, bindparam
 
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
-from payagg.adapters.postgres.schema.tables import reconciliation_findings, reconciliation_runs
 from payagg.adapters.postgres.statement import Statement, must_find
 from payagg.application.ports.outside import Conflict
 from payagg.domain.anomaly import Anomaly
@@ -19,24 +18,19 @@ from payagg.domain.reconciliation import LineKind, MatchBucket, OurPayment, Reco
 from payagg.domain.values import Environment
 
 PAST_RUNS = "rec_g"  # above every id
-RUN = RowMap(ReconciliationRun, reconciliation_runs, environment=Environment)
-FINDING = RowMap(ReconciliationFinding, reconciliation_findings, bucket=MatchBucket, line_kind=LineKind)
-_ADDED = RUN.insert()
+RUN = RowMap(ReconciliationRun, "reconciliation_runs", environment=Environment)
+FINDING = RowMap(ReconciliationFinding, "reconciliation_findings", bucket=MatchBucket, line_kind=LineKind)
+_RUNS, _ADDED = RUN.table.c, RUN.insert()
 ADD = Statement(_ADDED)
 CLAIM = Statement(
     _ADDED.on_conflict_do_update(
         index_elements=["claim"],
         set_={"started_at": _ADDED.excluded.started_at},
-        where=and_(reconciliation_runs.c.ended_at.is_(None), reconciliation_runs.c.started_at < bindparam("stale")),
-    ).returning(reconciliation_runs.c.id)
+        where=and_(_RUNS.ended_at.is_(None), _RUNS.started_at < bindparam("stale")),
+    ).returning(_RUNS.id)
 )
 GET = RUN.query("WHERE id = :id")
-_ENDED = (
-    RUN.update("ended_at", "totals")
-    .where(reconciliation_runs.c.ended_at.is_(None))
-    .returning(reconciliation_runs.c.id)
-    .cte("ended")
-)
+_ENDED = RUN.update("ended_at", "totals").where(_RUNS.ended_at.is_(None)).returning(_RUNS.id).cte("ended")
 END = Statement(must_find(_ENDED))
 ADD_FINDING = Statement(FINDING.insert())
 FINDINGS = FINDING.query("WHERE run_id = :run_id AND number > :after ORDER BY number LIMIT :limit")

@@ -5,10 +5,11 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import BindParameter, Column, ColumnClause, Table, Update, bindparam, literal, literal_column, update
+from sqlalchemy import BindParameter, Column, Update, bindparam, update
 from sqlalchemy.dialects.postgresql import Insert, insert
 
 from payagg.adapters.postgres.pipeline import StatementConnection
+from payagg.adapters.postgres.schema.tables import metadata
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.checks import restore
 
@@ -23,18 +24,19 @@ class PostgresRepository:
 
 
 class RowMap(Generic[T]):
-    """Maps `cls` to `table`: the columns in the order of its fields. `kinds` are of fields that a row has otherwise: an
-    enumeration's as its word, a tuple as a list. `renamed` names the column of a field that is called otherwise.
+    """Maps `cls` to the table of this name: the columns in the order of its fields. `kinds` are of fields that a row
+    has otherwise: an enumeration's as its word, a tuple as a list. `renamed` names the column of a field that is called
+    otherwise.
     """
 
     def __init__(
-        self, cls: type[T], table: Table, renamed: Mapping[str, str] | None = None, **kinds: type[Enum | tuple[Any]]
+        self, cls: type[T], table: str, renamed: Mapping[str, str] | None = None, **kinds: type[Enum | tuple[Any]]
     ) -> None:
-        self._cls, self._table = cls, table
+        self._cls, self.table = cls, metadata.tables[table]
         self._fields = tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
         self._renamed = renamed or {}
         self.names = tuple(self._renamed.get(name, name) for name in self._fields)
-        self.columns: tuple[Column[Any], ...] = tuple(table.c[name] for name in self.names)
+        self.columns: tuple[Column[Any], ...] = tuple(self.table.c[name] for name in self.names)
         self._words = tuple(
             (self._fields.index(name), {None: None, **{word.value: word for word in kind}})
             for name, kind in kinds.items()
@@ -43,7 +45,7 @@ class RowMap(Generic[T]):
         self._tuples = tuple(self._fields.index(name) for name, kind in kinds.items() if kind is tuple)
 
     def insert(self) -> Insert:
-        return insert(self._table).values(parameters(*self.names))
+        return insert(self.table).values(parameters(*self.names))
 
     def upsert(self, *key: str) -> Insert:
         """Inserts the row, or changes the one of the same `key`, which a unique index has."""
@@ -52,16 +54,16 @@ class RowMap(Generic[T]):
     @property
     def listed(self) -> str:
         """The columns for a SELECT."""
-        return ", ".join(f"{self._table.name}.{name}" for name in self.names)
+        return ", ".join(f"{self.table.name}.{name}" for name in self.names)
 
     def query(self, rest: str) -> Statement:
         """SELECTs the columns; `rest` follows the table's name."""
-        return Statement(f"SELECT {self.listed} FROM {self._table.name} {rest}")  # noqa: S608 - our own words
+        return Statement(f"SELECT {self.listed} FROM {self.table.name} {rest}")  # noqa: S608 - our own words
 
     def update(self, *changed: str, key: Sequence[str] = ("id",)) -> Update:
         """Sets the columns `changed` of the rows whose columns `key` are the parameters of these names."""
-        is_it = (self._table.c[name] == bindparam(name) for name in key)
-        return update(self._table).where(*is_it).values(parameters(*changed))
+        is_it = (self.table.c[name] == bindparam(name) for name in key)
+        return update(self.table).where(*is_it).values(parameters(*changed))
 
     def load(self, row: Any) -> T:
         """The object of a row whose values stand in the order of `names`. They were checked when they came in."""
@@ -93,9 +95,3 @@ class RowMap(Generic[T]):
 def parameters(*names: str) -> dict[str, BindParameter[Any]]:
     """For VALUES or SET: each column is given as the parameter of its name."""
     return {name: bindparam(name) for name in names}
-
-
-def in_text(value: str | int) -> ColumnClause[Any]:
-    """A constant of ours, written into the statement: a generic plan may then use a partial index, or the number of
-    rows."""
-    return literal_column(str(literal(value).compile(compile_kwargs={"literal_binds": True})), literal(value).type)

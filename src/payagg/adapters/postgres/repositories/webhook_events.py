@@ -20,7 +20,6 @@ from payagg.adapters.postgres.repositories.event_bodies import (
 )
 from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.rows import RowMap, parameters
-from payagg.adapters.postgres.schema.tables import deliveries, events
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import CLOCK_SLACK, Environment
 from payagg.domain.webhook import Delivery, DeliveryStatus, Event, attempts_before_redelivery
@@ -29,11 +28,11 @@ OF_PAYMENT_MAX = 1_000
 PAST_EVENTS = "evt_g"  # every id of an event is below it
 # Between an event's id being drawn and its transaction being seen to run; covers clocks a little apart.
 SETTLE = timedelta(seconds=2)
-EVENT = RowMap(Event, events, environment=Environment)
+EVENT = RowMap(Event, "events", environment=Environment)
 _APART = ("metadata_at", "metadata_digest", "body_digest")
 _WHOLE_EVENT = ", ".join(whole_body("events") if name == "body" else f"events.{name}" for name in EVENT.names)
-DELIVERY = RowMap(Delivery, deliveries, {"partition": "lane"}, environment=Environment, status=DeliveryStatus)
-ADD_EVENT = Statement(insert(events).values(parameters(*EVENT.names, *_APART)))
+DELIVERY = RowMap(Delivery, "deliveries", {"partition": "lane"}, environment=Environment, status=DeliveryStatus)
+ADD_EVENT = Statement(insert(EVENT.table).values(parameters(*EVENT.names, *_APART)))
 ADD_DELIVERY = Statement(DELIVERY.insert())
 # The instant before which every event is visible. An event id carries the time it was drawn, inside a transaction
 # that already held a row lock and so an xid; while such a transaction is open, nothing younger than it is shown.
@@ -92,8 +91,8 @@ EVENTS_OF_PAYMENT = Statement(
 DELIVERIES_OF_PAYMENT = DELIVERY.query(f"WHERE reference = :reference ORDER BY id LIMIT {OF_PAYMENT_MAX}")
 EVENTS_OF = Statement(f"SELECT {_WHOLE_EVENT} FROM events WHERE reference = ANY(:references) FOR UPDATE")
 SAVE_BODY = Statement(
-    update(events)
-    .where(events.c.reference == bindparam("of_reference"), events.c.sequence == bindparam("of_sequence"))
+    update(EVENT.table)
+    .where(EVENT.table.c.reference == bindparam("of_reference"), EVENT.table.c.sequence == bindparam("of_sequence"))
     .values(parameters("body", *_APART))
 )
 

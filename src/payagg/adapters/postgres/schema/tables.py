@@ -34,35 +34,8 @@ for _name, _body in re.findall(r"^CREATE (?:UNLOGGED )?TABLE (\w+) \((.*?)^\)", 
     _columns = re.findall(r"^    ([a-z]\w*) ([a-z]+(?:\[\])?)", _body, re.MULTILINE)
     Table(_name, metadata, *(Column(column, _TYPES[kind]) for column, kind in _columns))
 
-businesses = metadata.tables["businesses"]
-members = metadata.tables["members"]
-api_keys = metadata.tables["api_keys"]
-gateways = metadata.tables["gateways"]
-business_gateways = metadata.tables["business_gateways"]
-audit = metadata.tables["audit"]
-token_revocations = metadata.tables["token_revocations"]
-console_sessions = metadata.tables["console_sessions"]
 payments = metadata.tables["payments"]
-expiry_progress = metadata.tables["expiry_progress"]
-idempotency_keys = metadata.tables["idempotency_keys"]
-transitions = metadata.tables["transitions"]
 attempts = metadata.tables["attempts"]
-provider_calls = metadata.tables["provider_calls"]
-anomalies = metadata.tables["anomalies"]
-resolutions = metadata.tables["resolutions"]
-provider_health = metadata.tables["provider_health"]
-inbox = metadata.tables["inbox"]
-refused_events = metadata.tables["refused_events"]
-webhook_endpoints = metadata.tables["webhook_endpoints"]
-events = metadata.tables["events"]
-event_metadata = metadata.tables["event_metadata"]
-deliveries = metadata.tables["deliveries"]
-reconciliation_runs = metadata.tables["reconciliation_runs"]
-reconciliation_findings = metadata.tables["reconciliation_findings"]
-archive_parts = metadata.tables["archive_parts"]
-archived_payments = metadata.tables["archived_payments"]
-rate_hits = metadata.tables["rate_hits"]
-tallies = metadata.tables["tallies"]
 
 # Conditions of partial indexes: a planner compares the words, and a test these with schema.sql.
 HAS_PAYER = " OR ".join(f"{name} IS NOT NULL" for name in PAYER_FIELDS)  # what retention looks for
