@@ -18,6 +18,7 @@ from payagg.domain.values import Environment
 
 ANOMALY = RowMap(Anomaly, "anomalies", kind=AnomalyKind, status=AnomalyStatus, environment=Environment, notes=tuple)
 OF_PAYMENT_MAX = 1_000
+PAST_ANOMALIES = "anm_g"  # above every id
 # The partial index's text: only then does the planner use it.
 UNCLOSED = "status <> 'CLOSED'"
 # What people may change; the rest is fixed, by the database too.
@@ -141,12 +142,12 @@ _IS_IN_STATUS = """
 
 
 @cache
-def _adjustment_page(needs_attention: bool, is_after: bool) -> Statement:
+def _adjustment_page(needs_attention: bool) -> Statement:
     """Anomalies with the amounts of their payments, newest first."""
     return Statement(f"""
         SELECT {_COLUMNS}, p.amount FROM anomalies a JOIN payments p ON p.reference = a.reference
         WHERE a.business_id = :business_id AND a.environment = :environment
-        AND {"a.id < :after" if is_after else "true"}
+        AND a.id < :after
         AND {_NEEDS_ATTENTION if needs_attention else "true"}
         AND {_IS_ADJUSTMENT}
         ORDER BY a.id DESC LIMIT CAST(:limit AS integer)
@@ -173,10 +174,10 @@ def _totals(has_business: bool) -> Statement:
 class PostgresAdjustments(PostgresRepository):
     async def page(self, wanted: AdjustmentFilter, limit: int) -> list[Adjustment]:
         rows = await self._connection.rows(
-            _adjustment_page(wanted.needs_attention, wanted.after is not None),
+            _adjustment_page(wanted.needs_attention),
             business_id=wanted.business_id,
             environment=wanted.environment.value,
-            after=wanted.after,
+            after=wanted.after or PAST_ANOMALIES,
             limit=limit,
         )
         return [one for row in rows for one in adjustments_of([ANOMALY.load(row[:-1])], row[-1])]

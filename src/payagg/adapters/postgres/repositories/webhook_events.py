@@ -5,7 +5,6 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
 from sqlalchemy import bindparam, insert, update
@@ -47,16 +46,13 @@ TOTAL = Statement("""
     """)
 
 
-@cache
-def _log(is_after: bool) -> Statement:
-    # The page is found in the index alone, so a deep one does not visit the rows it skips.
-    return DELIVERY.query(f"""
-    JOIN (SELECT id FROM deliveries WHERE endpoint_id = :endpoint_id AND {"id < :after" if is_after else "true"}
-          ORDER BY id DESC OFFSET :offset LIMIT :limit) AS page ON page.id = deliveries.id
-    WHERE endpoint_id = :endpoint_id ORDER BY deliveries.id DESC
-    """)
-
-
+PAST_DELIVERIES = "dlv_g"  # above every id
+# The page is found in the index alone, so a deep one does not visit the rows it skips.
+LOG = DELIVERY.query("""
+JOIN (SELECT id FROM deliveries WHERE endpoint_id = :endpoint_id AND id < :after
+      ORDER BY id DESC OFFSET :offset LIMIT :limit) AS page ON page.id = deliveries.id
+WHERE endpoint_id = :endpoint_id ORDER BY deliveries.id DESC
+""")
 LOCK_DELIVERY = DELIVERY.query("WHERE endpoint_id = :endpoint_id AND id = :id FOR UPDATE")
 LOCK_OWN_DELIVERY = DELIVERY.query("WHERE reference = :reference AND id = :id FOR UPDATE")
 RECOUNT = Statement("""
@@ -124,8 +120,8 @@ class PostgresWebhookEvents:
     async def deliveries(
         self, endpoint_id: str, offset: int, limit: int, after: str | None = None
     ) -> tuple[list[Delivery], int]:
-        values = {"endpoint_id": endpoint_id, "offset": offset, "limit": limit, "after": after}
-        asked = (TOTAL, {"endpoint_id": endpoint_id}), (_log(after is not None), values)
+        values = {"endpoint_id": endpoint_id, "offset": offset, "limit": limit, "after": after or PAST_DELIVERIES}
+        asked = (TOTAL, {"endpoint_id": endpoint_id}), (LOG, values)
         totals, rows = await self._connection.all(*asked)
         return DELIVERY.all(rows), sum(total for (total,) in totals)
 
