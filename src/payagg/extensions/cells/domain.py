@@ -72,25 +72,11 @@ class ForwardingRecord:
     is_under_way: bool
 
 
-@dataclass(frozen=True)
-class Counterparts:
-    """For gateways of one cell, by id, those of the other that stand for them; `missing` are the slugs of the rest."""
-
-    ids: Mapping[str, str]
-    missing: tuple[str, ...]
-
-
-def counterparts(own: Iterable[Gateway], others: Iterable[Gateway]) -> Counterparts:
-    """The other cell's gateway of the same id, or else its living one of the same slug."""
+def counterparts(own: Iterable[Gateway], others: Iterable[Gateway]) -> dict[str, str]:
+    """For gateways of one cell, by id, those of the other that stand for them: of the same id, or else its living one
+    of the same slug. One that has none is left out."""
     there = list(others)
     known = {gateway.id for gateway in there}
     living = {gateway.slug: gateway.id for gateway in there if gateway.status is not GatewayStatus.DELETED}
-    ids: dict[str, str] = {}
-    missing: list[str] = []
-    for gateway in own:
-        other = gateway.id if gateway.id in known else living.get(gateway.slug)
-        if other is None:
-            missing.append(gateway.slug)
-        else:
-            ids[gateway.id] = other
-    return Counterparts(ids, tuple(missing))
+    found = {gateway.id: gateway.id if gateway.id in known else living.get(gateway.slug) for gateway in own}
+    return {id: other for id, other in found.items() if other is not None}

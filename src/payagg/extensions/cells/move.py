@@ -100,9 +100,9 @@ class CellMove:
         if schema != other_schema:
             raise _unfit(f"Its schema is {other_schema}, and here it is {schema}: run `payagg migrate` on the older.")
         used = [gateway for gateway in own if gateway.id in in_use]
-        if missing := counterparts(used, others).missing:
-            raise _unfit(f"It has no gateway {', '.join(sorted(missing))}, which the business uses.")
-        here = counterparts(own, others).ids
+        here = counterparts(own, others)
+        if missing := sorted(gateway.slug for gateway in used if gateway.id not in here):
+            raise _unfit(f"It has no gateway {', '.join(missing)}, which the business uses.")
         by_id = {gateway.id: gateway for gateway in others}
         for gateway in used:
             if self._credentials(gateway, absent) != self._credentials(by_id[here[gateway.id]], absent):
