@@ -1,7 +1,7 @@
 """A business's overview: payments and money per day beside the days before, by gateway, and what LIVE still lacks."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import groupby
@@ -17,7 +17,6 @@ from payagg.domain.values import Environment
 from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
 from payagg.extensions.console.names import names_of
 from payagg.extensions.console.page_request import PageRequest, Pages
-from payagg.extensions.console.plot import plot
 
 routes = Pages("merchant")
 DAYS = (7, 14, 30)
@@ -88,8 +87,8 @@ async def overview(request: PageRequest) -> Response[bytes]:
     facts = {
         "shown": shown,
         "before": before,
-        "counts": plot([(one.day, one.counts) for one in shown.days], [one.count for one in before.days]),
-        "money": plot(
+        "counts": chart([(one.day, one.counts) for one in shown.days], [one.count for one in before.days]),
+        "money": chart(
             [(one.day, {"SUCCESS": one.amounts["SUCCESS"]}) for one in shown.days],
             [one.amounts["SUCCESS"] for one in before.days],
         ),
@@ -97,6 +96,14 @@ async def overview(request: PageRequest) -> Response[bytes]:
         "checklist": await _checklist(request, context) if is_empty_live else None,
     }
     return request.page("overview", {"context": context, "section": "", "days": days, "choices": DAYS, **facts})
+
+
+def chart(days: Sequence[tuple[date, Mapping[str, int]]], before: Sequence[int]) -> dict[str, Any]:
+    """A bar for each day with its values by status, oldest day and lowest status first, and a line through as many days
+    `before`, on the scale of the highest; no line when all of those are zero. The template draws it as SVG, whose own
+    co-ordinates are days and per cent: a library that draws in the browser would be the page's heaviest part."""
+    most = max(*(sum(values.values()) for _, values in days), *before) or 1
+    return {"days": days, "line": before if any(before) else [], "most": most}
 
 
 def _range_query(context: BusinessContext, first: datetime, days: int) -> dict[str, str]:

@@ -139,20 +139,31 @@ async def test_the_overview_shows_payments_beside_the_days_before(api: Api, stor
     await ended(store, shop.business.id, "AA", now - DAY, 300_000)
     await ended(store, shop.business.id, "AB", now - DAY, 100_000, gateway="provider_b")
     await ended(store, shop.business.id, "AC", now - 5 * DAY, 50_000, status="FAILED")
+    await ended(store, shop.business.id, "AE", now - DAY, 10_000, status="FAILED")
     await ended(store, shop.business.id, "AD", now - 8 * DAY, 70_000, many=2)
-    text = text_of((await (await Browser(api).sign_in(shop)).open(base_of(shop) + "?days=7")).text)
+    page = (await (await Browser(api).sign_in(shop)).open(base_of(shop) + "?days=7")).text
+    text = text_of(page)
     for said in (
-        "Payments 3 before: 2",
-        "Success rate 66.7 % before: 100.0 %",
+        "Payments 4 before: 2",
+        "Success rate 50.0 % before: 100.0 %",
         "Paid ₦4,000.00 before: ₦1,400.00",
-        "3 payments in 7 days, 2 in the 7 days before.",
+        "4 payments in 7 days, 2 in the 7 days before.",
         "₦4,000.00 in 7 days, ₦1,400.00 in the 7 days before.",
         "Paystack 1 ₦3,000.00 75.0 %",
         "Payaza 1 ₦1,000.00 25.0 %",
-        "failed 1 ₦500.00",
+        "failed 2 ₦600.00",
     ):
         assert said in text, said
-    # Both plots have the line of the days before; a status that no payment has stands nowhere.
+    # Bars are stacked and on one scale with the days before, whose line both plots have.
+    bars = re.findall(r'<rect class="(\w+)" x="[0-6].1" y="([0-9.]+)" width="0.8" height="([0-9.]+)">', page)
+    assert bars[:3] == [("FAILED", "66.667", "33.333"), ("SUCCESS", "33.333", "66.667"), ("FAILED", "0.0", "33.333")]
+    assert bars[3:] == [("SUCCESS", "0.0", "100.0")]
+    lines = re.findall(r'<polyline class="before" points="([^"]*)">', page)
+    assert [sorted({point.partition(",")[2] for point in line.split()}) for line in lines] == [
+        ["100.0", "33.333"],
+        ["100.0", "65.0"],
+    ]
+    # A status that no payment has stands nowhere.
     assert text.count("the 7 days before ") == 2
     assert "reversed" not in text
     # Two days and five without payments: three in a row between them, one at each end.
