@@ -2,6 +2,7 @@
 partitions."""
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -92,12 +93,6 @@ async def _sweep(services: Services, sweep: Sweep, stop: asyncio.Event, pace: fl
             _log.error("sweep failed", sweep=sweep.name, trace=trace_of(error))
             wait, back_off = back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
         spread = wait * (1 - JITTER + 2 * JITTER * services.settlement.entropy.chance())
-        await _either(stop, spread)
-
-
-async def _either(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(spread):
+                await stop.wait()
