@@ -31,7 +31,8 @@ BAD_EMAILS = [
 HOSTILE_URLS = [
     "", "javascript:alert(1)", "JavaScript://host/%0aalert(1)", "data:text/html,hello", "file:///etc/passwd",
     "ftp://host/", "//host/path", "/path", "host/path", "https:host", "https:/host", "https:///path", "https://",
-    "https://:443/", "https://user@host/", "https://user:word@host/", "https://@host/",
+    "https://:443/", "https://[:21]:8/", "https://[1.2.3.4]/",
+    "https://user@host/", "https://user:word@host/", "https://@host/",
     "http://a@127.0.0.1:80\\@evil.example/", "https://host\\@evil.example/", "https://ho st/", "https://host/a b",
     " https://host/", "https://host/ ", "https://host/\r\nSet-Cookie: a=b", "https://host/\n", "https://host/\t",
     "https://host/\x00", "https://\u2460\u2461\u2466.0.0.1/", "https://\uff48ost/",
