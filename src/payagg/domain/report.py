@@ -351,9 +351,12 @@ def _settle(
     elif trigger is Trigger.REVERSE:
         second = report.facts.provider_id if is_other_transaction else None
         is_new = second is not None and second not in _told_transactions(known)
+        # Where nothing names the charge that paid, this may be it.
+        is_paid_named = any(paid) or any(fact.kind is AnomalyKind.LATE_SUCCESS for fact in known)
+        is_new |= is_paid_named and not is_same_charge
         if is_new and not _is_of_mismatch(report, payment, paid, known):
             # What went back came first, though its success was never told. That it went back is told next.
-            details = with_changes(report, details={}).evidence(providerId=second)
+            details = with_changes(report, details={}).evidence(**({"providerId": second} if second else {}))
             return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
         verdict = _gone_back(report, payment, paid, known, AnomalyKind.LATE_REVERSAL, actor, now)
         return with_changes(verdict, changes=expired)

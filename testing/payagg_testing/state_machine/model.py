@@ -184,6 +184,9 @@ class Model:
         if self.is_of_mismatch(number, said):
             self.keep("MISMATCH", number, said)
             return "MISMATCH"
+        charges = self.charges()
+        if kind == "LATE_REVERSAL" and charges and charges.isdisjoint((number, 0)):
+            self.keep("SECOND_CHARGE", number, said)  # nobody was told that it had come
         own = [fact for fact in self.facts if fact.number == number and fact.kind in OF_PAID]
         # Sent again, it is one; a dispute's id is none of a refund's.
         own = [fact for fact in own if said.id is None or fact.said.id != said.id or fact.kind == "DISPUTE"]

@@ -149,11 +149,14 @@ def money_that_never_counted_goes_back(told: RuleScript) -> None:
 
 
 def two_charges_are_paid(told: RuleScript) -> None:
-    payment = told.new()
-    told.process(payment, A, refused=True)
-    told.process(payment, A)
-    told.hear(payment, PAID, number=2)
-    told.hear(payment, PAID)
+    more, more_back = Said(Outcome.SUCCEEDED, "MORE"), Said(Outcome.REVERSED, "MORE")
+    for others in ([PAID], [BACK, BACK, PAID], [more_back, PAID], [more, BACK]):
+        payment = told.new()
+        told.process(payment, A, refused=True)
+        told.process(payment, A)
+        told.hear(payment, PAID, number=2)
+        for other in others:
+            told.hear(payment, other)
 
 
 def a_final_payment_is_asked_about_seldom(told: RuleScript) -> None:

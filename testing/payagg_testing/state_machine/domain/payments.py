@@ -117,6 +117,8 @@ class DomainPayments(DomainGateways):
             known=self.anomalies[reference],
         )
         self.apply(reference, verdict)
+        if verdict.anomaly is AnomalyKind.SECOND_CHARGE and report.outcome is Outcome.REVERSED:
+            return self.hear(report, slug, environment, asked)  # it was paid, and is back: two facts
         return verdict.effect.value
 
     def apply(self, reference: str, verdict: Verdict) -> None:
