@@ -65,16 +65,6 @@ async def test_two_halves_of_a_payment_are_two_facts_and_each_is_told_once() -> 
     assert (await world.events(REFERENCE))[1:] == ["payment.attention"] * 2
 
 
-async def test_a_second_transaction_that_is_first_seen_as_reversed_came_and_went_back() -> None:
-    world = await ReportedPayment().with_payment(an_endpoint())
-    await world.told(facts=ChargeFacts(provider_id="t1"))
-    for _ in range(2):
-        await world.told(Outcome.REVERSED, facts=ChargeFacts(provider_id="t2"))
-    assert (await world.events(REFERENCE))[2:] == ["payment.late_success", "payment.refunded"]
-    facts = await world.store.transaction.anomalies.of_payment(REFERENCE)
-    assert sum(one.effect for one in told_of(facts, 150_000)) == 0
-
-
 async def test_who_dies_between_a_second_transaction_and_its_return_leaves_the_return_to_the_next_report(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
