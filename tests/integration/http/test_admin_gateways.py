@@ -232,6 +232,7 @@ async def test_a_business_lists_active_gateways_and_changes_how_it_sees_one(api:
     shown = (gateway["businessDisplayOrder"], gateway["displayName"], gateway["isDefault"])
     assert shown == (2**31 - 1, "d" * 50, True)
     assert (await api.merchant("GET")).json()["data"][1] == gateway
+    assert (await api.merchant("PATCH", f"/{acme}", json={"isEnabled": True})).json()["data"] == gateway
     off = (await api.merchant("PATCH", f"/{acme}", json={"isEnabled": False, "displayName": None})).json()["data"]
     assert (off["isEnabled"], off["isDefault"], off["displayName"]) == (False, False, None)
     answer = await api.merchant("PATCH", f"/{acme}", json={"isDefault": True})
@@ -242,7 +243,7 @@ async def test_a_business_lists_active_gateways_and_changes_how_it_sees_one(api:
     assert [gateway["slug"] for gateway in (await api.merchant("GET")).json()["data"]] == ["builtin"]
 
 
-@pytest.mark.rule("options.5", "POST /merchant/businesses/{businessId}/gateways/reorder")
+@pytest.mark.rule("options.4", "options.5", "POST /merchant/businesses/{businessId}/gateways/reorder")
 async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi) -> None:
     first, second = await api.an_active("first"), await api.an_active("second")
 
@@ -261,9 +262,14 @@ async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi) -> N
         assert refusal(answer) == (400, "VALIDATION_ERROR", field)
         assert words in answer.json()["error"]["message"]
     assert [g["businessDisplayOrder"] for g in (await api.merchant("GET")).json()["data"]] == [None, None, None]
+    await api.an_active("third")
+    await api.merchant("PATCH", f"/{first}", json={"isEnabled": False, "displayName": "First"})
     moved = await api.merchant("POST", "/reorder", json=order(second, "gw_builtin", first))
     places = [(g["slug"], g["businessDisplayOrder"]) for g in moved.json()["data"]]
-    assert (moved.status_code, places) == (200, [("builtin", None), ("second", 0), ("first", 2)])
+    assert (moved.status_code, places[0]) == (200, ("builtin", None))
+    assert places[1:] == [("second", 0), ("third", None), ("first", 2)]
+    named = [(g["displayName"], g["isEnabled"]) for g in moved.json()["data"]]
+    assert named == [*[(None, True)] * 3, ("First", False)]
     assert (await api.merchant("GET")).json() == moved.json()
 
 

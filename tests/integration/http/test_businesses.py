@@ -18,6 +18,9 @@ async def created(api: Api, **body: Any) -> Any:
 @pytest.mark.rule("POST /admin/businesses", "GET /admin/businesses/{businessId}")
 @pytest.mark.rule("PATCH /admin/businesses/{businessId}", "GET /merchant/businesses/{businessId}", "keys.5")
 async def test_a_business_from_creation_to_approval(api: Api) -> None:
+    for wrong, field in (({"name": " "}, "name"), ({"name": "a\nb"}, "name"), ({"owner": "\t"}, "owner")):
+        refused = await api.client.post(BASE, json={"name": "A", "owner": "ada", **wrong}, headers=ADMIN)
+        assert_refused(refused, 400, "VALIDATION_ERROR", field)
     made = await created(api)
     assert made == {
         **{"id": made["id"], "name": "Ada's", "status": "ACTIVE", "kycStatus": "NOT_SUBMITTED"},
@@ -61,6 +64,13 @@ async def test_members_come_and_go_and_the_last_owner_stays(api: Api) -> None:
         return await api.client.post(f"{members}/remove", json={"subject": subject}, headers=ADMIN)
 
     assert [(await removed(odd)).status_code for _ in range(2)] == [200, 404]
+    nobody, member = f"{BASE}/biz_none", {"subject": "bo", "role": "ADMIN"}
+    for method, path, body in (
+        ("GET", nobody, None),
+        ("PATCH", nobody, {"status": "ACTIVE"}),
+        ("POST", f"{nobody}/members", member),
+    ):
+        assert_refused(await api.client.request(method, path, json=body, headers=ADMIN), 404, "NOT_FOUND")
     alone = await api.client.post(members, json={"subject": "ada", "role": "ADMIN"}, headers=ADMIN)
     for answer in (alone, await removed("ada")):
         assert_refused(answer, 409, "LAST_OWNER")
@@ -74,6 +84,8 @@ async def test_businesses_are_searched_literally_and_walked_newest_first(api: Ap
     made = [(await created(api, name=f"100% \ufffd Fresh {number}"))["id"] for number in range(3)]
     found = await api.walked(BASE, ADMIN, "businesses", search="0% \ufffd fresh", limit=2)
     assert [one["id"] for one in found] == made[::-1]
+    wrong = await api.client.get(BASE, headers=ADMIN, params={"after": "biz_1"})
+    assert_refused(wrong, 400, "VALIDATION_ERROR", "after")
     assert "members" not in found[0]
 
 

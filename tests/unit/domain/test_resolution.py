@@ -27,15 +27,6 @@ def asked(payment: Payment = PENDING, latest: Resolution | None = None, **more: 
     return ask(payment, known, latest, **{**facts, **more})  # type: ignore[arg-type]
 
 
-def test_a_payment_is_ended_by_one_who_asks_and_another_who_confirms() -> None:
-    made = asked()
-    assert (made.requested_by, made.confirmed_by, made.is_waiting(END)) == ("admin:ada", None, True)
-    done = confirm(PENDING, [FACT], made, by="admin:ben", now=END + SECOND)
-    assert (done.confirmed_by, done.confirmed_at) == ("admin:ben", END + SECOND)
-    assert done.actor == "admin:ada, confirmed by admin:ben"
-    assert not done.is_waiting(END + SECOND)
-
-
 @pytest.mark.rule("description.12")
 @pytest.mark.parametrize("outcome", [*OUTCOMES, *(status.value for status in Status), "failed", "", " FAILED"])
 def test_no_other_end_than_failed_is_made_by_hand(outcome: str) -> None:

@@ -23,12 +23,6 @@ async def created(businesses: Businesses, name: str = "Ada's", owner: str = "ada
     return (await businesses.create(name, owner, KycStatus.NOT_SUBMITTED, ACTIVE, by=AN_ADMIN)).id
 
 
-async def test_names_and_owners_are_printable(businesses: Businesses) -> None:
-    for name, owner, field in ((" ", "ada", "name"), ("a\nb", "ada", "name"), ("A", "\t", "owner")):
-        assert await refused_with(created(businesses, name, owner)) == (ErrorCode.VALIDATION_ERROR, field)
-    assert trail(businesses.store) == []
-
-
 @pytest.mark.rule("keys.6")
 async def test_a_business_keeps_an_owner(businesses: Businesses) -> None:
     made = await created(businesses)
@@ -49,19 +43,3 @@ async def test_a_business_keeps_an_owner(businesses: Businesses) -> None:
         await tx.members.remove(made, "bo")
     for subject, role in (("bo", Role.MEMBER), ("ada", Role.OWNER)):
         await businesses.set_member(made, subject, role, by=AN_ADMIN)
-
-
-async def test_unknown_businesses_and_members_are_not_found(businesses: Businesses) -> None:
-    made = await created(businesses)
-    for call in (
-        businesses.detail("biz_none"),
-        businesses.change("biz_none", None, ACTIVE, by=AN_ADMIN),
-        businesses.set_member("biz_none", "bo", Role.ADMIN, by=AN_ADMIN),
-        businesses.remove_member("biz_none", "bo", by=AN_ADMIN),
-        businesses.remove_member(made, "bo", by=AN_ADMIN),
-    ):
-        assert (await refused_with(call))[0] is ErrorCode.NOT_FOUND
-
-
-async def test_a_cursor_is_the_id_of_a_business(businesses: Businesses) -> None:
-    assert await refused_with(businesses.list_businesses(None, "biz_1", 2)) == (ErrorCode.VALIDATION_ERROR, "after")
