@@ -345,34 +345,6 @@ async def test_a_second_transaction_that_the_lists_show_as_refunded_came_and_wen
         assert sum(one.effect for one in told_of(facts, 150_000)) == 0
 
 
-async def test_of_two_equal_refunds_an_event_tells_of_the_line_with_its_id(shop: ReconciledShop) -> None:
-    reference = await shop.paid()
-    await shop.told(a_said(reference, Outcome.REVERSED, 100, refundId="8"))
-    for number in ("7", "8"):
-        report = a_said(reference, Outcome.REVERSED, 100, refundId=number)
-        shop.lists.tell(ProviderLine(LineKind.REFUND, number, 100, START, report))
-    for _ in range(2):
-        await shop.reconcile()
-        assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * 2
-
-
-@pytest.mark.parametrize("listed", [(0, 1), (1, 0)])
-async def test_equal_refunds_whose_events_name_them_otherwise_are_each_told_once(
-    shop: ReconciledShop, listed: tuple[int, ...]
-) -> None:
-    """A fact goes with a line that is older than it, so the oldest fact that fits leaves the others their lines."""
-    reference = await shop.paid()
-    lines = []
-    for number in (7, 8):
-        report = a_said(reference, Outcome.REVERSED, 100, refundId=str(number))
-        lines.append(ProviderLine(LineKind.REFUND, str(number), 100, shop.clock.now(), report))
-        await shop.told(replace(report, details={"refundId": f"13201331836{number}"}))
-        shop.clock.move(HOUR)
-    shop.lists.tell(a_line(reference), *(lines[place] for place in listed))
-    await shop.reconcile()
-    assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * 2
-
-
 async def test_a_refunds_event_tells_of_the_line_of_its_own_charge(shop: ReconciledShop) -> None:
     reference = await shop.paid()
     charges = reference, f"{reference}.2"
@@ -403,35 +375,3 @@ async def test_a_refunds_event_that_comes_after_its_list_is_told_once(
     await shop.told(replace(refund, details=details))
     await shop.reconcile()
     assert await shop.anomalies() == [known]
-
-
-@pytest.mark.parametrize("event_has_id", [False, True])
-@pytest.mark.parametrize("amount", [100, 150_000])
-async def test_a_refunds_event_that_comes_long_after_its_list_gives_back_no_more(
-    shop: ReconciledShop, amount: int, event_has_id: bool
-) -> None:
-    """Somebody has it sent again, after an outage of ours."""
-
-    async def money_back() -> int:
-        return -sum(
-            one.effect for one in told_of(await shop.store.transaction.anomalies.of_payment(reference), 150_000)
-        )
-
-    reference = await shop.paid()
-    refund = a_said(reference, Outcome.REVERSED, amount, refundId="7")
-    shop.lists.tell(a_line(reference), ProviderLine(LineKind.REFUND, "7", amount, START, refund))
-    await shop.reconcile()
-    shop.clock.move(10 * DAY)
-    for _ in range(2):
-        await shop.told(replace(refund, details={"refundId": "132013318360"}))
-        await shop.reconcile()
-        assert (len(await shop.anomalies()), await money_back()) == (2, amount)
-    another = replace(refund, details={"refundId": "8"})
-    if event_has_id:
-        await shop.told(another)
-        assert await money_back() == amount
-    shop.lists.tell(ProviderLine(LineKind.REFUND, "8", amount, shop.clock.now(), another))
-    day = shop.clock.now().date()
-    for _ in range(2):
-        await shop.reconcile(day, day)
-        assert await money_back() == 2 * amount, "the list knows whether it was another"
