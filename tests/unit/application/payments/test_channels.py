@@ -275,7 +275,8 @@ async def test_they_are_where_lists_alone_tell_what_went_back(story: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("story", "channel"), [("declined, then paid", "check"), ("paid twice", "list"), ("paid twice", "verify")]
+    ("story", "channel"),
+    [("declined, then paid", "check"), ("paid twice", "list"), ("refunded with its fee", "verify")],
 )
 async def test_a_process_may_die_after_each_of_its_commits(story: str, channel: str) -> None:
     await Channels(STORIES[story]).check(channel, deaths=9)
