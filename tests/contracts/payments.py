@@ -31,6 +31,7 @@ from payagg.domain.checks import with_changes
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.revocation import Revocation, RevokedClaim
+from payagg.domain.webhook import Subscriber
 from tests.contracts.database import Database, breaks_a_rule, put
 
 OTHER = "PAY-20250131-AAAAAA"
@@ -275,7 +276,7 @@ class PaymentContract:
     async def test_a_payment_is_read_with_what_decides_on_it_and_what_a_change_needs(self, db: Database) -> None:
         payment, business = await stored(db), a_business()
         attempts = [an_attempt(payment, 1, AttemptState.REFUSED), an_attempt(payment, 2, AttemptState.CLAIMED)]
-        first, second = an_endpoint(), an_endpoint(id="whe_2", created_at=NOW + TICK)
+        first, second = an_endpoint(events=("payment.success",)), an_endpoint(id="whe_2", created_at=NOW + TICK)
         others = [
             an_endpoint(id="whe_3", is_active=False),
             an_endpoint(id="whe_4", environment=LIVE),
@@ -284,7 +285,8 @@ class PaymentContract:
         await put(db, business, a_business("biz_2"), *attempts, second, first, *others)
         assert await db.payments.lock_aggregate(REFERENCE) == PaymentAggregate(payment, business, attempts)
         assert await db.payments.lock_aggregate(OTHER) is None
-        assert await db.payments.lock_for_status(REFERENCE) == LockedPayment(payment, attempts, [first, second], [])
+        subscribers = [Subscriber("whe_1", SANDBOX, ("payment.success",)), Subscriber("whe_2", SANDBOX, ())]
+        assert await db.payments.lock_for_status(REFERENCE) == LockedPayment(payment, attempts, subscribers, [])
         assert await db.payments.lock_for_status(OTHER) is None
         for find, expected in ((db.find_checkout, (payment, business)), (db.find_with_attempts, (payment, attempts))):
             assert await find(REFERENCE) == expected

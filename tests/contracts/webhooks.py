@@ -35,6 +35,7 @@ from payagg.domain.webhook import (
     Delivery,
     DeliveryStatus,
     Event,
+    Subscriber,
     WebhookEndpoint,
 )
 from tests.contracts.database import Database, put
@@ -99,9 +100,10 @@ class WebhookContract:
         await with_endpoints(db, live, off, first)
         assert [await db.endpoints.of_business(id) for id in ("biz_1", "biz_2")] == [[first, off, live], []]
         owners = [("biz_1", SANDBOX), ("biz_1", LIVE), ("biz_2", SANDBOX)]
-        assert [await db.endpoints.subscribers(*owner) for owner in owners] == [[first], [live], []]
-        assert await db.endpoints.subscribers_of(owners) == {owners[0]: [first], owners[1]: [live]}
-        assert await db.endpoints.subscribers_of(owners[1:]) == {owners[1]: [live]}
+        told, told_live = [Subscriber("whe_1", SANDBOX, ("payment.success",))], [Subscriber("whe_3", LIVE, ())]
+        assert [await db.endpoints.subscribers(*owner) for owner in owners] == [told, told_live, []]
+        assert await db.endpoints.subscribers_of(owners) == {owners[0]: told, owners[1]: told_live}
+        assert await db.endpoints.subscribers_of(owners[1:]) == {owners[1]: told_live}
         for read in (db.endpoints.lock, db.endpoints.get):
             assert [await read(id, "whe_1") for id in ("biz_1", "biz_2")] == [first, None]
 

@@ -131,6 +131,18 @@ def secret_context(endpoint_id: str) -> str:
 
 
 @dataclass(frozen=True)
+class Subscriber:
+    """An active endpoint of a business, as far as its events need it; no `events` means all types."""
+
+    id: str
+    environment: Environment
+    events: tuple[str, ...]
+
+    def receives(self, event_type: EventType, environment: Environment) -> bool:
+        return self.environment is environment and (not self.events or event_type.value in self.events)
+
+
+@dataclass(frozen=True)
 class WebhookEndpoint:
     """A merchant's address for events. Secrets are sealed blobs; an empty `events` means all types.
 
@@ -177,12 +189,6 @@ class WebhookEndpoint:
         check_integer(self.concurrency, "concurrency", 1, CONCURRENCY_MAX)
         check_instant(self.created_at, "createdAt")
         check_instant(self.updated_at, "updatedAt")
-
-    def receives(self, event_type: EventType, environment: Environment) -> bool:
-        """Whether an event goes to this endpoint: same environment, active, and subscribed."""
-        return (
-            self.is_active and self.environment is environment and (not self.events or event_type.value in self.events)
-        )
 
     def rotate(self, secret: bytes, last4: str, now: datetime, previous: bytes | None = None) -> "WebhookEndpoint":
         """A new secret signs from now on; beside it for OLD_SECRET_SIGNS_FOR the old one, or the old ones that are

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from payagg.domain.values import Environment
-from payagg.domain.webhook import WebhookEndpoint
+from payagg.domain.webhook import Subscriber, WebhookEndpoint
 from payagg_testing.memory.state import MemoryRepository
 
 
@@ -15,13 +15,14 @@ class MemoryEndpoints(MemoryRepository):
         own = [endpoint for endpoint in every if endpoint.business_id == business_id]
         return sorted(own, key=lambda endpoint: (endpoint.created_at, endpoint.id))
 
-    async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
+    async def subscribers(self, business_id: str, environment: Environment) -> list[Subscriber]:
         own = await self.of_business(business_id)
-        return [endpoint for endpoint in own if endpoint.is_active and endpoint.environment is environment]
+        active = [one for one in own if one.is_active and one.environment is environment]
+        return [Subscriber(one.id, one.environment, one.events) for one in active]
 
     async def subscribers_of(
         self, owners: Collection[tuple[str, Environment]]
-    ) -> dict[tuple[str, Environment], list[WebhookEndpoint]]:
+    ) -> dict[tuple[str, Environment], list[Subscriber]]:
         found = {owner: await self.subscribers(*owner) for owner in owners}
         return {owner: endpoints for owner, endpoints in found.items() if endpoints}
 

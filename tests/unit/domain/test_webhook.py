@@ -17,6 +17,7 @@ from payagg.domain.webhook import (
     SCHEDULE,
     DeliveryStatus,
     EventType,
+    Subscriber,
     attempts_before_redelivery,
     delay_after,
     due_after_loss,
@@ -64,11 +65,11 @@ def test_retry_after_counts_between_one_and_two_times_the_planned_delay() -> Non
 
 @pytest.mark.rule("webhooks.1")
 def test_an_active_endpoint_receives_what_it_lists_or_every_event_of_its_environment() -> None:
-    listing = an_endpoint(events=("payment.success",))
+    listing = Subscriber("whe_1", Environment.SANDBOX, ("payment.success",))
     assert [kind for kind in EventType if listing.receives(kind, Environment.SANDBOX)] == [EventType.PAYMENT_SUCCESS]
-    assert all(an_endpoint().receives(kind, Environment.SANDBOX) for kind in EventType)
-    for deaf, environment in ((an_endpoint(), Environment.LIVE), (an_endpoint(is_active=False), Environment.SANDBOX)):
-        assert not any(deaf.receives(kind, environment) for kind in EventType)
+    every = Subscriber("whe_1", Environment.SANDBOX, ())
+    assert all(every.receives(kind, Environment.SANDBOX) for kind in EventType)
+    assert not any(every.receives(kind, Environment.LIVE) for kind in EventType)
 
 
 def test_the_old_secret_signs_beside_the_new_one_for_a_day() -> None:

@@ -27,7 +27,7 @@ from payagg.domain.webhook import (
     Delivery,
     Event,
     EventType,
-    WebhookEndpoint,
+    Subscriber,
     anomaly_event_of,
     next_sequence,
 )
@@ -52,7 +52,7 @@ class Settlement(UseCase):
         tx: Transaction,
         payment: Payment,
         transition: Transition | None,
-        subscribers: Sequence[WebhookEndpoint] | None = None,
+        subscribers: Sequence[Subscriber] | None = None,
         known: Sequence[Anomaly] | None = None,
     ) -> Payment:
         """Stores a moved payment with its transition, event and deliveries. The payment must be locked in `tx`.
@@ -75,7 +75,7 @@ class Settlement(UseCase):
         payment: Payment,
         kind: EventType,
         sequence: int,
-        subscribers: Sequence[WebhookEndpoint] | None = None,
+        subscribers: Sequence[Subscriber] | None = None,
         known: Sequence[Anomaly] | None = None,
         notice: Notice | msgspec.UnsetType = UNSET,
     ) -> None:
@@ -115,7 +115,7 @@ class Settlement(UseCase):
         *,
         actor: str,
         reason: str | None = None,
-        subscribers: Sequence[WebhookEndpoint] | None = None,
+        subscribers: Sequence[Subscriber] | None = None,
         known: Sequence[Anomaly] = (),
     ) -> Payment:
         """Applies `trigger` to a locked payment; raises the machine's refusal when it is final. `known` are its
@@ -204,7 +204,7 @@ class Settlement(UseCase):
         payment: Payment | None,
         known: Sequence[Anomaly],
         source: str,
-        subscribers: Sequence[WebhookEndpoint] | None = None,
+        subscribers: Sequence[Subscriber] | None = None,
     ) -> Payment | None:
         """The payment after the verdict. `known` are its anomalies."""
         paid_before = payment is not None and was_paid(payment, known)
@@ -242,7 +242,7 @@ class Settlement(UseCase):
         payment: Payment,
         fact: Anomaly,
         known: Sequence[Anomaly],
-        subscribers: Sequence[WebhookEndpoint] | None,
+        subscribers: Sequence[Subscriber] | None,
     ) -> tuple[Payment, Anomaly]:
         """Emits the event of a fact that the merchant was not sent yet, and marks the payment. Both as stored."""
         event_type = anomaly_event_of(fact, was_paid=was_paid(payment, known))
@@ -264,7 +264,7 @@ class Settlement(UseCase):
         tx: Transaction,
         payment: Payment,
         known: Sequence[Anomaly],
-        subscribers: Sequence[WebhookEndpoint] | None,
+        subscribers: Sequence[Subscriber] | None,
     ) -> Payment:
         """Emits the facts that were stored before the payment was paid, oldest first."""
         facts = sorted(known, key=lambda fact: fact.id)

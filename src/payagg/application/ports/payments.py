@@ -13,7 +13,7 @@ from payagg.domain.payment import Payment, Transition
 from payagg.domain.rate_limit import EPOCH
 from payagg.domain.resolution import Resolution
 from payagg.domain.values import Environment
-from payagg.domain.webhook import WebhookEndpoint
+from payagg.domain.webhook import Subscriber
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LockedPayment:
 
     payment: Payment
     attempts: list[Attempt]
-    subscribers: list[WebhookEndpoint]
+    subscribers: list[Subscriber]
     anomalies: list[Anomaly]
 
 

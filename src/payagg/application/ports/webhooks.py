@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
+from payagg.domain.webhook import Delivery, Event, Subscriber, WebhookEndpoint
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class EndpointRepository(Protocol):
 
     async def subscribers_of(
         self, owners: Collection[tuple[str, Environment]]
-    ) -> dict[tuple[str, Environment], list[WebhookEndpoint]]:
+    ) -> dict[tuple[str, Environment], list[Subscriber]]:
         """Active endpoints by business and environment, oldest first; no entry for one without any."""
 
-    async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
+    async def subscribers(self, business_id: str, environment: Environment) -> list[Subscriber]:
         """Active endpoints of that environment."""
 
     async def lock(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:

@@ -2,8 +2,9 @@
 
 # ruff: noqa: S608 - our own words
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Boolean, and_, bindparam, case, not_, null, or_
 
@@ -11,7 +12,7 @@ from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMa
 from payagg.adapters.postgres.repositories.webhook_events import last_event
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.values import Environment
-from payagg.domain.webhook import WebhookEndpoint
+from payagg.domain.webhook import Subscriber, WebhookEndpoint
 
 ENDPOINTS_MAX = 1_000  # listed; more than a business may have, but not more than some have from earlier times
 
@@ -22,18 +23,23 @@ _COUNTERS = ("failing_since", "successful", "failed", "concurrency")
 _OWN = "business_id = :business_id AND removed_at IS NULL"
 _OLDEST_FIRST = "ORDER BY webhook_endpoints.created_at, webhook_endpoints.id"
 ENDPOINTS = ENDPOINT.query(f"WHERE {_OWN} ORDER BY is_active DESC, created_at DESC, id DESC LIMIT {ENDPOINTS_MAX}")
-SUBSCRIBERS = ENDPOINT.query(
-    f"WHERE {_OWN} AND environment = :environment AND is_active {_OLDEST_FIRST} LIMIT {ENDPOINTS_MAX}"
-)
+_SUBSCRIBER = "webhook_endpoints.id, webhook_endpoints.environment, webhook_endpoints.events"
+SUBSCRIBERS = Statement(f"""
+SELECT {_SUBSCRIBER} FROM webhook_endpoints WHERE {_OWN} AND environment = :environment AND is_active
+{_OLDEST_FIRST} LIMIT {ENDPOINTS_MAX}
+""")
 # Those of a payment's business and environment, each with the last event's id; a row without one where there are none.
 SUBSCRIBERS_TO = Statement(f"""
-SELECT last.id, {ENDPOINT.listed} FROM payments p
+SELECT last.id, {_SUBSCRIBER} FROM payments p
 LEFT JOIN LATERAL ({last_event("p.business_id, p.environment")}) AS last ON true
 LEFT JOIN webhook_endpoints
     ON (webhook_endpoints.business_id, webhook_endpoints.environment) = (p.business_id, p.environment) AND is_active
 WHERE p.reference = :reference {_OLDEST_FIRST} LIMIT {ENDPOINTS_MAX}
 """)
-SUBSCRIBERS_OF = ENDPOINT.query(f"WHERE business_id = ANY(:business_ids) AND is_active {_OLDEST_FIRST}")
+SUBSCRIBERS_OF = Statement(f"""
+SELECT business_id, {_SUBSCRIBER} FROM webhook_endpoints
+WHERE business_id = ANY(:business_ids) AND is_active {_OLDEST_FIRST}
+""")
 FIND_ENDPOINT = ENDPOINT.query(f"WHERE {_OWN} AND id = :id")
 LOCK_ENDPOINT = ENDPOINT.query(f"WHERE {_OWN} AND id = :id FOR UPDATE")
 ADD_ENDPOINT = Statement(ENDPOINT.insert())
@@ -52,22 +58,27 @@ REMOVE_ENDPOINT = Statement(
 )
 
 
+def subscribers_in(rows: Iterable[Any]) -> list[Subscriber]:
+    return [Subscriber(id, Environment(environment), tuple(events)) for id, environment, events in rows]
+
+
 class PostgresEndpoints(PostgresRepository):
     async def of_business(self, business_id: str) -> list[WebhookEndpoint]:
         found = ENDPOINT.all(await self._connection.rows(ENDPOINTS, business_id=business_id))
         return sorted(found, key=lambda endpoint: (endpoint.created_at, endpoint.id))
 
-    async def subscribers(self, business_id: str, environment: Environment) -> list[WebhookEndpoint]:
+    async def subscribers(self, business_id: str, environment: Environment) -> list[Subscriber]:
         values = {"business_id": business_id, "environment": environment.value}
-        return ENDPOINT.all(await self._connection.rows(SUBSCRIBERS, **values))
+        return subscribers_in(await self._connection.rows(SUBSCRIBERS, **values))
 
     async def subscribers_of(
         self, owners: Collection[tuple[str, Environment]]
-    ) -> dict[tuple[str, Environment], list[WebhookEndpoint]]:
+    ) -> dict[tuple[str, Environment], list[Subscriber]]:
         business_ids = sorted({business_id for business_id, _ in owners})
-        found: dict[tuple[str, Environment], list[WebhookEndpoint]] = {}
-        for endpoint in ENDPOINT.all(await self._connection.rows(SUBSCRIBERS_OF, business_ids=business_ids)):
-            found.setdefault((endpoint.business_id, endpoint.environment), []).append(endpoint)
+        found: dict[tuple[str, Environment], list[Subscriber]] = {}
+        for business_id, *own in await self._connection.rows(SUBSCRIBERS_OF, business_ids=business_ids):
+            (subscriber,) = subscribers_in([own])
+            found.setdefault((business_id, subscriber.environment), []).append(subscriber)
         return {owner: endpoints for owner, endpoints in found.items() if owner in owners}
 
     async def lock(self, business_id: str, endpoint_id: str) -> WebhookEndpoint | None:

@@ -12,7 +12,7 @@ from payagg.adapters.postgres.repositories.accounts import BUSINESS
 from payagg.adapters.postgres.repositories.anomalies import ANOMALY
 from payagg.adapters.postgres.repositories.anomalies import OF_PAYMENT as ANOMALIES_OF
 from payagg.adapters.postgres.repositories.attempts import ATTEMPTS, attempt_of
-from payagg.adapters.postgres.repositories.endpoints import ENDPOINT, SUBSCRIBERS_TO
+from payagg.adapters.postgres.repositories.endpoints import SUBSCRIBERS_TO, subscribers_in
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.schema.tables import payments
@@ -159,9 +159,8 @@ class PostgresPayments:
         payment = PAYMENT.load(found[0])
         self._events.last_ids[payment.business_id, payment.environment] = beside[0][0]
         attempts = [attempt_of(row) for row in numbered]
-        return LockedPayment(
-            payment, attempts, [ENDPOINT.load(own) for _, *own in beside if own[0] is not None], ANOMALY.all(anomalies)
-        )
+        subscribers = subscribers_in(own for _, *own in beside if own[0] is not None)
+        return LockedPayment(payment, attempts, subscribers, ANOMALY.all(anomalies))
 
     async def add(self, payment: Payment) -> bool:
         try:
