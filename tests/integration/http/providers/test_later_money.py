@@ -184,14 +184,6 @@ async def test_a_dispute_says_its_id_its_state_and_its_date(
     assert (one.state, one.effect) == (state, effect)
 
 
-async def test_a_dispute_of_all_that_was_paid_says_the_amount_without_the_payers_fee(world: MoneyWorld) -> None:
-    payment = await paid(world)
-    await dispute(world, payment, "create", refund_amount=AMOUNT + 2_250)
-    _, notice = await last_notice(world, payment)
-    [one] = await adjustments(world, payment)
-    assert (notice.amount, one.amount) == (AMOUNT, AMOUNT)
-
-
 async def test_a_second_transaction_under_one_reference_is_a_second_charge(world: MoneyWorld) -> None:
     payment = await paid(world, "provider_b")
     await event_b(world, payment, narration="the same again")
@@ -235,40 +227,10 @@ async def test_an_underpayment_that_an_event_and_an_answer_tell_is_one(world: Mo
     assert (one.received, one.state) == (HALF, "UNDERPAID")
 
 
-async def test_a_popup_that_was_opened_and_left_expires_after_the_last_check(world: MoneyWorld) -> None:
-    payment = await world.handed_over("provider_b")
-    await open_popup(world, payment)
-    await reconcile(world, CHECK_AFTER[-1] - HOUR)
-    assert (await world.read(payment)).status is Status.PENDING
-    await reconcile(world, 2 * HOUR)
-    seen = await world.read(payment)
-    assert (seen.status, seen.failure_reason) == (Status.FAILED, "EXPIRED")
-    await event_b(world, payment)
-    assert await told(world, payment) == ["pending", "failed", "late_success"]
-
-
-async def test_what_was_underpaid_is_not_told_again_as_unknown(world: MoneyWorld) -> None:
-    payment = await world.handed_over("provider_b")
-    await open_popup(world, payment)
-    world.fakes.payaza.book.alter = {"amount": HALF}
-    world.fakes.payaza.pay(payment.reference)
-    await reconcile(world, CHECK_AFTER[-1] + HOUR)
-    assert (await world.read(payment)).status is Status.PENDING
-    assert await kinds(world, payment) == [AnomalyKind.MISMATCH]
-    assert await told(world, payment) == ["pending", "attention"]
-
-
 async def test_an_event_of_two_statuses_about_an_ended_payment_is_kept_for_people(world: MoneyWorld) -> None:
     payment = await paid(world, "provider_b")
     await event_b(world, payment, transaction_status="Reversed")
     assert await kinds(world, payment) == [AnomalyKind.UNKNOWN_STATUS]
-
-
-async def test_a_failure_of_which_nothing_was_received_is_a_failure(world: MoneyWorld) -> None:
-    payment = await world.handed_over("provider_b")
-    await event_b(world, payment, "Failed", amount_received=0)
-    assert (await world.read(payment)).status is Status.FAILED
-    assert await kinds(world, payment) == []
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -303,15 +265,6 @@ async def test_the_fee_and_the_net_amount_are_kept_as_they_were_first_known(
     await succeed(world, payment, fees=9)
     stored = await world.read(payment)
     assert (stored.fee, stored.net_amount) == ((9, AMOUNT - 9) if fee is None else (fee, net))
-
-
-async def test_the_amount_of_a_late_success_is_without_the_payers_fee(world: MoneyWorld) -> None:
-    payment = await world.handed_over("provider_b")
-    await reconcile(world, CHECK_AFTER[-1] + HOUR)
-    more = f"{(AMOUNT + 2_000) / 100:.2f}"
-    await event_b(world, payment, amount_received=more, request_amount=None, transaction_fee="20.00")
-    told_last, notice = await last_notice(world, payment)
-    assert (told_last, notice.amount) == ("payment.late_success", AMOUNT)
 
 
 @pytest.mark.parametrize("figure", [HALF, AMOUNT + 1])
