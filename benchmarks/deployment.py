@@ -25,9 +25,8 @@ from tests.support.processes import SECRETS, environment, is_ready
 
 PROVIDER = "provider_a"
 PROVIDER_KEY = "sk_test_bench"
-# What a deployment behind a proxy sets: each payer has an address of his own, and so few providers send so much that
-# their limit is raised.
-SETTINGS = {"PAYAGG_TRUSTED_PROXIES": "127.0.0.0/8", "PAYAGG_WEBHOOK_RATE_LIMIT": "100000000"}
+# What a deployment behind a proxy sets: each payer has an address of his own, and the provider's networks are named.
+SETTINGS = {"PAYAGG_TRUSTED_PROXIES": "127.0.0.0/8", "PAYAGG_PROVIDER_NETWORKS": "52.31.139.75/32"}
 
 
 @contextmanager
