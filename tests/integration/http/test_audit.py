@@ -91,6 +91,7 @@ async def test_an_administrator_reads_everything_and_a_manager_the_own_business(
         assert sorted(await told(**query)) == sorted(found), query
     walked = await api.walked("/admin/audit", ADMIN, "entries", limit=2)
     assert sorted(entry["action"] for entry in walked) == sorted([*own, "api_key.create"])
+    assert (await api.get("/admin/audit", ADMIN, limit=len(walked)))["hasMore"] is False
     day = "2025-01-31T12:00:00Z"
     for query, field in (
         ({"action": "gateway.explode"}, "action"),
