@@ -21,9 +21,10 @@ from lab.simulation.provider_sim import PAGE, SDK, Bank, SimulatorClient
 from lab.simulation.world import InvariantBroken, NothingLeft, SimulatedWorld
 from payagg.adapters.providers.sandbox import Simulator
 from payagg.application.ports.store import Store
+from payagg.domain.delivery import DeliveryStatus
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.values import Environment
-from payagg.domain.webhook import DeliveryStatus, secret_context
+from payagg.domain.webhook import secret_context
 from payagg.entrypoints.bootstrap import Services
 from tests.support.state_machine.scripted import ACCOUNT, LabelVault
 

@@ -28,10 +28,10 @@ from lab.simulation.process import Life
 from lab.simulation.world import SimulatedWorld
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt, AttemptState
+from payagg.domain.delivery import Delivery
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
-from payagg.domain.webhook import Delivery
 
 K = TypeVar("K")
 V = TypeVar("V")

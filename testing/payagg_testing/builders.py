@@ -9,11 +9,13 @@ from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt, AttemptState, HandOff, HandOffKind
 from payagg.domain.audit import Action, Actor, ActorRealm, AuditEntry, Changes
 from payagg.domain.business import Business, BusinessStatus, KycStatus
-from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
+from payagg.domain.business_gateway import BusinessGateway
+from payagg.domain.delivery import Delivery, Event
+from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.payment import PAYMENT, Payment, Status, Transition, Trigger
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, Event, EventType, WebhookEndpoint
+from payagg.domain.webhook import EventType, WebhookEndpoint
 from payagg_testing.clocks import START
 
 NOW = START

@@ -22,8 +22,9 @@ tools begin with; everything else is in the module of its name.
 from payagg.domain.api_key import ApiKey
 from payagg.domain.attempt import Attempt, next_step
 from payagg.domain.business import Business, BusinessStatus, KycStatus
+from payagg.domain.business_gateway import BusinessGateway, ensure_selectable, is_offered
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus, ensure_selectable, is_offered
+from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.machine import Machine
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.report import Outcome, ProviderReport, judge

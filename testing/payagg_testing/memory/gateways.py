@@ -5,7 +5,8 @@ from datetime import datetime
 
 from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
 from payagg.domain.business import Business, BusinessStatus
-from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
+from payagg.domain.business_gateway import BusinessGateway
+from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg_testing.memory.state import BrokenRule, MemoryRepository
 
 

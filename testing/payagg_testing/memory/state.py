@@ -13,7 +13,9 @@ from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import Attempt
 from payagg.domain.audit import AuditEntry
 from payagg.domain.business import Business, Role
-from payagg.domain.gateway import BusinessGateway, Gateway
+from payagg.domain.business_gateway import BusinessGateway
+from payagg.domain.delivery import Delivery, Event
+from payagg.domain.gateway import Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Transition
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit
@@ -21,7 +23,7 @@ from payagg.domain.reconciliation import ReconciliationFinding, ReconciliationRu
 from payagg.domain.resolution import Resolution
 from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
+from payagg.domain.webhook import WebhookEndpoint
 
 
 class BrokenRule(Exception):

@@ -9,9 +9,9 @@ from payagg.application.ports.provider_events import LONGEST_RETRY
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.domain.attempt import LEASE, LONGEST_CHECK
 from payagg.domain.checks import with_changes
+from payagg.domain.delivery import LONGEST_DELAY
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import CLOCK_SLACK
-from payagg.domain.webhook import LONGEST_DELAY
 from payagg_testing.memory.attempts import rows_of_payment, write_attempt
 from payagg_testing.memory.state import MemoryRepository
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from payagg.domain.delivery import Delivery, DeliveryStatus, Event, attempts_before_redelivery
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, DeliveryStatus, Event, attempts_before_redelivery
 from payagg_testing.memory.state import MemoryRepository
 
 

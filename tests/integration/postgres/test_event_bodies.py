@@ -10,8 +10,8 @@ from payagg_testing.builders import NOW, REFERENCE, a_business, an_event
 
 from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.domain.delivery import Event
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Event
 from tests.support.postgres_world import count
 
 BODY = '{"id":"evt","data":{"amount":1,"metadata":{"note":"%s","deep":{"é":[1.50,null]}},"n":2}}' % ("n" * 9_000)

@@ -9,7 +9,7 @@ from payagg_testing.builders import DAY, SANDBOX, a_business, an_event, an_id
 
 from payagg.adapters.postgres.repositories import webhook_events
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.domain.webhook import Event
+from payagg.domain.delivery import Event
 from tests.support.postgres_rules import more_roles
 
 # A transaction that writes, and so may yet add an event.

@@ -21,7 +21,7 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.postgres.week import WEEK, Week
 from payagg.application.ports.outside import Unavailable
 from payagg.application.upkeep.sweeps import Partitions
-from payagg.domain.webhook import RETENTION
+from payagg.domain.delivery import RETENTION
 from tests.support.assembly import services_over
 from tests.support.http_world import an_api
 from tests.support.postgres_rules import superuser_url

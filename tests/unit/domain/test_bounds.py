@@ -20,10 +20,10 @@ from payagg.domain import gateway, payment, values, webhook
 from payagg.domain.api_key import ApiKeyStatus
 from payagg.domain.attempt import AttemptState
 from payagg.domain.business import BusinessStatus, KycStatus, Role
+from payagg.domain.delivery import DeliveryStatus
 from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import PAYMENT, Status
 from payagg.domain.values import MAX_AMOUNT, MIN_AMOUNT, Environment
-from payagg.domain.webhook import DeliveryStatus
 
 # The enumeration behind each column that holds one of its words.
 WORDS = {

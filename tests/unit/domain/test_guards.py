@@ -32,12 +32,12 @@ from payagg.domain.api_key import ApiKey, ApiKeyStatus
 from payagg.domain.attempt import AttemptState, Charge, HandOff, HandOffKind
 from payagg.domain.business import BusinessStatus, check_subject
 from payagg.domain.checks import restore, with_changes
+from payagg.domain.delivery import DeliveryStatus
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import GatewayStatus, parse_credentials
 from payagg.domain.payment import Payment, Status, Trigger
 from payagg.domain.resolution import Resolution
 from payagg.domain.values import MAX_AMOUNT, Environment, parse_slug
-from payagg.domain.webhook import DeliveryStatus
 from tests.support.refusals import refusal_of
 
 NAIVE = datetime(2025, 1, 31, 12)  # noqa: DTZ001 - what must be refused

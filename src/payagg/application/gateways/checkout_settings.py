@@ -11,8 +11,9 @@ from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
 from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, changes_of
+from payagg.domain.business_gateway import BusinessGateway, checkout_order, parse_order
 from payagg.domain.errors import invalid, must_exist
-from payagg.domain.gateway import BusinessGateway, Gateway, checkout_order, parse_order
+from payagg.domain.gateway import Gateway
 
 
 class CheckoutSettings(UseCase):

@@ -13,17 +13,9 @@ from payagg.application.ports.store import Store, Transaction
 from payagg.application.schemas.checkout import CheckoutGateway
 from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
+from payagg.domain.business_gateway import checkout_order, ensure_selectable, is_offered, shown_name
 from payagg.domain.errors import ErrorCode, Refusal, invalid
-from payagg.domain.gateway import (
-    SANDBOX_SLUG,
-    UnavailableReason,
-    checkout_order,
-    ensure_selectable,
-    is_offered,
-    logo_url,
-    shown_name,
-    simulator_allowed,
-)
+from payagg.domain.gateway import SANDBOX_SLUG, UnavailableReason, logo_url, simulator_allowed
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment

@@ -19,18 +19,11 @@ from payagg.application.use_case import UseCase
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, payment_reference
 from payagg.domain.checks import with_changes
+from payagg.domain.delivery import Delivery, Event
 from payagg.domain.payment import Payment, Transition, Trigger
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence, was_paid
 from payagg.domain.values import Environment, instant_past
-from payagg.domain.webhook import (
-    EVENT_FOR,
-    Delivery,
-    Event,
-    EventType,
-    Subscriber,
-    anomaly_event_of,
-    next_sequence,
-)
+from payagg.domain.webhook import EVENT_FOR, EventType, Subscriber, anomaly_event_of, next_sequence
 
 
 @dataclass(frozen=True)

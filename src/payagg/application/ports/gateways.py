@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Protocol
 
 from payagg.domain.business import Business
-from payagg.domain.gateway import BusinessGateway, Gateway
+from payagg.domain.business_gateway import BusinessGateway
+from payagg.domain.gateway import Gateway
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 

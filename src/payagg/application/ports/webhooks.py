@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from payagg.domain.delivery import Delivery, Event
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, Event, Subscriber, WebhookEndpoint
+from payagg.domain.webhook import Subscriber, WebhookEndpoint
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from payagg.application.schemas.views import view_of
 from payagg.application.schemas.webhooks import DeliveryView, EventId
 from payagg.domain.archived import ArchivedPayment, ArchivePart
 from payagg.domain.attempt import Attempt, AttemptState, HandOffKind
+from payagg.domain.delivery import Delivery, Event
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment, Status, Transition
 from payagg.domain.resolution import is_resolvable
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery, Event
 
 
 class PaymentTransition(Struct, rename="camel", frozen=True):

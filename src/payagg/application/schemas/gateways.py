@@ -7,17 +7,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from payagg.application.ports.gateways import GatewayMerchant
 from payagg.application.schemas.views import view_of
+from payagg.domain.business_gateway import DISPLAY_NAME_MAX, REORDER_MAX, BusinessGateway
 from payagg.domain.gateway import (
     CREDENTIAL_VALUE_MAX,
     CREDENTIALS_MAX,
     DESCRIPTION_MAX,
-    DISPLAY_NAME_MAX,
     NAME_MAX,
     NAME_MIN,
     ORDER_MAX,
-    REORDER_MAX,
     REPLACED_MAX,
-    BusinessGateway,
     Gateway,
     logo_url,
 )

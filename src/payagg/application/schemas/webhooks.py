@@ -10,17 +10,10 @@ from payagg.application.schemas.payments import Message, PaymentDetail
 from payagg.application.schemas.views import id_form, view_of
 from payagg.domain.adjustment import OTHER_CURRENCY, amount_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind
+from payagg.domain.delivery import EVENT_NAME_MAX, Delivery, DeliveryStatus
 from payagg.domain.payment import Payment
 from payagg.domain.values import URL_MAX, Environment
-from payagg.domain.webhook import (
-    DESCRIPTION_MAX,
-    EVENT_NAME_MAX,
-    EVENT_NAMES_MAX,
-    Delivery,
-    DeliveryStatus,
-    EventType,
-    WebhookEndpoint,
-)
+from payagg.domain.webhook import DESCRIPTION_MAX, EVENT_NAMES_MAX, EventType, WebhookEndpoint
 
 
 class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):

@@ -16,8 +16,8 @@ from payagg.application.retry import in_steps, in_transaction, retry_on_conflict
 from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor
 from payagg.domain.checks import with_changes
+from payagg.domain.delivery import RETENTION, Event
 from payagg.domain.values import parse_email
-from payagg.domain.webhook import RETENTION, Event
 
 BATCH, DELIVERIES_BATCH = 500, 1_000
 # How long a repeated event is recognised. No provider repeats one after days; a signed one replayed later cannot move a

@@ -8,7 +8,7 @@ import structlog
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
 from payagg.application.retry import in_steps
-from payagg.domain.webhook import RETENTION
+from payagg.domain.delivery import RETENTION
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from payagg.application.schemas.views import check_after
 from payagg.application.schemas.webhooks import DeliveryView, EventBody, EventPage
 from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, changes_of
+from payagg.domain.delivery import Delivery
 from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
-from payagg.domain.webhook import Delivery
 
 _Find = Callable[[], Awaitable[Delivery | None]]
 

@@ -14,14 +14,9 @@ from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptRe
 from payagg.application.spans import span
 from payagg.application.tracebacks import trace_of
 from payagg.application.webhooks.slow_partitions import SlowPartitions
+from payagg.domain.delivery import delay_after, due_after_loss
 from payagg.domain.signing import keys_that_sign, signed_headers
-from payagg.domain.webhook import (
-    CONCURRENCY_START,
-    delay_after,
-    due_after_loss,
-    secret_context,
-    signing_keys,
-)
+from payagg.domain.webhook import CONCURRENCY_START, secret_context, signing_keys
 
 CONCURRENT = 400  # concurrent attempts in one process
 FAILING_MAX = 200  # of them to failing endpoints and slow partitions: the others have the rest

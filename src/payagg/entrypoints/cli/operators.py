@@ -129,7 +129,7 @@ def explain(options: argparse.Namespace, settings: Settings) -> int:
 
 def retention(_: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.upkeep.retention import Retention
-    from payagg.domain.webhook import RETENTION
+    from payagg.domain.delivery import RETENTION
 
     age = settings.payer_retention
 

@@ -4,16 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from payagg.domain.business_gateway import is_offered
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import (
-    PROVES_FOR,
-    SANDBOX_SLUG,
-    Gateway,
-    GatewayStatus,
-    ReplacedSecret,
-    after_rotation,
-    is_offered,
-)
+from payagg.domain.gateway import PROVES_FOR, SANDBOX_SLUG, Gateway, GatewayStatus, ReplacedSecret, after_rotation
 from payagg.domain.values import Environment, parse_slug
 from payagg_testing.state_machine.domain.world import DomainWorld
 

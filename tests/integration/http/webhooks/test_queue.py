@@ -13,8 +13,9 @@ from payagg_testing.memory import MemoryStore
 
 from payagg.adapters.postgres.delivery_queue.statements import DUE_MAX
 from payagg.application.ports.store import Transaction
+from payagg.domain.delivery import Delivery, DeliveryStatus
 from payagg.domain.values import make_reference
-from payagg.domain.webhook import CONCURRENCY_START, Delivery, DeliveryStatus
+from payagg.domain.webhook import CONCURRENCY_START
 from tests.contracts.database import Database, autocommit, put
 from tests.contracts.webhooks import DOWN, OK, claim, finished, the_endpoint, with_endpoints
 

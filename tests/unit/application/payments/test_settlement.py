@@ -23,10 +23,11 @@ from payagg.application.ports.outside import Unavailable
 from payagg.domain.adjustment import told_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState, ChargeFacts
+from payagg.domain.delivery import Delivery, Event
 from payagg.domain.payment import Status
 from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.report import Outcome, ProviderReport, ReportEffect
-from payagg.domain.webhook import Delivery, Event, WebhookEndpoint
+from payagg.domain.webhook import WebhookEndpoint
 from payagg.entrypoints.http.checkout_page import words
 from tests.contracts.database import put
 from tests.support.memory_shop import MemoryShop

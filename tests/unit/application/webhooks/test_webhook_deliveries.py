@@ -22,19 +22,11 @@ from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult
 from payagg.application.schemas.webhooks import ChangeWebhook, CreatedWebhook, CreateWebhook
 from payagg.application.webhooks import dispatcher, slow_partitions
+from payagg.domain.delivery import ALONE_FROM, RETENTION, SCHEDULE, Delivery, DeliveryStatus
 from payagg.domain.payment import Trigger
 from payagg.domain.signing import secret_key, signature
 from payagg.domain.values import Environment
-from payagg.domain.webhook import (
-    ALONE_FROM,
-    CONCURRENCY_START,
-    OLD_SECRET_SIGNS_FOR,
-    OLD_SECRETS_MAX,
-    RETENTION,
-    SCHEDULE,
-    Delivery,
-    DeliveryStatus,
-)
+from payagg.domain.webhook import CONCURRENCY_START, OLD_SECRET_SIGNS_FOR, OLD_SECRETS_MAX
 from tests.support.assembly import services_over
 from tests.support.receivers import until
 

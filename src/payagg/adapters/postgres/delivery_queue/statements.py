@@ -13,9 +13,10 @@ from payagg.adapters.postgres.repositories.endpoints import ENDPOINT
 from payagg.adapters.postgres.repositories.event_bodies import whole_body
 from payagg.adapters.postgres.repositories.webhook_events import DELIVERY
 from payagg.adapters.postgres.statement import Statement
+from payagg.domain.delivery import ALONE_FROM
 from payagg.domain.payment import SEQUENCE_MAX
 from payagg.domain.values import CLOCK_SLACK
-from payagg.domain.webhook import ALONE_FROM, CONCURRENCY_MAX, CONCURRENCY_START
+from payagg.domain.webhook import CONCURRENCY_MAX, CONCURRENCY_START
 
 LANES_PER_CLAIM = 1_000  # visited by one statement; the next claim continues where it ended
 DUE_MAX = 1_000  # deliveries, those in flight included; more are due only when workers cannot keep up

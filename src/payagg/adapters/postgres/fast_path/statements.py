@@ -26,9 +26,10 @@ from payagg.application.ports.outside import Conflict, KeyStateChanged, Referenc
 from payagg.domain.api_key import LAST_USED_GRAIN
 from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
+from payagg.domain.business_gateway import BusinessGateway
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import BusinessGateway, Gateway
+from payagg.domain.gateway import Gateway
 from payagg.domain.payment import Payment
 from payagg.domain.values import REFERENCE_SHAPE, Environment
 

@@ -11,7 +11,8 @@ from payagg.adapters.postgres.repositories.provider_events import ALL_HEALTH, HE
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.gateways import GatewayChoices, GatewayMerchant
-from payagg.domain.gateway import BusinessGateway, Gateway, GatewayStatus
+from payagg.domain.business_gateway import BusinessGateway
+from payagg.domain.gateway import Gateway, GatewayStatus
 
 GATEWAY = RowMap(Gateway, "gateways", status=GatewayStatus)
 DRAINS_MAX = 100

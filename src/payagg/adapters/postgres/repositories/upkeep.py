@@ -14,10 +14,10 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.provider_events import LONGEST_RETRY
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.domain.attempt import LEASE, LONGEST_CHECK
+from payagg.domain.delivery import LONGEST_DELAY
 from payagg.domain.payment import PAYER_FIELDS, Payment
 from payagg.domain.payment_search import EARLIEST
 from payagg.domain.values import CLOCK_SLACK
-from payagg.domain.webhook import LONGEST_DELAY
 
 # A payment may be committed after its window has closed, where windows are short: by so much at most, as every
 # transaction of ours ends before.

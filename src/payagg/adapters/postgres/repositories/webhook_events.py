@@ -20,8 +20,8 @@ from payagg.adapters.postgres.repositories.event_bodies import (
 from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.rows import RowMap, parameters
 from payagg.adapters.postgres.statement import Statement
+from payagg.domain.delivery import Delivery, DeliveryStatus, Event, attempts_before_redelivery
 from payagg.domain.values import CLOCK_SLACK, Environment
-from payagg.domain.webhook import Delivery, DeliveryStatus, Event, attempts_before_redelivery
 
 OF_PAYMENT_MAX = 1_000
 PAST_EVENTS = "evt_g"  # every id of an event is below it
