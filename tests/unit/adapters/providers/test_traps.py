@@ -143,6 +143,9 @@ def test_trap_2_an_empty_secret_proves_nothing(provider: Any, header: str) -> No
 # Trap 3 (the outer status is not the payment's) is held by the contract over HTTP; its inner half is here.
 def test_trap_3_and_4_an_amount_without_a_paid_status_is_no_payment() -> None:
     assert read(B, payaza(status='"Initialized"', transaction_status='""')).outcome is Outcome.UNPAID
+    for said in ('""', '"Settling"', '"Funds Received"'):
+        unheard = read(B, payaza(status='"Settling"', transaction_status=said))
+        assert (unheard.outcome, unheard.is_known_status) == (Outcome.PENDING, False)
     # Two status fields that disagree prove nothing.
     disagree = {"Completed": ("Transaction Failed", "Reversed"), "Failed": ("Funds Received",)}
     for status, words in disagree.items():
