@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from litestar.types import ASGIApp
 
+from payagg.application.webhooks.dispatcher import CONCURRENT
 from payagg.entrypoints.http.server.connections import UNREAD_SECONDS, OpenConnections
 from payagg.entrypoints.http.server.uvicorn_protocol import ServerProtocol
 from payagg.entrypoints.settings import SettingsError
@@ -16,7 +17,10 @@ from payagg.entrypoints.settings import SettingsError
 UNSENT_BYTES = 128 * 1024  # of a connection's answers that the kernel keeps beyond what is on its way
 DRAIN_SECONDS = 20  # for requests that were accepted
 BACKLOG = 2048
-FILES_MAX, FILES_KEPT = 65_536, 1_000
+FILES_MAX = 65_536
+# From clients: a delivery's look-up takes two, an idle connection to a merchant one; the others are for the database,
+# providers and logs. Where the system allows few, clients get half.
+FILES_KEPT = 3 * CONCURRENT + 300
 
 
 class QuietServer(uvicorn.Server):
