@@ -3,14 +3,12 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from payagg.entrypoints.http.docs.markdown import anchor, choices, code
-from payagg.entrypoints.http.docs.samples import samples
+from payagg.entrypoints.http.docs.samples import TEMPLATES, samples
 
 SECTION = "API reference"
 CODES = "x-error-codes"  # where the description says which codes one response of an operation may carry
@@ -36,14 +34,6 @@ def inline(text: str) -> Markup:
     return Markup("").join(parts)
 
 
-# `page.html` is the layout of every page of the site.
-TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).with_name("templates")),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
 TEMPLATES.filters |= {"anchor": anchor, "inline": inline}
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 VARIABLES = {"secretKey": "SECRET_KEY", "merchantBearer": "MERCHANT_TOKEN", "adminBearer": "ADMIN_TOKEN"}
-# Programs, not pages: nothing is escaped.
-TEMPLATES = Environment(  # noqa: S701
+# Of the whole site: what a page shows is escaped, a program is not.
+TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).with_name("templates")),
+    autoescape=select_autoescape(),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,

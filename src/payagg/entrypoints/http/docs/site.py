@@ -15,6 +15,7 @@ from payagg.entrypoints.http.docs import reference
 from payagg.entrypoints.http.docs.markdown import render_page, resolve_links
 from payagg.entrypoints.http.docs.pages import MISSING, OPERATING, DocsPage, pictures, text_of, written_pages
 from payagg.entrypoints.http.docs.reference import Reference
+from payagg.entrypoints.http.docs.samples import TEMPLATES
 
 ASSETS = Path(__file__).with_name("assets")
 PREFIX = "/docs/"  # of every address
@@ -95,7 +96,7 @@ class DocsSite:
     def _laid_out(self, page: DocsPage, body: str) -> str:
         place = self.pages.index(page) if page in self.pages else None
         first_words = _text("".join(re.findall(r"<p>.*?</p>", body, re.DOTALL)[:1]))
-        layout = reference.TEMPLATES.get_template("page.html")
+        layout = TEMPLATES.get_template("page.html")
         return layout.render(
             page=page,
             description=first_words[:DESCRIPTION_MAX],
