@@ -25,11 +25,11 @@ from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult
-from payagg.domain.delivery import ALONE_FROM, ANSWERS_WELL, Delivery, DeliveryStatus, Event
+from payagg.domain.delivery import ALONE_FROM, Delivery, DeliveryStatus, Event
 from payagg.domain.health import Health
 from payagg.domain.payment import SEQUENCE_MAX, Trigger
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit
-from payagg.domain.webhook import CONCURRENCY_START, Subscriber, WebhookEndpoint
+from payagg.domain.webhook import ANSWERS_WELL, CONCURRENCY_START, Subscriber, WebhookEndpoint
 from tests.contracts.database import Database, put
 
 DLV, EVT = ([an_id(prefix, number) for number in range(10)] for prefix in ("dlv", "evt"))

@@ -18,7 +18,6 @@ from payagg.domain.payment import SEQUENCE_MAX, Payment
 from payagg.domain.values import Environment, parse_reference
 
 EVENT_NAME_MAX = 50
-ANSWERS_WELL = timedelta(seconds=1)  # an endpoint that accepts within this may get more at once
 RETENTION = timedelta(days=30)
 JITTER = 0.2
 # Attempts in a row lost with their workers, from which on a delivery is sent alone in its worker. One loss proves

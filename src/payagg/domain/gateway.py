@@ -1,4 +1,4 @@
-"""Gateways: their life cycle with its drain, what a business may change, and who is offered what."""
+"""Gateways: their life cycle with its drain, their credentials, and how long replaced secrets serve."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

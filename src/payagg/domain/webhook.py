@@ -1,4 +1,4 @@
-"""Merchant webhooks: endpoints, event types, subscriptions, and the schedule of attempts."""
+"""Merchant webhooks: endpoints, event types and subscriptions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +34,7 @@ TESTS_AT_ONCE = 3  # of one business's, in one process
 DEACTIVATE_AFTER = timedelta(hours=120)  # of nothing but failures
 # To one endpoint at once, over all processes; one, once it fails.
 CONCURRENCY_START, CONCURRENCY_MAX = 5, 50
+ANSWERS_WELL = timedelta(seconds=1)  # an endpoint that accepts within this may get more at once
 
 
 class EventType(Enum):

@@ -15,10 +15,10 @@ from payagg.application.ports.webhooks import (
     DeliveryAttemptResult,
     DeliveryResult,
 )
-from payagg.domain.delivery import ANSWERS_WELL, Delivery, DeliveryStatus
+from payagg.domain.delivery import Delivery, DeliveryStatus
 from payagg.domain.payment import SEQUENCE_MAX
 from payagg.domain.values import CLOCK_SLACK
-from payagg.domain.webhook import CONCURRENCY_MAX, CONCURRENCY_START, DEACTIVATE_AFTER, WebhookEndpoint
+from payagg.domain.webhook import ANSWERS_WELL, CONCURRENCY_MAX, CONCURRENCY_START, DEACTIVATE_AFTER, WebhookEndpoint
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from payagg.domain.delivery import ANSWERS_WELL
+from payagg.domain.webhook import ANSWERS_WELL
 
 SLOW_AFTER = ANSWERS_WELL.total_seconds()  # of one attempt
 SLOW_FOR = 60.0  # seconds

@@ -30,8 +30,8 @@ from payagg.adapters.postgres.repositories.event_bodies import LOCK_METADATA, PU
 from payagg.adapters.postgres.repositories.webhook_events import DELIVERY, id_at
 from payagg.application.accounts.audit import switched_off
 from payagg.application.ports.webhooks import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
-from payagg.domain.delivery import ANSWERS_WELL, Delivery, DeliveryStatus
-from payagg.domain.webhook import DEACTIVATE_AFTER, WebhookEndpoint
+from payagg.domain.delivery import Delivery, DeliveryStatus
+from payagg.domain.webhook import ANSWERS_WELL, DEACTIVATE_AFTER, WebhookEndpoint
 
 STATEMENTS_PER_CLAIM = 20  # bounds one claim, however many partitions wait
 
