@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from math import ceil
 
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import CLOCK_SLACK
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -80,3 +82,8 @@ class TokenBucket:
         """Takes what is known only afterwards, more than there is where need be: until that has come back, `take` of 0
         says in how many seconds it will have."""
         self.left -= tokens
+
+
+def over_limit(seconds: float, message: str | None = None) -> Refusal:
+    """RATE_LIMITED of a caller for whom there is room in so many seconds."""
+    return Refusal(ErrorCode.RATE_LIMITED, message, retry_after=max(1, ceil(seconds)))

@@ -2,7 +2,6 @@
 credentials on file."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -19,7 +18,7 @@ from payagg.domain.attempt import Charge
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import ErrorCode, Refusal, must_exist
 from payagg.domain.gateway import UnavailableReason
-from payagg.domain.rate_limit import RateLimit
+from payagg.domain.rate_limit import RateLimit, over_limit
 from payagg.domain.report import ProviderFault
 from payagg.domain.values import CURRENCY, MIN_AMOUNT, Environment
 
@@ -100,7 +99,7 @@ async def try_credentials(
         raise Refusal(ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED)
     until = await store.count_hit(f"credentials-test:{gateway_id}:{environment.value}", now, TESTS)
     if until is not None:
-        raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-(until - now) // timedelta(seconds=1))))
+        raise over_limit((until - now).total_seconds())
     async with store.begin() as tx:
         changes = {"environment": {"before": None, "after": environment.value}}
         await record(tx, entropy, now, by, Action.GATEWAY_TEST_CREDENTIALS, gateway_id, changes)

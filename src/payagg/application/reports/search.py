@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, islice
-from math import ceil
 from operator import itemgetter
 from typing import Any, cast
 
@@ -42,7 +41,7 @@ from payagg.domain.payment_search import (
     PaymentTotal,
     parse_range,
 )
-from payagg.domain.rate_limit import RateLimit, TokenBucket
+from payagg.domain.rate_limit import RateLimit, TokenBucket, over_limit
 from payagg.domain.values import CURRENCY, REFERENCE_SHAPE, Environment, parse_email
 
 ShownPayment = tuple[Payment, PaymentDetail]
@@ -167,8 +166,7 @@ class PaymentSearch:
             del self._summaries[next(iter(self._summaries))]
         async with own.turn:
             if wait := own.left.take(SUMMARY_READS, self.clock.now(), 0):
-                said = f"The summaries of a business read {SUMMARY_READS.most:,} payments a minute."
-                raise Refusal(ErrorCode.RATE_LIMITED, said, retry_after=max(1, ceil(wait)))
+                raise over_limit(wait, f"The summaries of a business read {SUMMARY_READS.most:,} payments a minute.")
             read = SUMMARY_READS.most  # for a read that breaks off, whose count is unknown
             try:
                 totals = await self._added_up(wanted)
@@ -188,7 +186,7 @@ class PaymentSearch:
         caller reads; payments created meanwhile are not included. Raises RATE_LIMITED while another export of the
         business runs here: one merchant's exports must not delay the others."""
         if wanted.business_id in self._exporting:
-            raise Refusal(ErrorCode.RATE_LIMITED, "An export of this business is under way.", retry_after=EXPORT_WAIT)
+            raise over_limit(EXPORT_WAIT, "An export of this business is under way.")
         self._exporting.add(wanted.business_id)
         try:
             yield lines([COLUMNS])

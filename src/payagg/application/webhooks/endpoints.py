@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -27,7 +27,7 @@ from payagg.application.use_case import UseCase
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, must_exist
-from payagg.domain.rate_limit import RateLimit
+from payagg.domain.rate_limit import RateLimit, over_limit
 from payagg.domain.signing import keys_that_sign, secret_text, signed_headers
 from payagg.domain.values import Environment
 from payagg.domain.webhook import (
@@ -172,7 +172,7 @@ class Webhooks(UseCase):
     @contextmanager
     def _one_of_few(self, business_id: str) -> Iterator[None]:
         if self.testing[business_id] >= TESTS_AT_ONCE:
-            raise _rate_limit_refusal(TEST_EVERY)
+            raise over_limit(TEST_EVERY.total_seconds())
         self.testing[business_id] += 1
         try:
             yield
@@ -185,7 +185,7 @@ class Webhooks(UseCase):
         asked_at = self.clock.now()
         until = await self.store.count_hit(f"webhook-test:{business_id}", asked_at, RateLimit(TESTS_A_MINUTE))
         if until is not None:
-            raise _rate_limit_refusal(until - asked_at)
+            raise over_limit((until - asked_at).total_seconds())
         endpoint = await self._begin_test(business_id, endpoint_id, by)
         now = self.clock.now()
         body = TestBody(
@@ -212,7 +212,7 @@ class Webhooks(UseCase):
             now = self.clock.now()
             last = endpoint.last_test_at  # dated ahead, where the clock has been set back
             if last is not None and last <= now < last + TEST_EVERY:
-                raise _rate_limit_refusal(last + TEST_EVERY - now)
+                raise over_limit((last + TEST_EVERY - now).total_seconds())
             endpoint = with_changes(endpoint, last_test_at=now)
             await tx.endpoints.save(endpoint)
             await self._record(tx, by, Action.WEBHOOK_TEST, endpoint)
@@ -235,10 +235,6 @@ async def _ensure_room(tx: Transaction, business_id: str) -> None:
     active = sum(endpoint.is_active for endpoint in await tx.endpoints.of_business(business_id))
     if active >= ACTIVE_ENDPOINTS_MAX:
         raise Refusal(ErrorCode.WEBHOOK_LIMIT_REACHED)
-
-
-def _rate_limit_refusal(wait: timedelta) -> Refusal:
-    return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -(-wait // timedelta(seconds=1))))
 
 
 def _created_view(endpoint: WebhookEndpoint, signing_secret: str) -> CreatedWebhook:

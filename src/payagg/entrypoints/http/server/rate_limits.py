@@ -11,8 +11,7 @@ from typing import Any
 
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
-from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.rate_limit import RateLimit, TokenBucket
+from payagg.domain.rate_limit import RateLimit, TokenBucket, over_limit
 from payagg.domain.values import CLOCK_SLACK, Environment
 from payagg.entrypoints.http.server.client_address import SITE_TIMES, Address, Counted, address_of, counted_as
 from payagg.entrypoints.http.server.routing import AnyRequest, services
@@ -55,7 +54,7 @@ class SharedLimit:
             until = self.over.get(name)
             # A date that a clock ahead of time has set holds nobody up.
             if until is not None and now < until <= now + self.limit.window + CLOCK_SLACK:
-                raise _refusal(until, now)
+                raise over_limit((until - now).total_seconds())
             self.over.pop(name, None)
 
     async def hit(self, client: Counted) -> None:
@@ -69,7 +68,7 @@ class SharedLimit:
                 if len(self.over) >= REMEMBERED_MAX:
                     self.over.clear()
                 self.over[name] = until
-                raise _refusal(until, now)
+                raise over_limit((until - now).total_seconds())
 
 
 @dataclass(frozen=True)
@@ -92,13 +91,13 @@ class LocalLimit:
         scope: Any = request.scope
         scope[RATES].append((self, bucket.left))
         if wait:
-            raise Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, ceil(wait)))
+            raise over_limit(wait)
 
     def spend(self, key: str | bytes, tokens: int, now: datetime, what: str) -> None:
         """Takes so many tokens, of which no header tells; raises RATE_LIMITED with the words `what`."""
         wait = self._bucket(key, now).take(self.limit, now, tokens)
         if wait:
-            raise Refusal(ErrorCode.RATE_LIMITED, what, retry_after=max(1, ceil(wait)))
+            raise over_limit(wait, what)
 
     def _bucket(self, key: str | bytes, now: datetime) -> TokenBucket:
         buckets = self.buckets
@@ -195,7 +194,3 @@ def rate_headers(rates: Sequence[Rate]) -> list[tuple[bytes, bytes]]:
         # What is left, and in how many seconds all of it is.
         told.append(b'"%b";r=%d;t=%d' % (name, left, ceil((limit.most - left) / limit.rate)))
     return [(b"ratelimit-policy", b", ".join(policies)), (b"ratelimit", b", ".join(told))]
-
-
-def _refusal(until: datetime, now: datetime) -> Refusal:
-    return Refusal(ErrorCode.RATE_LIMITED, retry_after=max(1, -((now - until) // timedelta(seconds=1))))
