@@ -66,8 +66,7 @@ class Reconciler(UseCase):
     async def oldest_unasked(self) -> datetime | None:
         """Since when the oldest overdue check has been due, also of a slug that no provider has any more; None without
         one. For the metric."""
-        async with self.store.begin() as tx:
-            return await tx.attempts.oldest_check(self.clock.now())
+        return await in_transaction(self.store, lambda tx: tx.attempts.oldest_check(self.clock.now()))
 
     async def _ask(self, attempt: Attempt) -> None:
         opened = await self._open(attempt)

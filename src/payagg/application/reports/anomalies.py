@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from payagg.application.ports.reports import AnomalyFilter
-from payagg.application.retry import retry_on_conflict
+from payagg.application.retry import in_transaction, retry_on_conflict
 from payagg.application.use_case import UseCase
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, Changes, changes_of
@@ -14,8 +14,7 @@ from payagg.domain.errors import must_exist
 class Anomalies(UseCase):
     async def list_anomalies(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
         """A page, newest first; the next page follows the last id."""
-        async with self.store.begin() as tx:
-            return await tx.anomalies.page(wanted, limit)
+        return await in_transaction(self.store, lambda tx: tx.anomalies.page(wanted, limit))
 
     async def acknowledge(self, anomaly_id: str, *, by: Actor) -> Anomaly:
         """Raises NOT_FOUND or ANOMALY_NOT_OPEN."""

@@ -14,6 +14,7 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.providers import ProviderLists
+from payagg.application.ports.store import Transaction
 from payagg.application.reports.export import lines as csv_lines
 from payagg.application.reports.provider_lines import (
     Progress,
@@ -115,13 +116,11 @@ class ReconciliationRuns(UseCase):
 
     async def page(self, after: str | None, limit: int) -> list[ReconciliationRun]:
         """Newest first; the next page follows the last id."""
-        async with self.store.begin() as tx:
-            return await tx.reconciliations.page(after, limit)
+        return await in_transaction(self.store, lambda tx: tx.reconciliations.page(after, limit))
 
     async def get(self, run_id: str) -> ReconciliationRun:
         """Raises NOT_FOUND."""
-        async with self.store.begin() as tx:
-            return must_exist(await tx.reconciliations.get(run_id))
+        return must_exist(await in_transaction(self.store, lambda tx: tx.reconciliations.get(run_id)))
 
     async def findings_csv(self, run_id: str) -> AsyncGenerator[bytes, None]:
         """A run's findings as CSV with a header row, a page at a time. Raises NOT_FOUND."""
@@ -201,17 +200,14 @@ class ReconciliationRuns(UseCase):
     async def _handed_off(self, run: ReconciliationRun, since: datetime, until: datetime) -> dict[str, OurPayment]:
         found: dict[str, OurPayment] = {}
         after = ""
-        while page := await self._page(run, since, until, after):
+
+        async def next_page(tx: Transaction) -> list[tuple[datetime, OurPayment]]:
+            return await tx.reconciliations.handed_off(run.gateway, run.environment, since, until, after, PAGE)
+
+        while page := await in_transaction(self.store, next_page):
             found |= {payment.reference: payment for _, payment in page}
             since, after = page[-1][0], page[-1][1].reference
         return found
-
-    @retry_on_conflict
-    async def _page(
-        self, run: ReconciliationRun, since: datetime, until: datetime, after: str
-    ) -> list[tuple[datetime, OurPayment]]:
-        async with self.store.begin() as tx:
-            return await tx.reconciliations.handed_off(run.gateway, run.environment, since, until, after, PAGE)
 
     async def _of_gateway(self, run: ReconciliationRun, references: Sequence[str]) -> list[OurPayment]:
         found: list[OurPayment] = []

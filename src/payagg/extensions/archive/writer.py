@@ -18,7 +18,7 @@ from payagg.application.counters import count
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.ports.outside import Conflict
 from payagg.application.ports.payments import ArchiveDamaged
-from payagg.application.retry import retry_on_conflict
+from payagg.application.retry import in_transaction, retry_on_conflict
 from payagg.application.use_case import UseCase
 from payagg.domain.archived import ArchivePart
 from payagg.domain.audit import Action, Actor
@@ -74,7 +74,8 @@ class Archive(UseCase):
         midnight = datetime.combine(before, time(), UTC)
         if midnight > self.clock.now():
             raise invalid("before", "Must not be later than today.")
-        begun = [day for day in await self._unfinished_days() if day[4:] < f"{before:%Y%m%d}"]
+        unfinished = await in_transaction(self.store, lambda tx: tx.of(PARTS).unfinished_days())
+        begun = [day for day in unfinished if day[4:] < f"{before:%Y%m%d}"]
         for day in begun:
             yield await self._day(day, midnight, remove, by)
         after = ""
@@ -88,7 +89,7 @@ class Archive(UseCase):
 
     async def _day(self, day: str, before: datetime, remove: bool, by: Actor) -> ArchivedDay:
         done, after = ArchivedDay(day), f"{day}-"
-        for part in await self._parts(day):
+        for part in await in_transaction(self.store, lambda tx: tx.of(PARTS).of_day(day)):
             if part.last_reference is None:
                 await self._give_up(part)
             elif remove:
@@ -164,16 +165,6 @@ class Archive(UseCase):
     async def _next(self, after: str) -> str | None:
         async with self.store.begin() as tx:
             return await tx.of(ARCHIVE).next_with_history(after)
-
-    @retry_on_conflict
-    async def _unfinished_days(self) -> list[str]:
-        async with self.store.begin() as tx:
-            return await tx.of(PARTS).unfinished_days()
-
-    @retry_on_conflict
-    async def _parts(self, day: str) -> list[ArchivePart]:
-        async with self.store.begin() as tx:
-            return await tx.of(PARTS).of_day(day)
 
     @retry_on_conflict
     async def _read(self, day: str, after: str, limit: int, before: datetime) -> tuple[list[str], str | None, History]:

@@ -22,7 +22,8 @@ from payagg.application.gateways.payment_options import ChosenProvider, PaymentO
 from payagg.application.payments.provider_calls import ProviderCalls
 from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.status_checks import RATE
-from payagg.application.retry import retry_on_conflict
+from payagg.application.ports.store import Transaction
+from payagg.application.retry import in_transaction, retry_on_conflict
 from payagg.application.use_case import UseCase
 from payagg.domain.attempt import ATTEMPTS_MAX, Attempt, AttemptState, provider_reference
 from payagg.domain.audit import Action, Actor, Changes
@@ -92,25 +93,21 @@ class CatchUp(UseCase):
 
     async def _hasten(self, slug: str, environment: Environment) -> int:
         hastened = 0
-        while done := await self._hasten_batch(slug, environment):
+        while done := await in_transaction(
+            self.store, lambda tx: tx.attempts.hasten_checks(slug, environment, self.clock.now())
+        ):
             hastened += done
         return hastened
 
-    @retry_on_conflict
-    async def _hasten_batch(self, slug: str, environment: Environment) -> int:
-        async with self.store.begin() as tx:
-            return await tx.attempts.hasten_checks(slug, environment, self.clock.now())
-
     async def _open_then(self, since: datetime) -> AsyncIterator[list[Payment]]:
         until, reference = since, ""
-        while payments := await self._page(until, reference):
+
+        async def next_page(tx: Transaction) -> list[Payment]:
+            return await tx.upkeep.list_initiated(until, reference, BATCH)
+
+        while payments := await in_transaction(self.store, next_page):
             yield payments
             until, reference = payments[-1].expires_at, payments[-1].reference
-
-    @retry_on_conflict
-    async def _page(self, until: datetime, reference: str) -> list[Payment]:
-        async with self.store.begin() as tx:
-            return await tx.upkeep.list_initiated(until, reference, BATCH)
 
     @retry_on_conflict
     async def _closed(self) -> set[str]:

@@ -15,7 +15,7 @@ from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import retry_on_conflict
+from payagg.application.retry import in_transaction, retry_on_conflict
 from payagg.application.use_case import record
 from payagg.domain.attempt import payment_reference
 from payagg.domain.audit import Action, Actor, AuditFilter
@@ -83,7 +83,7 @@ class CellMove:
             await self._carry_events(business_id)
             await self._copy_audit(business_id)
             await self._open(business_id)
-            if await self._leave(business_id):
+            if await in_transaction(self.source, lambda tx: tx.of(DEPARTURES).leave(business_id)):
                 return MovedBusiness(moved, self.clock.now() - move.at)
 
     async def check(self, business_id: str) -> Mapping[str, str]:
@@ -272,11 +272,6 @@ class CellMove:
             belongings = await tx.of(DEPARTURES).belongings(business_id)
         async with self.target.begin() as tx:
             await tx.of(ARRIVALS).open(business_id, belongings)
-
-    @retry_on_conflict
-    async def _leave(self, business_id: str) -> bool:
-        async with self.source.begin() as tx:
-            return await tx.of(DEPARTURES).leave(business_id)
 
 
 def _unfit(message: str) -> Refusal:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
-from payagg.application.retry import retry_on_conflict
+from payagg.application.retry import in_transaction, retry_on_conflict
 from payagg.domain.audit import ActorRealm
 from payagg.entrypoints.bootstrap import Services
 from payagg.extensions.console.openid import OpenIdIssuer
@@ -41,7 +41,8 @@ class ConsoleSessions:
         if found is None or found.is_over(now, self.idle):
             return False
         if found.is_seen_stale(now):
-            await self._touch(replace(found, seen_at=now, address=address))
+            seen = replace(found, seen_at=now, address=address)
+            await in_transaction(self.store, lambda tx: tx.of(SESSIONS).touch(seen))
         return True
 
     async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
@@ -51,21 +52,12 @@ class ConsoleSessions:
             found = await tx.of(SESSIONS).of(realm, subject)
         return [one for one in found if not one.is_over(now, self.idle)]
 
-    @retry_on_conflict
     async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
         """Ends the session: neither the cookie nor a copy of it is accepted. Another user's session is not changed."""
-        async with self.store.begin() as tx:
-            await tx.of(SESSIONS).end(realm, subject, session)
+        await in_transaction(self.store, lambda tx: tx.of(SESSIONS).end(realm, subject, session))
 
-    @retry_on_conflict
     async def end_others(self, realm: ActorRealm, subject: str, session: bytes) -> None:
-        async with self.store.begin() as tx:
-            await tx.of(SESSIONS).end_others(realm, subject, session)
-
-    @retry_on_conflict
-    async def _touch(self, session: ConsoleSession) -> None:
-        async with self.store.begin() as tx:
-            await tx.of(SESSIONS).touch(session)
+        await in_transaction(self.store, lambda tx: tx.of(SESSIONS).end_others(realm, subject, session))
 
 
 @dataclass(frozen=True)
