@@ -99,10 +99,7 @@ class Match:
         ours = self.payment
         if not self.lines:
             assert ours is not None
-            reference, amount = ours.reference, ours.amount
-            return [
-                ReconciliationFinding(run_id, number, self.bucket, reference, None, None, None, amount, None, effect)
-            ]
+            return [ReconciliationFinding(run_id, number, self.bucket, ours.reference, ours=ours.amount, effect=effect)]
         return [
             ReconciliationFinding(
                 run_id=run_id,
@@ -256,11 +253,8 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly], listed: Collection[str
 def check_unit(matches: Sequence[Match]) -> None:
     """Raises VALIDATION_ERROR on `file` where hardly an amount agrees: a file that gives kobo for naira would make an
     anomaly of every payment."""
-    found = totals(matches)
-    others, agreed = (
-        found.get(bucket, BucketTotal()).lines for bucket in (MatchBucket.OTHER_AMOUNT, MatchBucket.AGREED)
-    )
-    if others > max(agreed, 1):
+    found, none = totals(matches), BucketTotal()
+    if found.get(MatchBucket.OTHER_AMOUNT, none).lines > max(found.get(MatchBucket.AGREED, none).lines, 1):
         raise invalid("file", "Agrees with hardly any amount: is its unit the one that its column names?")
 
 
@@ -294,15 +288,10 @@ class ReconciliationFinding:
     run_id: str
     number: int
     bucket: MatchBucket
-    reference: str | None
-    provider_reference: str | None
-    line_kind: LineKind | None
-    line_id: str | None
-    ours: int | None
-    theirs: int | None
-    effect: str | None
-
-
-def unreadable_finding(run_id: str, number: int, place: str) -> ReconciliationFinding:
-    """Of a line that stood at `place` and could not be read."""
-    return ReconciliationFinding(run_id, number, MatchBucket.UNREADABLE, None, None, None, place, None, None, None)
+    reference: str | None = None
+    provider_reference: str | None = None
+    line_kind: LineKind | None = None
+    line_id: str | None = None  # of an UNREADABLE line its position
+    ours: int | None = None
+    theirs: int | None = None
+    effect: str | None = None

@@ -44,7 +44,6 @@ from payagg.domain.reconciliation import (
     fact_of,
     match_all,
     totals,
-    unreadable_finding,
 )
 from payagg.domain.report import ProviderFault, ReportEffect
 from payagg.domain.values import Environment
@@ -177,9 +176,10 @@ class ReconciliationRuns(UseCase):
         known = await self._unknown(matches)
         told: set[str] = set()  # anomalies already matched to a refund's line
         listed = {line.id for line in lines if line.kind is LineKind.REFUND}
-        findings: list[ReconciliationFinding] = []
-        for place in read.unreadable:
-            findings.append(unreadable_finding(run.id, len(findings) + 1, place))
+        findings = [
+            ReconciliationFinding(run.id, number, MatchBucket.UNREADABLE, line_id=place)
+            for number, place in enumerate(read.unreadable, 1)
+        ]
         own = within | {line.reference for line in lines if key_of(line) not in read.earlier}
         counted: list[Match] = []
         for match in matches:
