@@ -8,7 +8,7 @@ from payagg.adapters.security import AesVault, Tokens
 from payagg.adapters.system import SystemClock, SystemEntropy
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.payments.provider_calls import no_crash
-from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
+from payagg.application.ports.outside import Clock, Entropy, ObjectStore, Vault
 from payagg.application.ports.providers import Branding, Provider, ProviderLists
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
@@ -37,7 +37,7 @@ def services_over(
     providers: dict[str, Provider] | None = None,
     lists: dict[str, ProviderLists] | None = None,
     sender: Sender | None = None,
-    logos: LogoStore | None = None,
+    logos: ObjectStore | None = None,
     crash_point: Callable[[str], None] = no_crash,
 ) -> Services:
     """Providers and merchants may be on loopback, logos are kept in memory."""

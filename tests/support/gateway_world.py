@@ -12,7 +12,7 @@ from payagg_testing.memory import MemoryStore
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.security import AesVault
 from payagg.application.gateways.seed import seed_gateways
-from payagg.application.ports.outside import LogoStore
+from payagg.application.ports.outside import ObjectStore
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
 from payagg.application.schemas.gateways import UpdateBusinessGateway
@@ -33,7 +33,7 @@ def files_under(folder: Path) -> list[Path]:
 class GatewayWorld:
     store: Store = field(default_factory=MemoryStore)
     clock: ManualClock = field(default_factory=ManualClock)
-    logos: LogoStore = field(default_factory=lambda: ObjectLogos("memory:///"))
+    logos: ObjectStore = field(default_factory=lambda: ObjectLogos("memory:///"))
     vault: AesVault = field(default_factory=lambda: AesVault(KEYS))
     providers: dict[str, Provider] = field(default_factory=dict)
 

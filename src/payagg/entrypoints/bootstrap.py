@@ -41,7 +41,7 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.status_checks import Reconciler
 from payagg.application.payments.verification import Verification
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere, EventReceiver
-from payagg.application.ports.outside import Clock, Entropy, LogoStore, Vault
+from payagg.application.ports.outside import Clock, Entropy, ObjectStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
@@ -73,7 +73,7 @@ class Services:
     tokens: Tokens
     vault: Vault
     access: Access
-    logos: LogoStore
+    logos: ObjectStore
     payments: Payments
     anomalies: Anomalies
     resolutions: Resolutions
@@ -123,7 +123,7 @@ def assemble(
     providers: dict[str, Provider],
     lists: dict[str, ProviderLists],
     sender: Sender,
-    logos: LogoStore,
+    logos: ObjectStore,
     elsewhere: Elsewhere = NOWHERE,
     crash_point: Callable[[str], None] = no_crash,
 ) -> Services:
@@ -133,7 +133,8 @@ def assemble(
     """
     settlement = Settlement(store, clock, entropy, elsewhere)
     expiry = Expiry(settlement)
-    payment_options = PaymentOptions(store, clock, vault, providers)
+    sealed = GatewayCredentials(vault, providers)
+    payment_options = PaymentOptions(store, clock, sealed)
     provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
     refused_events = RefusedEvents(store, clock)
     provider_events = ProviderEvents(
@@ -163,10 +164,9 @@ def assemble(
             store,
             clock,
             entropy,
-            vault,
+            sealed,
             logos,
             PillowImages(),
-            providers,
             settings.reserved_slugs,
             settings.drain_window,
         ),
@@ -174,7 +174,7 @@ def assemble(
         api_keys=ApiKeys(store, clock, entropy),
         webhooks=Webhooks(store, clock, entropy, vault, sender),
         delivery_log=DeliveryLog(store, clock, entropy),
-        gateway_settling=CredentialRetirement(store, clock, entropy, GatewayCredentials(vault, providers)),
+        gateway_settling=CredentialRetirement(store, clock, entropy, sealed),
         businesses=Businesses(store, clock, entropy),
         audit=AuditTrail(store),
         payment_search=PaymentSearch(store, clock),

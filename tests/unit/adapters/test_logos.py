@@ -6,14 +6,14 @@ import pytest
 from obstore.store import S3Store
 
 from payagg.adapters.logos import ObjectLogos, _open_store
-from payagg.application.ports.outside import LogoStore, Unavailable
+from payagg.application.ports.outside import ObjectStore, Unavailable
 from tests.support.gateway_world import files_under
 from tests.support.ports import free_port
 
 PATH = "gw_1/0123.png"
 
 
-async def assert_keeps_files(logos: LogoStore) -> None:
+async def assert_keeps_files(logos: ObjectStore) -> None:
     assert await logos.get(PATH) is None
     await logos.put(PATH, b"first")
     await logos.put(PATH, b"\x89second\x00")

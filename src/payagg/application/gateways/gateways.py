@@ -3,7 +3,7 @@
 Correctness never waits for a worker: every use case looks at a gateway `as_of(now)`, so a drain ends at its instant.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -14,8 +14,7 @@ from msgspec import UNSET
 
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
-from payagg.application.ports.outside import Images, LogoStore, Unavailable, Vault
-from payagg.application.ports.providers import Provider
+from payagg.application.ports.outside import Images, ObjectStore, Unavailable
 from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import (
@@ -63,10 +62,9 @@ class ReplacedCredentials:
 
 @dataclass(frozen=True)
 class Gateways(UseCase):
-    vault: Vault
-    logos: LogoStore
+    sealed: GatewayCredentials
+    logos: ObjectStore
     images: Images
-    providers: Mapping[str, Provider]
     reserved_slugs: frozenset[str]
     drain_window: timedelta
 
@@ -88,7 +86,7 @@ class Gateways(UseCase):
         gateway = Gateway(
             id=self.entropy.id("gw", now),
             # The deployment may have given a provider a slug with underscores, which no other gateway of ours has.
-            slug=command.slug if command.slug in self.providers else parse_slug(command.slug),
+            slug=command.slug if command.slug in self.sealed.providers else parse_slug(command.slug),
             name=command.name,
             created_at=now,
             updated_at=now,
@@ -162,8 +160,7 @@ class Gateways(UseCase):
         A signing secret that was changed or removed proves events for OVERLAP.
         """
         async with self.store.begin() as tx:
-            gateway = await self._lock(tx, gateway_id)
-            sealed = GatewayCredentials(self.vault, self.providers)
+            sealed, gateway = self.sealed, await self._lock(tx, gateway_id)
             before, credentials = sealed.current(gateway), parse_credentials(command.credentials)
             if command.keep_others:
                 if not sealed.are_open(gateway):
@@ -171,7 +168,7 @@ class Gateways(UseCase):
                     raise invalid("keepOthers", said)
                 merged = {**before, **credentials}
                 credentials = parse_credentials({name: value for name, value in merged.items() if value})
-            provider = self.providers.get(gateway.slug)
+            provider = sealed.providers.get(gateway.slug)
             if provider is not None:
                 provider.check_credentials(credentials)
             now = self.clock.now()
@@ -199,7 +196,7 @@ class Gateways(UseCase):
             await tx.gateways.save(ended)
             changes = changes_of(gateway, ended, "replaced_secrets_until")
             await self.record(tx, by, Action.GATEWAY_END_OVERLAP, gateway_id, changes)
-            replaced = GatewayCredentials(self.vault, self.providers).proving_secrets(gateway, now)
+            replaced = self.sealed.proving_secrets(gateway, now)
             return EndedOverlap(
                 ended_secrets=[
                     EndedSecret(environment=one.environment, valid_until=one.valid_until) for one in replaced

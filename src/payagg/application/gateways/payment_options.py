@@ -7,7 +7,7 @@ from functools import cached_property
 from msgspec import structs
 
 from payagg.application.gateways.credentials import GatewayCredentials
-from payagg.application.ports.outside import Clock, Vault
+from payagg.application.ports.outside import Clock
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.schemas.checkout import CheckoutGateway
@@ -47,12 +47,11 @@ class ChosenProvider:
 class PaymentOptions:
     store: Store
     clock: Clock
-    vault: Vault
-    providers: Mapping[str, Provider]
+    gateway_credentials: GatewayCredentials
 
     @cached_property
-    def gateway_credentials(self) -> GatewayCredentials:
-        return GatewayCredentials(self.vault, self.providers)
+    def providers(self) -> Mapping[str, Provider]:
+        return self.gateway_credentials.providers
 
     @property
     def simulator(self) -> ChosenProvider:
@@ -154,22 +153,24 @@ class PaymentOptions:
 
     async def provider_of_attempt(
         self, tx: Transaction, attempt: Attempt, environment: Environment
-    ) -> ChosenProvider | None:
+    ) -> tuple[ChosenProvider | None, bool]:
         """The provider of an attempt, with the credentials of the attempt's own gateway, which answers for its payments
         even when draining, disabled or deleted. None without credentials, or where no provider has the slug any more.
+        And whether the provider's health lets a call through now; after a pause, one caller at a time.
 
         Another gateway under the same slug may be another account, where "no such payment" proves nothing.
         """
         provider = self.providers.get(attempt.gateway)
         if provider is None:
-            return None
+            return None, False
         if attempt.gateway_id is None:
-            return ChosenProvider(provider, None, {})
+            return ChosenProvider(provider, None, {}), True
         gateway = await tx.gateways.get_any(attempt.gateway_id)
         credentials = self.gateway_credentials.current(gateway) if gateway else {}
         if gateway is None or not provider.is_configured(credentials, environment):
-            return None
-        return ChosenProvider(provider, gateway.id, credentials)
+            return None, False
+        is_admitted = await self._admit(tx, attempt.gateway, environment, await tx.health.all(), probes=True)
+        return ChosenProvider(provider, gateway.id, credentials), is_admitted
 
     async def of_slug(self, tx: Transaction, slug: str, environment: Environment) -> ChosenProvider | None:
         """The provider with the credentials of the gateway that has this slug now, whatever its switches. None without
@@ -179,10 +180,6 @@ class PaymentOptions:
         if gateway is None or not self.providers[slug].is_configured(credentials, environment):
             return None
         return ChosenProvider(self.providers[slug], gateway.id, credentials)
-
-    async def admit(self, tx: Transaction, slug: str, environment: Environment) -> bool:
-        """Whether the provider's health lets a call through now; after a pause, one caller at a time."""
-        return slug == SANDBOX_SLUG or await self._admit(tx, slug, environment, await tx.health.all(), probes=True)
 
     async def _admit(
         self, tx: Transaction, slug: str, environment: Environment, health: Sequence[Health], *, probes: bool

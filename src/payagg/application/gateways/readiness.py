@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from payagg.application.counters import count
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.payment_options import PaymentOptions
-from payagg.application.ports.outside import Clock, Entropy, Vault
+from payagg.application.ports.outside import Entropy
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
 from payagg.application.schemas.gateways import CredentialsTest
@@ -65,19 +65,17 @@ async def unbound_slugs(store: Store, providers: Mapping[str, Provider]) -> list
         return sorted({one.slug for one in strangers if await tx.attempts.count_open(one.id, 1)})
 
 
-async def gateway_readiness(
-    store: Store, clock: Clock, vault: Vault, providers: Mapping[str, Provider], gateway_id: str
-) -> GatewayReadiness:
+async def gateway_readiness(options: PaymentOptions, gateway_id: str) -> GatewayReadiness:
     """Raises NOT_FOUND."""
-    async with store.begin() as tx:
+    async with options.store.begin() as tx:
         gateway = must_exist(await tx.gateways.get(gateway_id))
         open_attempts = await tx.attempts.count_open(gateway_id, OPEN_ATTEMPTS_MAX)
         health = await tx.health.all()
-    sealed = GatewayCredentials(vault, providers)
-    reasons, names = sealed.reasons(gateway, health, clock.now()), sorted(sealed.current(gateway))
+    sealed, provider = options.gateway_credentials, options.providers.get(gateway.slug)
+    reasons, names = sealed.reasons(gateway, health, options.clock.now()), sorted(sealed.current(gateway))
     return GatewayReadiness(
-        has_processor=gateway.slug in providers,
-        credential_names=list(providers[gateway.slug].credential_names) if gateway.slug in providers else [],
+        has_processor=provider is not None,
+        credential_names=list(provider.credential_names) if provider is not None else [],
         open_attempts=open_attempts,
         environments=[
             EnvironmentReadiness(one, reason, [name for name in names if name.startswith(one.value.lower())])

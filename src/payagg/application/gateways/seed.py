@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from payagg.application.gateways.gateways import Gateways
-from payagg.application.ports.outside import LogoStore, Unavailable
+from payagg.application.ports.outside import ObjectStore, Unavailable
 from payagg.application.ports.providers import Branding
 from payagg.application.retry import retry_on_conflict
 from payagg.domain.audit import Action, clock
@@ -44,7 +44,7 @@ async def _add(gateways: Gateways, gateway: Gateway) -> None:
             await gateways.record_change(tx, clock("seed"), Action.GATEWAY_CREATE, None, gateway)
 
 
-async def _logo(logos: LogoStore, gateway_id: str, branding: Branding) -> str | None:
+async def _logo(logos: ObjectStore, gateway_id: str, branding: Branding) -> str | None:
     """The path of the branding's logo; None without a logo or when the store is away, as a server must start then,
     too. Processes that start together write the same file."""
     if branding.logo is None:

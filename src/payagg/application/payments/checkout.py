@@ -72,13 +72,11 @@ class Checkout(UseCase):
     running: set["asyncio.Task[ProcessedPayment]"] = field(default_factory=set)
 
     async def detail(self, reference: str) -> PublicPaymentDetail:
-        payment, business = await self._find(reference)
-        return PublicPaymentDetail.of(payment, business, self.clock.now())
+        return PublicPaymentDetail.of(*await self._find(reference), self.clock.now())
 
     async def page(self, reference: str) -> CheckoutPage:
         """What the hosted page shows of the stored payment; calls no provider."""
-        payment, business = await self._find(reference)
-        now = self.clock.now()
+        (payment, business), now = await self._find(reference), self.clock.now()
         seen = payment.as_of(now)
         is_open = seen.status is Status.INITIATED
         return CheckoutPage(
@@ -173,16 +171,16 @@ class Checkout(UseCase):
             if step.renewed is not None:
                 await tx.attempts.save(step.renewed, step.renewed.token)
             return None
-        token = self.entropy.hex(16)
-        if step.unanswered is not None:
-            choice = await self._answerable(tx, step.unanswered, payment)
-            if choice is not None:
-                claim = step.unanswered.take_over(token, now)
-                await tx.attempts.save(claim, step.unanswered.token)
+        token, unanswered, options = self.entropy.hex(16), step.unanswered, self.payment_options
+        if unanswered is not None:
+            choice, is_admitted = await options.provider_of_attempt(tx, unanswered, payment.environment)
+            if choice is not None and is_admitted:
+                claim = unanswered.take_over(token, now)
+                await tx.attempts.save(claim, unanswered.token)
                 return ClaimedAttempt(payment, claim, choice, business.name, is_takeover=True)
-            if step.unanswered.is_in_doubt:
-                raise _no_answer(step.unanswered)
-        choice = await self.payment_options.choose(tx, payment, step.gateway)
+            if unanswered.is_in_doubt:
+                raise _no_answer(unanswered)
+        choice = await options.choose(tx, payment, step.gateway)
         ensure_attempts_left(attempts)
         claim = Attempt.claim(
             payment,
@@ -194,16 +192,10 @@ class Checkout(UseCase):
             now=now,
             account=choice.account(payment.environment),
         )
-        if step.unanswered is not None:
-            await tx.attempts.save(step.unanswered.refuse(), step.unanswered.token)
+        if unanswered is not None:
+            await tx.attempts.save(unanswered.refuse(), unanswered.token)
         await tx.attempts.add(claim)
         return ClaimedAttempt(payment, claim, choice, business.name, is_takeover=False)
-
-    async def _answerable(self, tx: Transaction, attempt: Attempt, payment: Payment) -> ChosenProvider | None:
-        """The attempt's provider when it can be called now."""
-        choice = await self.payment_options.provider_of_attempt(tx, attempt, payment.environment)
-        is_open = choice is not None and await self.payment_options.admit(tx, attempt.gateway, payment.environment)
-        return choice if is_open else None
 
     async def _resolve(self, claimed: ClaimedAttempt, command: ProcessPayment) -> None:
         """Checks an attempt without an answer, then settles the payment or closes the attempt for the next one."""

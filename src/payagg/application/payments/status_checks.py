@@ -96,8 +96,8 @@ class Reconciler(UseCase):
             if postponed is not None:
                 await tx.attempts.save(postponed, current.token)
                 return None
-            choice = await self.payment_options.provider_of_attempt(tx, current, payment.environment)
-            if choice is not None and not await self.payment_options.admit(tx, current.gateway, payment.environment):
+            choice, is_admitted = await self.payment_options.provider_of_attempt(tx, current, payment.environment)
+            if choice is not None and not is_admitted:
                 return None  # unhealthy: the lease brings it back unchecked
             return payment, current, choice, now
 

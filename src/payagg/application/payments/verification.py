@@ -103,8 +103,7 @@ class Verification:
         if attempt.gateway == SANDBOX_SLUG:
             return options.simulator, True
         async with self.store.begin() as tx:
-            choice = await options.provider_of_attempt(tx, attempt, environment)
-            return choice, choice is not None and await options.admit(tx, attempt.gateway, environment)
+            return await options.provider_of_attempt(tx, attempt, environment)
 
     async def _is_mismatch(self, reference: str) -> bool:
         """Whether the provider's last answer mismatched. Equal mismatches are stored once, so the status of the last

@@ -81,6 +81,3 @@ class ObjectStore(Protocol):
     async def get(self, path: str) -> bytes | None: ...
 
     async def delete(self, path: str) -> None: ...
-
-
-LogoStore = ObjectStore

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from payagg.application.ports.outside import LogoStore, Vault
+from payagg.application.ports.outside import ObjectStore, Vault
 from payagg.application.ports.store import Transaction
 from payagg.application.retry import retry_on_conflict
 from payagg.application.upkeep.sweeps import Sweep
@@ -43,7 +43,7 @@ class GatewayReplication(UseCase):
     """Both sides: `told` at the home cell, `pull` at every other."""
 
     vault: Vault
-    logos: LogoStore
+    logos: ObjectStore
     others: HttpCells
 
     async def gateways_to_send(self) -> list[Gateway]:

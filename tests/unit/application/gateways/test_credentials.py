@@ -12,7 +12,6 @@ from payagg_testing.memory import MemoryStore
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.gateways.credentials import GatewayCredentials
-from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import OVERLAP, PROVES_FOR
@@ -34,8 +33,7 @@ async def world() -> GatewayWorld:
 
 
 async def opened(world: GatewayWorld, gateway_id: str) -> Mapping[str, str]:
-    offers = PaymentOptions(world.store, world.clock, world.vault, world.providers)
-    return offers.gateway_credentials.current(await world.stored(gateway_id))
+    return GatewayCredentials(world.vault, world.providers).current(await world.stored(gateway_id))
 
 
 async def set_credentials(world: GatewayWorld, gateway_id: str, **credentials: str) -> list[str]:

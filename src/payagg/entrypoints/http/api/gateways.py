@@ -203,8 +203,7 @@ async def upload_gateway_logo(call: Call[Administrator, bytes]) -> UploadedLogo:
     description="Whether it has a provider, its set-up and health by environment, and how many attempts are open.",
 )
 async def get_gateway_readiness(call: Call[Administrator, None]) -> GatewayReadiness:
-    own, options = call.services, call.services.payment_options
-    return await gateway_readiness(own.store, own.clock, own.vault, options.providers, call.path["gateway_id"])
+    return await gateway_readiness(call.services.payment_options, call.path["gateway_id"])
 
 
 @routes.add(
