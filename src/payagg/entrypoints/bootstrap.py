@@ -49,7 +49,7 @@ from payagg.application.reports.anomalies import Anomalies
 from payagg.application.reports.reconciliation import ReconciliationRuns
 from payagg.application.reports.search import PaymentSearch
 from payagg.application.upkeep.retention import Retention
-from payagg.application.upkeep.sweeps import FutureInstants, Partitions, Sweep
+from payagg.application.upkeep.sweeps import Sweep
 from payagg.application.webhooks.delivery_log import DeliveryLog
 from payagg.application.webhooks.dispatcher import Dispatcher
 from payagg.application.webhooks.endpoints import Webhooks
@@ -99,8 +99,6 @@ class Services:
     reconciliation_runs: ReconciliationRuns
     dispatcher: Dispatcher
     retention: Retention
-    partitions: Partitions
-    future_instants: FutureInstants
     elsewhere: Elsewhere
     own: tuple[Any, ...] = ()  # of extensions
 
@@ -185,8 +183,6 @@ def assemble(
         reconciliation_runs=ReconciliationRuns(store, clock, entropy, payment_options, settlement, lists, elsewhere),
         dispatcher=Dispatcher(store, clock, entropy, vault, sender),
         retention=Retention(store, clock, entropy, settings.idempotency_retention),
-        partitions=Partitions(store, clock, settings.reference_prefix),
-        future_instants=FutureInstants(store, clock),
         elsewhere=elsewhere,
     )
     return replace(core, own=tuple(make(core) for make in parts(settings.extensions, "services")))

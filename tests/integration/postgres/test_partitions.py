@@ -20,7 +20,7 @@ from payagg.adapters.postgres.partitions import AHEAD, TABLES, drop, make, make_
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.postgres.week import WEEK, Week
 from payagg.application.ports.outside import Unavailable
-from payagg.application.upkeep.sweeps import Partitions
+from payagg.application.upkeep.sweeps import keep_partitions
 from payagg.domain.delivery import RETENTION
 from tests.support.assembly import services_over
 from tests.support.http_world import an_api
@@ -266,10 +266,9 @@ async def test_the_worker_makes_the_next_weeks_and_drops_what_is_past_retention(
     store: PostgresStore, db: Connection
 ) -> None:
     clock = ManualClock(NOW)
-    use = Partitions(store, clock, "PAY")
-    assert (await use.keep(), weeks(db)) == (len(ALL), ALL)
+    assert (await keep_partitions(store, clock, "PAY"), weeks(db)) == (len(ALL), ALL)
     clock.move(RETENTION + 5 * DAY)
-    assert await use.keep() == 6  # five are new, one is over
+    assert await keep_partitions(store, clock, "PAY") == 6  # five are new, one is over
     assert weeks(db)[0] == ALL[1]
 
 

@@ -10,6 +10,8 @@ from payagg.application.ports.store import Store
 from payagg.application.retry import in_steps
 from payagg.domain.delivery import RETENTION
 
+_log = structlog.get_logger("payagg.future_instants")
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -21,31 +23,18 @@ class Sweep:
     until_dry: bool = True
 
 
-@dataclass(frozen=True)
-class Partitions:
-    store: Store
-    clock: Clock
-    prefix: str  # of the references that are drawn
-
-    async def keep(self) -> int:
-        """The numbers of partitions created and dropped. For the worker; safe in several at once."""
-        made = await self.store.make_partitions(self.prefix, self.clock.now())
-        return made + await self.store.drop_partitions(self.clock.now() - RETENTION)
+async def keep_partitions(store: Store, clock: Clock, prefix: str) -> int:
+    """How many partitions it made, for references that are drawn with this prefix, and dropped. For the worker; safe in
+    several at once."""
+    made = await store.make_partitions(prefix, clock.now())
+    return made + await store.drop_partitions(clock.now() - RETENTION)
 
 
-_log = structlog.get_logger("payagg.future_instants")
-
-
-@dataclass(frozen=True)
-class FutureInstants:
-    store: Store
-    clock: Clock
-
-    async def pull_back(self) -> int:
-        """Makes checks, deliveries and provider events due now whose instant no rule can have set; how many."""
-        pulled = 0
-        async for more in in_steps(self.store, lambda tx, after: tx.upkeep.pull_back(self.clock.now(), after)):
-            pulled += more
-        if pulled:
-            _log.warning("the database's clock was ahead: what waited for a wrong date is due now", rows=pulled)
-        return pulled
+async def pull_back_instants(store: Store, clock: Clock) -> int:
+    """Makes checks, deliveries and provider events due now whose instant no rule can have set; how many."""
+    pulled = 0
+    async for more in in_steps(store, lambda tx, after: tx.upkeep.pull_back(clock.now(), after)):
+        pulled += more
+    if pulled:
+        _log.warning("the database's clock was ahead: what waited for a wrong date is due now", rows=pulled)
+    return pulled

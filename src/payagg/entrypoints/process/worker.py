@@ -11,7 +11,7 @@ from payagg.application.counters import count
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.spans import span
 from payagg.application.tracebacks import trace_of
-from payagg.application.upkeep.sweeps import Sweep
+from payagg.application.upkeep.sweeps import Sweep, keep_partitions, pull_back_instants
 from payagg.entrypoints.bootstrap import Services
 
 STOP_SECONDS = 9.0  # for a running sweep; the dispatcher has its own, shorter, grace
@@ -33,7 +33,9 @@ def sweeps(services: Services) -> list[Sweep]:
         )
         for slug, environment in services.reconciler.shares()
     ]
-    runs = services.reconciliation_runs
+    store, clock, runs = services.store, services.clock, services.reconciliation_runs
+    pull_back = partial(pull_back_instants, store, clock)
+    partitions = partial(keep_partitions, store, clock, services.settings.reference_prefix)
     listing = [Sweep("reconciliation of yesterday", 600.0, runs.run_due, until_dry=False)] if runs.lists else []
     return [
         Sweep("expiry", 5.0, services.expiry.sweep),
@@ -42,10 +44,10 @@ def sweeps(services: Services) -> list[Sweep]:
         Sweep("refused events", 60.0, services.refused_events.purge),
         Sweep("inbox", 2.0, services.provider_events.retry_due, until_dry=False),
         *asking,
-        Sweep("future instants", 600.0, services.future_instants.pull_back, until_dry=False),
+        Sweep("future instants", 600.0, pull_back, until_dry=False),
         Sweep("retention", 3600.0, services.retention.forget_deliveries),
         Sweep("inbox retention", 3600.0, services.retention.empty_inbox),
-        Sweep("partitions", 3600.0, services.partitions.keep, until_dry=False),
+        Sweep("partitions", 3600.0, partitions, until_dry=False),
         *listing,
         Sweep("inbox rows retention", 3600.0, services.retention.forget_events, until_dry=False),
         Sweep("idempotency keys retention", 3600.0, services.retention.forget_keys),

@@ -9,6 +9,7 @@ import pytest
 from payagg_testing.builders import MINUTE, SANDBOX
 from payagg_testing.clocks import START
 
+from payagg.application.upkeep.sweeps import pull_back_instants
 from payagg.domain.attempt import LEASE
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.health import Health
@@ -25,7 +26,7 @@ async def test_the_worker_asks_although_the_next_ask_is_dated_ahead_and_then_by_
     reference = await shop.handed_over()
     await shop.verification.verify(reference)
     shop.clock.set(START + MINUTE)
-    assert [await shop.services.future_instants.pull_back() for _ in range(2)] == [1, 0]
+    assert [await pull_back_instants(shop.store, shop.clock) for _ in range(2)] == [1, 0]
     await shop.reconciler.run_once()
     [attempt] = await shop.attempts(reference)
     assert attempt.next_ask_at is not None
