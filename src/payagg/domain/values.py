@@ -26,6 +26,7 @@ OPTION_SLUG_PATTERN = "^[a-z0-9]+(?:[-_][a-z0-9]+)*$"
 URL_MAX = 2048
 EMAIL_MAX = 254
 LOCAL_MAX = 64  # characters before an address's @; RFC 5321
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 HOST_MAX, LABEL_MAX = 253, 63  # of the ASCII form; RFC 1035
 # No two clocks of ours differ by more. An instant that lies further ahead than a rule can have put it was written while
 # the database's clock was ahead, and holds nobody up.

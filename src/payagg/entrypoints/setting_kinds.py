@@ -15,9 +15,8 @@ import msgspec
 from msgspec import Meta
 
 from payagg.domain.errors import Refusal
-from payagg.domain.values import OPTION_SLUG_PATTERN, ascii_url, parse_url
+from payagg.domain.values import LOOPBACK, OPTION_SLUG_PATTERN, ascii_url, parse_url
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 DISTINCT_BYTES_MIN = 8  # of 32; chance gives fewer than 16 once in 10^16 keys
 ENCRYPTION_KEY_BYTES = 32
 Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]

@@ -22,7 +22,7 @@ FINAL = (FaultKind.BAD_CREDENTIALS, FaultKind.REJECTED)
 
 
 class Pace:
-    """The requests of one list's reading: rate-limited, and repeated after a failure."""
+    """Requests that are rate-limited, and repeated after a failure."""
 
     def __init__(self, a_second: float = REQUESTS_A_SECOND) -> None:
         self._step = 1 / a_second
@@ -31,10 +31,7 @@ class Pace:
     async def ask(self, call: Callable[[], Awaitable[T]]) -> T:
         """Raises ProviderFault after TRIES, and at once when a repeat cannot help."""
         for number in range(1, TRIES + 1):
-            now = asyncio.get_running_loop().time()
-            begin = max(now, self._next)
-            self._next = begin + self._step
-            await asyncio.sleep(begin - now)
+            await self.wait()
             try:
                 return await call()
             except ProviderFault as fault:
@@ -42,6 +39,12 @@ class Pace:
                     raise
                 await asyncio.sleep(WAIT_SECONDS * 2 ** (number - 1))
         raise AssertionError
+
+    async def wait(self) -> None:
+        now = asyncio.get_running_loop().time()
+        begin = max(now, self._next)
+        self._next = begin + self._step
+        await asyncio.sleep(begin - now)
 
 
 def page_of(items: Sequence[msgspec.Raw], where: str, read: Callable[[msgspec.Raw], ProviderLine | None]) -> LinePage:

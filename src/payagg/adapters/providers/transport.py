@@ -15,14 +15,13 @@ import msgspec
 from payagg.adapters.webhooks.addresses import is_public_name
 from payagg.domain.errors import Refusal
 from payagg.domain.report import FaultKind, ProviderFault
-from payagg.domain.values import parse_url
+from payagg.domain.values import LOOPBACK, parse_url
 
 T = TypeVar("T")
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 CONNECT_SECONDS = 5.0
 CALL_SECONDS = 15.0
 BODY_MAX = 256 * 1024
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 # At debug level these write request headers, and with them a provider's secret key.
 for _name in ("httpx", "httpcore"):

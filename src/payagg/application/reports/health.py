@@ -75,11 +75,11 @@ async def service_health(
     refused = Counter((one.provider, one.environment, one.fault) for one in await refused_events.recent())
     postgres, migration = await store.versions()
     return ServiceHealth(
-        deliveries_oldest_due_seconds=_age(now, await store.queue.oldest_due(now)),
-        payments_oldest_unasked_seconds=_age(now, await reconciler.oldest_unasked()),
+        deliveries_oldest_due_seconds=age(now, await store.queue.oldest_due(now)),
+        payments_oldest_unasked_seconds=age(now, await reconciler.oldest_unasked()),
         webhook_endpoints_deactivated=await store.queue.count_deactivated(),
         paused_providers=[
-            PausedProvider(one.gateway, one.environment, _age(one.open_until, now))
+            PausedProvider(one.gateway, one.environment, age(one.open_until, now))
             for one in providers
             if one.open_until is not None and one.is_open(now)
         ],
@@ -89,5 +89,6 @@ async def service_health(
     )
 
 
-def _age(now: datetime, since: datetime | None) -> float:
+def age(now: datetime, since: datetime | None) -> float:
+    """In seconds."""
     return max(0.0, (now - since).total_seconds()) if since is not None else 0.0

@@ -15,9 +15,9 @@ from payagg.adapters.postgres.embedded import EmbeddedPostgresError
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
+from payagg.domain.values import LOOPBACK
 from payagg.entrypoints.cli import configuration, doctor, operators, reconciliations, tokens
 from payagg.entrypoints.extensions import command_named
-from payagg.entrypoints.setting_kinds import LOOPBACK
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
 Command = Callable[[argparse.Namespace, Settings], int]

@@ -14,10 +14,12 @@ provider has answered about it. Elsewhere an attempt without a hand-off never ha
 
 import argparse
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
+from payagg.adapters.providers.listing import Pace
 from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.payments.provider_calls import ProviderCalls
 from payagg.application.payments.settlement import Settlement
@@ -41,6 +43,7 @@ from payagg.entrypoints.settings import Settings
 BATCH = 500
 AT_ONCE = 30  # concurrent calls, enough for RATE at two providers that take half a second
 SOURCE = "catch-up"
+_Paces = defaultdict[str, Pace]  # by slug
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,10 @@ class CatchUp(UseCase):
         found: list[str] = []
         unanswered: list[str] = []
         looked_at, closed = 0, await self._closed()
-        gate, pace = asyncio.Semaphore(AT_ONCE), _Pace()
+        gate, paces = asyncio.Semaphore(AT_ONCE), _Paces(lambda: Pace(RATE))
         async for payments in self._open_then(since):
             looked_at += len(payments)
-            looks = (self._look(one, since, gate, pace, closed) for one in payments)
+            looks = (self._look(one, since, gate, paces, closed) for one in payments)
             for payment, seen in zip(payments, await asyncio.gather(*looks), strict=True):
                 found += seen.found
                 unanswered += [payment.reference] if seen.is_unanswered else []
@@ -118,7 +121,7 @@ class CatchUp(UseCase):
         return {one.slug for one in filed if not self.payment_options.gateway_credentials.current(one)}
 
     async def _look(
-        self, payment: Payment, since: datetime, gate: asyncio.Semaphore, pace: "_Pace", closed: Collection[str]
+        self, payment: Payment, since: datetime, gate: asyncio.Semaphore, paces: _Paces, closed: Collection[str]
     ) -> "_Seen":
         """Asks about every reference that the payment's next attempts can have had: a refused one leaves a gap. A
         provider that does not answer is not asked again about the payment."""
@@ -128,7 +131,7 @@ class CatchUp(UseCase):
             for number in range(known + 1, ATTEMPTS_MAX + 1):
                 for slug, choice in list(choices.items()):
                     attempt = self._assumed_attempt(payment, number, choice, slug, since)
-                    await pace.wait(slug)
+                    await paces[slug].wait()
                     try:
                         report = await self.provider_calls.fetch(payment, attempt, choice, SOURCE)
                     except ProviderFault:
@@ -214,19 +217,6 @@ class CatchUp(UseCase):
 class _Seen:
     found: list[str]
     is_unanswered: bool = False
-
-
-@dataclass
-class _Pace:
-    """Paces the calls at each provider to RATE a second."""
-
-    _next: dict[str, float] = field(default_factory=dict)  # by slug, on the event loop's clock
-
-    async def wait(self, slug: str) -> None:
-        now = asyncio.get_running_loop().time()
-        at = max(now, self._next.get(slug, now))
-        self._next[slug] = at + 1 / RATE
-        await asyncio.sleep(at - now)
 
 
 def catch_up(options: argparse.Namespace, settings: Settings) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import msgspec
-from litestar import Request, Response, Router
+from litestar import Response, Router
 from litestar.handlers import HTTPRouteHandler
 
 from payagg import __version__
@@ -17,7 +17,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import RELEASE_SCHEMA, Services
 from payagg.entrypoints.http.api.auth import bearer
 from payagg.entrypoints.http.api.provider_events import BODY_MAX, Acknowledgement
-from payagg.entrypoints.http.server.routing import services
+from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope, whole_body
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
@@ -28,7 +28,6 @@ from payagg.extensions.cells.ports import CELL, CellState
 PATH = "/internal/cell"
 FINGERPRINT_DIGITS = 12
 _DIGEST = re.compile("[0-9a-f]{64}")
-AnyRequest = Request[Any, Any, Any]
 Answer = Callable[[AnyRequest, Services, AmongCells], Awaitable[Response[bytes]]]
 
 

@@ -3,7 +3,6 @@
 import hmac
 import platform
 from collections.abc import Iterable
-from datetime import datetime
 from itertools import product
 from typing import Any
 
@@ -15,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from payagg import __version__
 from payagg.application.counters import counts, flush
 from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.reports.health import age
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
@@ -66,7 +66,7 @@ async def _of_database(use_cases: Services, totals: Totals) -> list[Metric]:
         GaugeMetricFamily(
             "payagg_deliveries_oldest_due_seconds",
             "How long the longest overdue delivery has been due.",
-            value=_age(now, await queue.oldest_due(now)),
+            value=age(now, await queue.oldest_due(now)),
         ),
         GaugeMetricFamily(
             "payagg_inbox_due",
@@ -81,7 +81,7 @@ async def _of_database(use_cases: Services, totals: Totals) -> list[Metric]:
         GaugeMetricFamily(
             "payagg_payments_oldest_unasked_seconds",
             "How long the longest overdue question to a provider has been due.",
-            value=_age(now, await use_cases.reconciler.oldest_unasked()),
+            value=age(now, await use_cases.reconciler.oldest_unasked()),
         ),
     ]
     labels = ["kind", "environment"]
@@ -94,10 +94,6 @@ async def _of_database(use_cases: Services, totals: Totals) -> list[Metric]:
 
 def _database_up(value: int) -> Metric:
     return GaugeMetricFamily("payagg_database_up", "Whether the database answers.", value=value)
-
-
-def _age(now: datetime, since: datetime | None) -> float:
-    return max(0.0, (now - since).total_seconds()) if since is not None else 0.0
 
 
 @get("/metrics")

@@ -14,6 +14,7 @@ from litestar.params import FromPath
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http.docs.description import Audience, describe, described_for
 from payagg.entrypoints.http.docs.pages import MISSING
+from payagg.entrypoints.http.server.page_assets import takes_gzip
 from payagg.entrypoints.settings import Settings
 
 CACHED = {"Cache-Control": "public, max-age=300"}
@@ -51,7 +52,7 @@ def routes_for(settings: Settings) -> list[HTTPRouteHandler]:
         if is_missing and "text/html" not in request.headers.get("accept", ""):
             raise Refusal(ErrorCode.NOT_FOUND)
         plain, zipped = made[MISSING if is_missing else name]
-        is_zipped = "gzip" in request.headers.get("accept-encoding", "")
+        is_zipped = takes_gzip(request.headers.get("accept-encoding", ""))
         headers = {**HEADERS, "Content-Encoding": "gzip"} if is_zipped else HEADERS
         kind = TYPES.get(name.rpartition(".")[2], MediaType.HTML)
         kind = MediaType.HTML if is_missing else kind

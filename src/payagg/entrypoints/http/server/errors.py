@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import structlog
-from litestar import Request, Response
+from litestar import Response
 from litestar.exceptions import HTTPException
 
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.tracebacks import trace_of
 from payagg.domain.errors import ErrorCode, Kind, Refusal
-from payagg.entrypoints.http.server.routing import services
+from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import error_envelope
 
 HTTP_STATUS = {
@@ -36,8 +36,6 @@ RETRY_AFTER_MIN, RETRY_AFTER_MAX = 1, 4
 # What the framework refuses by itself, in our words: its guards and limits are not used.
 _FRAMEWORK = {404: ErrorCode.NOT_FOUND, 405: ErrorCode.METHOD_NOT_ALLOWED}
 _log = structlog.get_logger("payagg.http")
-
-AnyRequest = Request[Any, Any, Any]
 
 
 def answer_refusal(_: AnyRequest, refusal: Refusal) -> Response[bytes]:
