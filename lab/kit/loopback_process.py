@@ -6,9 +6,11 @@ Its arguments: `api`, `worker` or `both`; the port; the database URL.
 import os
 import sys
 
-from payagg.entrypoints.process import server
+import uvloop
+
 from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.process.logs import configure_logs
+from payagg.entrypoints.process.server import run_process
 from payagg.entrypoints.settings import read_settings
 
 if __name__ == "__main__":
@@ -16,4 +18,4 @@ if __name__ == "__main__":
     role, port, url = sys.argv[1:]
     settings = read_settings(os.environ, dev=True)
     listener = None if role == "worker" else listen("127.0.0.1", int(port))
-    server.run(server.run_process(settings, url, listener, with_worker=role != "api"))
+    uvloop.run(run_process(settings, url, listener, with_worker=role != "api"))

@@ -54,6 +54,8 @@ def _dev(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _serve(options: argparse.Namespace, settings: Settings) -> int:
+    import uvloop
+
     from payagg.entrypoints.process import http_server, server, supervisor
 
     if options.host not in LOOPBACK and not os.environ.get("PAYAGG_BASE_URL"):
@@ -62,12 +64,12 @@ def _serve(options: argparse.Namespace, settings: Settings) -> int:
         )
     with _serving(settings, partial(http_server.listen, options.host, options.port)) as (url, listener):
         if options.workers == 1:
-            server.run(server.run_process(settings, url, listener, with_worker=not options.no_worker))
+            uvloop.run(server.run_process(settings, url, listener, with_worker=not options.no_worker))
         else:
             # A restart reads the files of settings anew; the embedded Postgres is ours, and in none.
             own = {} if settings.database_url is not None else {"PAYAGG_DATABASE_URL": url}
             environ = {**os.environ, **own}
-            server.run(
+            uvloop.run(
                 supervisor.supervise(
                     settings, url, listener, options.workers, with_worker=not options.no_worker, environ=environ
                 )
@@ -76,10 +78,12 @@ def _serve(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _worker(_: argparse.Namespace, settings: Settings) -> int:
+    import uvloop
+
     from payagg.entrypoints.process import server
 
     with _serving(settings, lambda: None) as (url, _listener):
-        server.run(server.run_process(settings, url, None, with_worker=True))
+        uvloop.run(server.run_process(settings, url, None, with_worker=True))
     return 0
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlsplit
 
+import uvloop
+
 from payagg.application.ports.outside import Entropy
 from payagg.entrypoints.bootstrap import entropy_of, running
 from payagg.entrypoints.cli.database import database, destroy
@@ -24,7 +26,7 @@ from payagg.entrypoints.dev.secrets import FOLDER, with_dev_secrets
 from payagg.entrypoints.extensions import DevPages, parts
 from payagg.entrypoints.process.http_server import listen
 from payagg.entrypoints.process.logs import configure_logs
-from payagg.entrypoints.process.server import background, run, serve_http, stop_on_signals
+from payagg.entrypoints.process.server import background, serve_http, stop_on_signals
 from payagg.entrypoints.process.tracing import tracing
 from payagg.entrypoints.settings import Settings, SettingsError
 
@@ -47,7 +49,7 @@ def dev(settings: Settings, *, port: int, fresh: bool, as_json: bool) -> None:
         with _log(settings.state_dir) as log, database(settings, migrating=True, tell=_tell) as url:
             configure_logs(log)
             with tracing(settings):
-                run(_serve(settings, url, listener, entropy, as_json=as_json))
+                uvloop.run(_serve(settings, url, listener, entropy, as_json=as_json))
             _tell("Stopping ...")
     _tell("Stopped; the data is kept.")
 

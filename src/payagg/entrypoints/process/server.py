@@ -6,13 +6,11 @@ import gc
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import structlog
-import uvloop
 from litestar.types import ControllerRouterHandler
 
 from payagg.application.counters import observe, observe_bytes
@@ -34,7 +32,7 @@ RESTART_SECONDS = 1.0
 LOOK_SECONDS = 1.0
 LOOKS_AT_MEMORY = 60  # each so many looks
 STATM = Path("/proc/self/statm")  # Linux: sizes in pages, the second is what is resident
-WORKER_NICENESS = 10
+WORKER_NICENESS = 10  # the processes that answer go first: a payer waits for them, a webhook may come a moment later
 _log = structlog.get_logger("payagg.server")
 
 
@@ -96,30 +94,18 @@ async def run_process(
     delay = settings.shutdown_delay.total_seconds() if listener is not None else 0.0
     stop = stop_on_signals(stop, draining=draining, delay=delay)
     with tracing(settings):
-        if await schema_awaited(settings, database_url, listener, stop):
-            await _run(settings, database_url, listener, stop, draining, ready, with_worker=with_worker)
-
-
-async def _run(
-    settings: Settings,
-    database_url: str,
-    listener: socket.socket | None,
-    stop: asyncio.Event,
-    draining: asyncio.Event,
-    ready: Callable[[], None],
-    *,
-    with_worker: bool,
-) -> None:
-    async with running(settings, database_url) as services, background(services, stop, with_worker=with_worker):
-        settle_memory()
-        ready()
-        if listener is None:
-            step_back()
-            await stop.wait()
-        else:
-            _log.info("serving", address=list(listener.getsockname()[:2]))
-            await warn_of_gaps(services)
-            await serve_http(services, listener, stop, draining=draining)
+        if not await schema_awaited(settings, database_url, listener, stop):
+            return
+        async with running(settings, database_url) as services, background(services, stop, with_worker=with_worker):
+            settle_memory()
+            ready()
+            if listener is None:
+                os.nice(WORKER_NICENESS)
+                await stop.wait()
+            else:
+                _log.info("serving", address=list(listener.getsockname()[:2]))
+                await warn_of_gaps(services)
+                await serve_http(services, listener, stop, draining=draining)
 
 
 async def warn_of_gaps(services: Services) -> None:
@@ -159,11 +145,6 @@ def resident_bytes() -> int | None:
         return int(STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return None
-
-
-def step_back() -> None:
-    """Lets the processes that answer requests go first: a payer waits for them, a webhook may come a moment later."""
-    os.nice(WORKER_NICENESS)
 
 
 def settle_memory() -> None:
@@ -210,9 +191,3 @@ def stop_on_signals(
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         loop.add_signal_handler(signal.SIGHUP, drain)
     return stop
-
-
-def run(main: Coroutine[Any, Any, None]) -> None:
-    """`asyncio.run` on uvloop."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+import uvloop
 
 from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.process.logs import configure_logs
-from payagg.entrypoints.process.server import RESTART_SECONDS, STOP_SECONDS, run, run_process, stop_on_signals
+from payagg.entrypoints.process.server import RESTART_SECONDS, STOP_SECONDS, run_process, stop_on_signals
 from payagg.entrypoints.process.waiting import schema_awaited
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
 
@@ -193,7 +194,7 @@ async def _child(role: str, descriptor: int) -> None:
 if __name__ == "__main__":
     configure_logs()
     try:
-        run(_child(sys.argv[1], int(sys.argv[2])))
+        uvloop.run(_child(sys.argv[1], int(sys.argv[2])))
     except (SettingsError, Unavailable) as error:
         # A file that was changed since the command started is for a person; a database comes back.
         is_away = isinstance(error, Unavailable)
