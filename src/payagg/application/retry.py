@@ -46,11 +46,5 @@ async def in_steps(
     and says where its own did, None past the end."""
     after: str | None = ""
     while after is not None:
-        done, after = await _step(store, work, after)
+        done, after = await in_transaction(store, lambda tx, last=after: work(tx, last))  # type: ignore[misc]
         yield done
-
-
-@retry_on_conflict
-async def _step(store: Store, work: Callable[[Transaction, str], Awaitable[R]], after: str) -> R:
-    async with store.begin() as tx:
-        return await work(tx, after)

@@ -206,11 +206,9 @@ class CatchUp(UseCase):
             await tx.attempts.add(attempt)
             return True
 
-    @retry_on_conflict
     async def _record(self, action: Action, since: datetime, by: Actor, changes: Changes | None = None) -> None:
-        async with self.store.begin() as tx:
-            at = since.isoformat(timespec="seconds")
-            await self.record(tx, by, action, at, changes)
+        at = since.isoformat(timespec="seconds")
+        await in_transaction(self.store, lambda tx: self.record(tx, by, action, at, changes))
 
 
 @dataclass
