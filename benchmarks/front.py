@@ -161,7 +161,7 @@ class Front:
         store.state.businesses[BUSINESS] = Business(BUSINESS, "Bench", BusinessStatus.ACTIVE, KycStatus.APPROVED, now)
         store.state.api_keys[key.id] = key
         provider, credentials = a_gateway(PROVIDER), json.dumps({"sandboxSecretKey": PROVIDER_KEY}).encode()
-        provider = replace(provider, credentials=services.payment_options.vault.seal(credentials, provider.id))
+        provider = replace(provider, credentials=services.vault.seal(credentials, provider.id))
         store.state.gateways = {gateway.id: gateway for gateway in (the_built_in(), provider)}
         self._state, self._dispatcher = store.state, services.dispatcher
         secret = services.vault.seal(b"k" * 32, secret_context("whe_1"))

@@ -100,7 +100,7 @@ class Site:
     def configure(self, slug: str, credentials: dict[str, str], **fields: Any) -> None:
         """The gateway `slug`, ACTIVE, with its credentials on file."""
         gateway = self.gateway(slug, **fields)
-        sealed = self.services.payment_options.vault.seal(json.dumps(credentials).encode(), gateway.id)
+        sealed = self.services.vault.seal(json.dumps(credentials).encode(), gateway.id)
         self.gateway(slug, credentials=sealed, **fields)
 
     def simulate(self, page_url: str, outcome: str) -> None:
