@@ -57,7 +57,7 @@ async def healthz() -> Response[bytes]:
 async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
     """200 when the database is reachable, its schema fits, and this process is not stopping; 503 otherwise."""
     use_cases, app = services_of(request), cast(Application, request.app)
-    chance = use_cases.payments.entropy.chance()
+    chance = use_cases.entropy.chance()
     if app.draining.is_set():
         raise try_later(chance, STOPPING)
     try:
@@ -129,7 +129,7 @@ def create_app(
         framework = around(framework, services, app.limits)
     app.edge = Edge(
         framework if own_hosts is None else OwnHosts(framework, own_hosts),
-        services.payments.entropy.hex,
+        services.entropy.hex,
         base_url=settings.base_url,
         body_seconds=body_seconds,
         cors_origins=settings.cors_origins,

@@ -46,7 +46,7 @@ async def serve_http(
 ) -> None:
     """Answers on `listener` until `stop`, then finishes what it accepted; the rest as create_app has it."""
     app = create_app(services, extra_routes=extra, own_hosts=own_hosts, draining=draining)
-    server = http_server(app, services.payments.entropy.hex)
+    server = http_server(app, services.entropy.hex)
     state = server.server_state
     state.most = connections_max()
     state.per_address, state.proxies = max(state.most // 4, 100), services.settings.trusted_proxies

@@ -94,7 +94,7 @@ async def _sweep(services: Services, sweep: Sweep, stop: asyncio.Event, pace: fl
         except Exception as error:  # noqa: BLE001 - one sweep's defect must not stop the others
             _log.error("sweep failed", sweep=sweep.name, trace=trace_of(error))
             wait, back_off = back_off, min(back_off * 2, BACK_OFF_MAX_SECONDS)
-        spread = wait * (1 - JITTER + 2 * JITTER * services.settlement.entropy.chance())
+        spread = wait * (1 - JITTER + 2 * JITTER * services.entropy.chance())
         with suppress(TimeoutError):
             async with asyncio.timeout(spread):
                 await stop.wait()

@@ -74,7 +74,7 @@ class Forwarding:
             await _say(refusal_envelope(refusal), scope, receive, send)
         except Unavailable as error:
             _log.warning("service unavailable", reason=str(error))
-            chance = self._services.payments.entropy.chance()
+            chance = self._services.entropy.chance()
             await _say(refusal_envelope(try_later(chance)), scope, receive, send)
 
     def _is_sent_on(self, scope: Any) -> bool:

@@ -17,7 +17,7 @@ CODE_BYTES = 12
 
 def dev_pages(core: Services, tokens: Mapping[str, str]) -> DevPages:
     """Signs in with the token of the link's realm."""
-    this_run = core.payments.entropy.hex(CODE_BYTES)
+    this_run = core.entropy.hex(CODE_BYTES)
 
     @get("/dev/console/{realm:str}/{code:str}")
     async def enter(request: AnyRequest, realm: FromPath[str], code: FromPath[str]) -> Response[bytes]:

@@ -37,7 +37,7 @@ _log = structlog.get_logger("payagg.console")
 
 async def _start(request: AnyRequest, realm: Realm) -> Response[bytes]:
     use_cases = services(request)
-    issuer, hex = _issuer(use_cases), use_cases.payments.entropy.hex
+    issuer, hex = _issuer(use_cases), use_cases.entropy.hex
     flow = SignInFlow(state=hex(16), nonce=hex(16), verifier=hex(32))
     await _count_question(request)
     try:

@@ -68,7 +68,7 @@ async def adjustments_page(request: PageRequest) -> Response[bytes]:
 @routes.page(BASE + "/test-payment")
 async def _test_payment(request: PageRequest) -> Response[bytes]:
     # A form sent twice makes one payment.
-    key = request.form.get("idempotency_key") or request.services.payments.entropy.hex(KEY_BYTES)
+    key = request.form.get("idempotency_key") or request.services.entropy.hex(KEY_BYTES)
     facts = {"context": await business_context(request), "section": "/test-payment", "idempotency_key": key}
     return request.page("test_payment", facts)
 

@@ -48,7 +48,7 @@ class Session:
 
 def visitor(use_cases: Services, realm: Realm) -> Session:
     """A new session before sign-in."""
-    return Session(realm, now_of(use_cases) + VISITOR_SECONDS, use_cases.payments.entropy.hex(FORM_TOKEN_BYTES))
+    return Session(realm, now_of(use_cases) + VISITOR_SECONDS, use_cases.entropy.hex(FORM_TOKEN_BYTES))
 
 
 def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
@@ -60,13 +60,13 @@ def signed_in(use_cases: Services, realm: Realm, token: str) -> Session:
     if claims.get("type") != realm:
         raise Refusal(ErrorCode.FORBIDDEN)
     expires = min(claims["exp"], now + int(SESSION_MAX.total_seconds()))
-    form_token = use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
+    form_token = use_cases.entropy.hex(FORM_TOKEN_BYTES)
     return Session(realm, expires, form_token, claims["sub"], token=token)
 
 
 def signed_in_by_issuer(use_cases: Services, realm: Realm, subject: str, **claims: Any) -> Session:
     """A new session of twelve hours. A revocation of the subject's tokens compares its `iat`."""
-    now, form_token = now_of(use_cases), use_cases.payments.entropy.hex(FORM_TOKEN_BYTES)
+    now, form_token = now_of(use_cases), use_cases.entropy.hex(FORM_TOKEN_BYTES)
     claims |= {"sub": subject, "type": realm, "iat": now}
     return Session(realm, now + int(SESSION_MAX.total_seconds()), form_token, subject, claims=claims)
 

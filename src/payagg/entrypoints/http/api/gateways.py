@@ -166,7 +166,7 @@ async def update_gateway_credentials(call: Call[Administrator, UpdateCredentials
 async def test_gateway_credentials(call: Call[Administrator, TestCredentials]) -> CredentialsTest:
     own = call.services
     gateway_id, environment = call.path["gateway_id"], call.body.environment
-    return await try_credentials(own.payment_options, own.gateways.entropy, gateway_id, environment, by=by(call))
+    return await try_credentials(own.payment_options, own.entropy, gateway_id, environment, by=by(call))
 
 
 @routes.add(

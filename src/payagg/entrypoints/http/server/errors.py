@@ -72,7 +72,7 @@ def unavailable(request: AnyRequest, error: Exception) -> Response[bytes]:
 
 def _unavailable(request: AnyRequest, error: Exception) -> Refusal:
     _log.warning("service unavailable", reason=str(error))
-    return try_later(services(request).payments.entropy.chance())
+    return try_later(services(request).entropy.chance())
 
 
 def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[bytes]:
