@@ -8,11 +8,9 @@ of each operation meets each kind of wrong value; the forms of JSON are tried in
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import unquote
-
-from jsonschema import Draft202012Validator
-from jsonschema.validators import extend
 
 PLACE = "the value goes here"
 # Values in JSON, as bytes: what json.dumps would never write is what a caller sends on purpose.
@@ -56,7 +54,16 @@ def _is_integer(_: object, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_Strict = extend(Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer))
+@cache
+def _strict() -> Any:
+    """A class of validators. What it is made of takes a second to import, which only who judges need spend."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer)
+    return extend(Draft202012Validator, type_checker=types)
+
+
 Place = tuple[str, str, str]
 
 
@@ -80,7 +87,7 @@ def hostile_cells(document: dict[str, Any]) -> Iterator[HostileCell]:
 
 def _bodies(document: dict[str, Any], place: Place, content: dict[str, Any]) -> Iterator[HostileCell]:
     schema, example = content["schema"], content["example"]
-    validator = _Strict({**schema, "components": document["components"]})
+    validator = _strict()({**schema, "components": document["components"]})
     fields = _resolved(document, schema)["properties"]
     for name in fields:
         for value in (*VALUES, *UNKEEPABLE):
@@ -106,7 +113,7 @@ def _parameters(
     document: dict[str, Any], place: Place, parameter: dict[str, Any], others: str, body: bytes | None
 ) -> Iterator[HostileCell]:
     name, schema = parameter["name"], parameter["schema"]
-    validator = _Strict({**schema, "components": document["components"]})
+    validator = _strict()({**schema, "components": document["components"]})
     if parameter["in"] == "query":
         for value in (*QUERY_VALUES, *UNREADABLE_QUERIES, f"1&{name}=2"):
             fits = value in QUERY_VALUES and validator.is_valid(_read(value, _resolved(document, schema)))

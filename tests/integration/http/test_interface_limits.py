@@ -6,7 +6,6 @@ from itertools import count
 from typing import Any
 
 import httpx
-import jsonschema
 import pytest
 
 from payagg.entrypoints.http.app import api_routes
@@ -73,10 +72,12 @@ async def shop(api: Api) -> Shop:
 
 def is_described(method: str, path: str, body: dict[str, Any]) -> bool:
     """Whether the description lets `body` pass."""
+    from jsonschema import Draft202012Validator  # takes a second
+
     template = re.sub("/gw_[a-z_]+", "/{gatewayId}", re.sub("/biz_[0-9a-f]+", "/{businessId}", path))
     operation = DOCUMENT["paths"][template][method.lower()]
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
-    return bool(jsonschema.Draft202012Validator({**schema, "components": DOCUMENT["components"]}).is_valid(body))
+    return bool(Draft202012Validator({**schema, "components": DOCUMENT["components"]}).is_valid(body))
 
 
 async def at_and_past(

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+from collections.abc import Callable
 
 import psutil
 import pytest
@@ -14,31 +15,31 @@ from payagg.domain.errors import ErrorCode
 from tests.support.images import HOSTILE, a_jpeg_of_scans, a_png_of, an_image
 from tests.support.refusals import refusal_in, refused_with
 
-GOOD = {
-    "png": ("png", an_image()),
-    "jpeg": ("jpg", an_image("JPEG")),
-    "a progressive jpeg": ("jpg", an_image("JPEG", size=(300, 200), progressive=True)),
-    "a jpeg with restart markers": ("jpg", an_image("JPEG", size=(200, 200), restart_marker_blocks=1)),
-    "the most scans": ("jpg", a_jpeg_of_scans(SCANS_MAX)),
-    "the largest picture": ("png", an_image(size=(4096, 4096))),
-    "the largest progressive jpeg": ("jpg", an_image("JPEG", size=(4096, 4096), progressive=True, subsampling=0)),
-    "the largest side": ("png", an_image(size=(4096, 1))),
-    "the largest file": ("png", a_png_of(2 * 1024 * 1024)),
+GOOD: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "png": ("png", an_image),
+    "jpeg": ("jpg", lambda: an_image("JPEG")),
+    "a progressive jpeg": ("jpg", lambda: an_image("JPEG", size=(300, 200), progressive=True)),
+    "a jpeg with restart markers": ("jpg", lambda: an_image("JPEG", size=(200, 200), restart_marker_blocks=1)),
+    "the most scans": ("jpg", lambda: a_jpeg_of_scans(SCANS_MAX)),
+    "the largest picture": ("png", lambda: an_image(size=(4096, 4096))),
+    "the largest progressive jpeg": (
+        "jpg",
+        lambda: an_image("JPEG", size=(4096, 4096), progressive=True, subsampling=0),
+    ),
+    "the largest side": ("png", lambda: an_image(size=(4096, 1))),
+    "the largest file": ("png", lambda: a_png_of(2 * 1024 * 1024)),
 }
-
-# As slow to decode as an image may be.
-COSTLY = a_jpeg_of_scans(SCANS_MAX, (4096, 4096))
 
 
 @pytest.mark.parametrize("name", GOOD)
 async def test_a_true_image_is_told_by_its_content(name: str) -> None:
     kind, content = GOOD[name]
-    assert await PillowImages().kind(content) == kind
+    assert await PillowImages().kind(content()) == kind
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_anything_else_is_refused_on_file(name: str) -> None:
-    assert await refused_with(PillowImages().kind(HOSTILE[name])) == (ErrorCode.VALIDATION_ERROR, "file")
+    assert await refused_with(PillowImages().kind(HOSTILE[name]())) == (ErrorCode.VALIDATION_ERROR, "file")
 
 
 async def decoder_of(decoding: "asyncio.Task[str]") -> psutil.Process:
@@ -53,7 +54,9 @@ async def decoder_of(decoding: "asyncio.Task[str]") -> psutil.Process:
 
 @pytest.mark.parametrize("end", ["its time is up", "the kernel ends it", "the caller goes away"])
 async def test_a_decoder_keeps_nobody_waiting_and_ends(end: str) -> None:
-    decoding = asyncio.create_task(PillowImages(**({"seconds": 1} if end == "its time is up" else {})).kind(COSTLY))
+    images = PillowImages(**({"seconds": 1} if end == "its time is up" else {}))
+    slowest = a_jpeg_of_scans(SCANS_MAX, (4096, 4096))
+    decoding = asyncio.create_task(images.kind(slowest))
     decoder = await decoder_of(decoding)
     if end == "the caller goes away":
         decoding.cancel()

@@ -60,7 +60,7 @@ async def test_a_logo_is_served_exactly_as_sent_and_takes_the_place_of_the_one_b
         logo = await world.gateways.logo(acme)
         assert (logo.content, logo.media_type) == (content, f"image/{kind.lower()}")
         assert [path.read_bytes() for path in files_under(tmp_path)] == [content]
-    hostile = world.gateways.upload_logo(acme, HOSTILE["a png with a tail"], by=AN_ADMIN)
+    hostile = world.gateways.upload_logo(acme, HOSTILE["a png with a tail"](), by=AN_ADMIN)
     assert (await refused_with(hostile))[1] == "file"
     unknown = world.gateways.upload_logo("gw_unknown", an_image(), by=AN_ADMIN)
     assert (await refused_with(unknown))[0] is ErrorCode.NOT_FOUND
