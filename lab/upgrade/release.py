@@ -1,9 +1,11 @@
 """A release as somebody runs it: where its files lie, the Python that has its packages, and its commands."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from tests.support.processes import SECRETS, environment
 
 HEAD_FILE = "payagg/adapters/postgres/migrations/__init__.py"
 VERSIONS = "src/payagg/adapters/postgres/migrations/versions"
-LOCK = "requirements-dev.lock"
+LOCK, OTHERS = "requirements-dev.lock", "requirements-others.lock"
 WORKS_AHEAD = "docs/operating/upgrade.md"  # releases before it refuse a schema that is ahead of them
 
 
@@ -89,8 +91,13 @@ def this_release(old: str, folder: Path) -> Release:
     return Release("this release with a migration more", place, sys.executable)
 
 
+def packages(folder: Path) -> set[str]:
+    """Of its lock file, each with its hashes."""
+    return set(re.findall(r"^\w.*(?:\n .*)*", (folder / LOCK).read_text(), re.MULTILINE))
+
+
 def checked_out(ref: str, folder: Path) -> Release:
-    """The release `ref` in a folder of its own. Where its lock file is another one, it has packages of its own."""
+    """The release `ref` in a folder of its own. Packages that it locks otherwise stand there, before ours."""
     commit = git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     if not commit:
         raise SystemExit(f"There is no commit {ref}.")
@@ -101,7 +108,10 @@ def checked_out(ref: str, folder: Path) -> Release:
     if archive.wait() != 0:
         raise SystemExit(f"git archive {ref} failed.")
     python = sys.executable
-    if (place / LOCK).read_bytes() != (ROOT / LOCK).read_bytes():
-        subprocess.run(["sh", "tools/install.sh", LOCK], cwd=place, check=True)
+    if others := packages(place) - packages(ROOT):
+        (place / OTHERS).write_text("\n".join(others))
+        subprocess.run(["sh", "tools/install.sh", OTHERS, ".venv", sys.executable], cwd=place, check=True)
         python = str(place / ".venv" / "bin" / "python")
+        (first,) = place.glob(".venv/lib/python*/site-packages")
+        (first / "others.pth").write_text(sysconfig.get_path("purelib"))
     return Release(f"release {commit[:12]}", place, python)
