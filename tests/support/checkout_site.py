@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, closing, contextmanager
@@ -23,7 +22,7 @@ from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services, running
 from payagg.entrypoints.http.app import create_app
-from payagg.entrypoints.process.http_server import QuietServer, http_server
+from payagg.entrypoints.process.http_server import QuietServer, http_server, listen
 from tests.support.answers.recorder import recorded
 from tests.support.assembly import SETTINGS
 from tests.support.provider_rigs import fakes_running
@@ -115,8 +114,7 @@ class Site:
 @contextmanager
 def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> Iterator[Site]:
     """A running site on a port of its own, beside the fake providers if asked for; leaving stops it."""
-    with closing(socket.socket()) as listener:
-        listener.bind(("127.0.0.1", 0))
+    with closing(listen("127.0.0.1", 0)) as listener:
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         configured = replace(SETTINGS, base_url=base_url, logo_store="memory:///", **settings)
         ready, found, servers = threading.Event(), list[Site](), list[QuietServer]()
@@ -129,7 +127,6 @@ def served(database_url: str, *, with_fakes: bool = False, **settings: Any) -> I
                 services = await stack.enter_async_context(running(having, database_url))
                 servers.append(http_server(recorded(create_app(services)), services.payments.entropy.hex))
                 found.append(Site(base_url, services, asyncio.get_running_loop(), fakes))
-                listener.listen(128)
                 ready.set()
                 await servers[0].serve([listener])
 

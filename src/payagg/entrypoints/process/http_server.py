@@ -49,7 +49,8 @@ class QuietServer(uvicorn.Server):
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; raises SettingsError naming the port when it is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio switches Nagle's algorithm off only where the protocol is named; uvloop does so always.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # Each connection inherits it: one whose client neither reads nor acknowledges an answer is given up.
