@@ -1,48 +1,38 @@
 """An application on a loopback port of its own, inside the caller's event loop."""
 
 import asyncio
-import contextlib
-import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import uvicorn
 from litestar.types import ASGIApp
+from uvicorn.server import ServerState
 
 STOP_SECONDS = 1
 
 
-class _Server(uvicorn.Server):
-    """Without signal handlers: the loop is the caller's."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 @asynccontextmanager
 async def serve_asgi(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
-    """Serves `app` on loopback; yields its base URL. Port 0 = a free one."""
-    # asyncio switches Nagle's algorithm off only where the protocol is named; with it, answers take 40 ms.
-    listener = socket.socket(proto=socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
-    listener.listen(512)
-    listener.setblocking(False)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        proxy_headers=False,
-        timeout_graceful_shutdown=STOP_SECONDS,
-    )
-    server = _Server(config)
-    task = asyncio.create_task(server.serve(sockets=[listener]))
+    """Serves `app` on loopback; yields its base URL. Port 0 = a free one.
+
+    It ends with the answers that are under way. Uvicorn's own server looks every 0.1 s whether it may, and hundreds of
+    tests would wait for that.
+    """
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none", proxy_headers=False)
+    config.load()
+    state = ServerState()
+
+    def connection() -> asyncio.Protocol:
+        return config.http_protocol_class(config=config, server_state=state, app_state={})  # type: ignore[call-arg]
+
+    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", port, backlog=512)
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
-        server.should_exit = True
-        await task
-        listener.close()
+        server.close()
+        for one in list(state.connections):
+            one.shutdown()
+        if state.tasks:
+            _, late = await asyncio.wait(state.tasks, timeout=STOP_SECONDS)
+            for task in late:
+                task.cancel()
