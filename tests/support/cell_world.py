@@ -90,6 +90,8 @@ async def three_cells(databases: Sequence[str], **changed: Any) -> AsyncIterator
             await seed_gateways(services.gateways, "builtin", named("provider_a", "provider_b"))
             stop = await served_app(create_app(services), listener, services.payments.entropy.hex)
             stack.push_async_callback(stop)
-            client = await stack.enter_async_context(httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=30))
+            client = await stack.enter_async_context(
+                httpx.AsyncClient(base_url=f"{origin}/api/v1", timeout=30, verify=False)
+            )
             cells[name] = Cell(Api(services, origin, client), stop)
         yield CellWorld(cells, shared)

@@ -116,7 +116,8 @@ def is_ready(port: int) -> bool:
 def answers(port: int, path: str) -> bool:
     """With 200."""
     try:
-        return httpx.get(f"http://127.0.0.1:{port}{path}", trust_env=False).status_code == 200
+        # Who verifies reads all authorities first: 30 ms of CPU each time, beside the process that is waited for.
+        return httpx.get(f"http://127.0.0.1:{port}{path}", trust_env=False, verify=False).status_code == 200
     except httpx.TransportError:
         return False
 
@@ -139,7 +140,7 @@ def wait_until_two_answer(process: "subprocess.Popen[bytes]", origin: str) -> No
     with ExitStack() as stack:
 
         def have_accepted() -> bool:
-            stack.enter_context(httpx.Client(trust_env=False, timeout=PATIENCE)).get(f"{origin}/healthz")
+            stack.enter_context(httpx.Client(trust_env=False, timeout=PATIENCE, verify=False)).get(f"{origin}/healthz")
             held = [psutil.Process(child).net_connections() for child in children(process.pid)]
             return sum(any(one.status == psutil.CONN_ESTABLISHED for one in each) for each in held) == 2
 

@@ -96,7 +96,7 @@ def receiving(use: str, folder: Path) -> Iterator[str]:
         def answers() -> bool:
             assert process.poll() is None, (folder / "log").read_text()
             with contextlib.suppress(httpx.TransportError):
-                return httpx.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code > 0
+                return httpx.get(f"http://127.0.0.1:{port}/", trust_env=False, verify=False).status_code > 0
             return False
 
         try:
