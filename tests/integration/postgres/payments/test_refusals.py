@@ -19,8 +19,8 @@ from tests.support.provider_world import World, world_on
 
 @pytest.fixture
 async def impatient(database_url: str, tmp_path: Path) -> AsyncIterator[World]:
-    """Gives up on silence soon, so that a test need not wait long; a machine that stalls for a moment still answers."""
-    async with world_on(database_url, tmp_path, deadline=3.0) as world:
+    """Gives up on silence soon, so that a test need not wait long."""
+    async with world_on(database_url, tmp_path, deadline=1.0) as world:
         yield world
 
 
