@@ -351,13 +351,16 @@ def _settle(
     elif trigger is Trigger.REVERSE:
         second = report.facts.provider_id if is_other_transaction else None
         is_new = second is not None and second not in _told_transactions(known)
-        # Where nothing names the charge that paid, this may be it.
+        # Where nothing names the charge that paid, this may be it; a FAILED payment may have none yet.
+        is_first = payment.status is Status.FAILED and not charges
         is_paid_named = any(paid) or any(fact.kind is AnomalyKind.LATE_SUCCESS for fact in known)
-        is_new |= is_paid_named and not is_same_charge
+        is_new |= is_first or (is_paid_named and not is_same_charge)
         if is_new and not _is_of_mismatch(report, payment, paid, known):
             # What went back came first, though its success was never told. That it went back is told next.
             details = with_changes(report, details={}).evidence(**({"providerId": second} if second else {}))
-            return Verdict(ReportEffect.ANOMALY, expired, anomaly=AnomalyKind.SECOND_CHARGE, details=details)
+            kind = AnomalyKind.LATE_SUCCESS if is_first else AnomalyKind.SECOND_CHARGE
+            came = attempt.confirm(report.facts, now) if is_first else None
+            return Verdict(ReportEffect.ANOMALY, expired, attempt=came, anomaly=kind, details=details)
         verdict = _gone_back(report, payment, paid, known, AnomalyKind.LATE_REVERSAL, actor, now)
         return with_changes(verdict, changes=expired)
     elif is_repeat or is_other_transaction or (charges and not is_same_charge):

@@ -76,7 +76,7 @@ ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None
         "failed after a reversal": (a_report(FAILED), BACK, AnomalyKind.LATE_FAILURE, {}),
         "paid by another than was reversed": (a_report(SUCCEEDED), BACK, AnomalyKind.SECOND_CHARGE, OTHER_BACK),
         "given back, another than was reversed": (a_report(REVERSED), BACK, AnomalyKind.SECOND_CHARGE, OTHER_BACK),
-        "reversed after a failure": (a_report(REVERSED), ended(Trigger.FAIL), AnomalyKind.LATE_REVERSAL, {}),
+        "reversed after a failure": (a_report(REVERSED), ended(Trigger.FAIL), AnomalyKind.LATE_SUCCESS, {}),
         "an attempt that was never made": (AGAIN, pending(), AnomalyKind.WRONG_PROVIDER, {}),
         "a word that nobody knows, of a paid one": (ODD, PAID, AnomalyKind.UNKNOWN_STATUS, {}),
         "a word that nobody knows, of one that failed": (ODD, ended(Trigger.FAIL), AnomalyKind.UNKNOWN_STATUS, {}),

@@ -21,7 +21,16 @@ from payagg.domain.attempt import Attempt, payment_reference
 from payagg.domain.checks import with_changes
 from payagg.domain.delivery import Delivery, Event
 from payagg.domain.payment import Payment, Transition, Trigger
-from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence, was_paid
+from payagg.domain.report import (
+    PAID_LATE,
+    Outcome,
+    ProviderReport,
+    ReportEffect,
+    Verdict,
+    judge,
+    judge_silence,
+    was_paid,
+)
 from payagg.domain.values import Environment, instant_past
 from payagg.domain.webhook import EVENT_FOR, EventType, Subscriber, anomaly_event_of, next_sequence
 
@@ -167,9 +176,8 @@ class Settlement(UseCase):
             subscribers = found.subscribers if found is not None else None
             settled = await self._apply(tx, verdict, payment, known, actor, subscribers)
             done = Settled(verdict.effect, settled, is_known=_is_known(verdict, known))
-            is_second_charge = verdict.anomaly is AnomalyKind.SECOND_CHARGE and not done.is_known
             # It was paid, and is back: two facts, of which the second is judged by the first.
-            is_half = is_second_charge and report.outcome is Outcome.REVERSED
+            is_half = verdict.anomaly in PAID_LATE and report.outcome is Outcome.REVERSED and not done.is_known
             if event is not None and not is_half:
                 await tx.inbox.save(event.handled(verdict.effect.value, self.clock.now()))
         if is_half:

@@ -137,10 +137,13 @@ async def test_what_goes_back_of_another_figure_than_the_payments_takes_nothing_
         assert await money([wrong, right, back, after]) < AMOUNT, "of what paid it"
 
 
+@pytest.mark.parametrize("is_expired", [False, True])
 @pytest.mark.parametrize("by", ["event", RECONCILIATION])
-async def test_another_charge_that_is_first_seen_when_it_is_back_takes_nothing_from_the_one_that_paid(by: str) -> None:
+async def test_another_charge_that_is_first_seen_when_it_is_back_takes_nothing_from_the_one_that_paid(
+    by: str, is_expired: bool
+) -> None:
     """By another attempt, or by another transaction of one."""
     for back in (reversed_("t2"), reversed_("t2", SECOND), refund("r1", of=SECOND, by=by)):
         for seen in permutations([paid(), back]):
-            assert await money([*seen, back]) == AMOUNT
-            assert await money([*seen, paid("t2", of=back.report.provider_reference)]) == AMOUNT
+            for again in ([], [back], [paid("t2", of=back.report.provider_reference)]):
+                assert await money([*seen, *again], is_expired=is_expired) == AMOUNT
