@@ -119,11 +119,11 @@ class Model:
         if outcome not in LANDS_ON or (outcome == "FAILED" and not self.is_at(number)):
             return "UNCHANGED"
         if outcome == "REVERSED" and said.share == "HALF":
-            return self.give_back("PARTIAL_REFUND", number, said)
+            return self.give_back("PARTIAL_REFUND", number, said, now)
         is_open = self.visible_state(now)[0] not in FINAL
         if outcome == "REVERSED" and said.share == "MORE" and not (asked and is_open):
             self.expire(now)
-            return self.give_back("LATE_REVERSAL", number, said)  # with a fee that the payer bore
+            return self.give_back("LATE_REVERSAL", number, said, now)  # with a fee that the payer bore
         if said.share != "WHOLE":
             self.keep("MISMATCH", number, said)
             return "MISMATCH"
@@ -146,17 +146,22 @@ class Model:
         elif outcome == "SUCCEEDED":
             done = "UNCHANGED" if is_repeat else self.keep("SECOND_CHARGE" if charges else "LATE_SUCCESS", number, said)
         elif outcome == "REVERSED":
-            return self.give_back(LATE[outcome], number, said)
+            return self.give_back(LATE[outcome], number, said, now)
         elif self.status == LANDS_ON[outcome] or (charges and not is_repeat):
             return "UNCHANGED"  # a declined try says nothing about the one that paid
         else:
             return self.keep(LATE[outcome], number, said)
-        if outcome == "SUCCEEDED" and self.attempts[number - 1] != SIMULATOR:
+        if outcome == "SUCCEEDED":
+            self.confirm(number, now)
+        return done
+
+    def confirm(self, number: int, now: datetime) -> None:
+        """Attempt `number` is known to be paid."""
+        if self.attempts[number - 1] != SIMULATOR:
             self.confirmed.add(number)
             if self.is_at(number):
                 self.confirmed_at = self.confirmed_at or now
                 self.plan(now)
-        return done
 
     def charges(self) -> set[int | None]:
         """The attempts that brought the payment's amount, as far as it is known; 0 for what was simulated."""
@@ -178,15 +183,19 @@ class Model:
         times = [sum(other.share == said.share != "WHOLE" for other in side) for side in (came, gone)]
         return times[0] > times[1]
 
-    def give_back(self, kind: str, number: int, said: Said) -> str:
+    def give_back(self, kind: str, number: int, said: Said, now: datetime) -> str:
         """Money of a charge that went back, whole or in part. Where one of two statements has no id they may be about
         the same money, and no more goes back than came. A reversal that moved the payment is one of them."""
         if self.is_of_mismatch(number, said):
             self.keep("MISMATCH", number, said)
             return "MISMATCH"
         charges = self.charges()
+        # Nobody was told that it had come.
         if kind == "LATE_REVERSAL" and charges and charges.isdisjoint((number, 0)):
-            self.keep("SECOND_CHARGE", number, said)  # nobody was told that it had come
+            self.keep("SECOND_CHARGE", number, said)
+        if kind == "LATE_REVERSAL" and not charges and self.status == "FAILED":
+            self.keep("LATE_SUCCESS", number, said)
+            self.confirm(number, now)
         own = [fact for fact in self.facts if fact.number == number and fact.kind in OF_PAID]
         # Sent again, it is one; a dispute's id is none of a refund's.
         own = [fact for fact in own if said.id is None or fact.said.id != said.id or fact.kind == "DISPUTE"]

@@ -20,7 +20,7 @@ from payagg.domain.attempt import (
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import SANDBOX_SLUG, Gateway, simulator_allowed
 from payagg.domain.payment import OUTCOMES, SIMULATED, Payment, Status, Transition
-from payagg.domain.report import NO_CHARGE, Outcome, ProviderReport, Verdict, judge_silence, was_paid
+from payagg.domain.report import NO_CHARGE, PAID_LATE, Outcome, ProviderReport, Verdict, judge_silence, was_paid
 from payagg.domain.simulator import outcome_of, scenario_of, time_since_hand_off
 from payagg.domain.values import Environment
 from payagg.domain.webhook import EventType, anomaly_event_of, next_sequence
@@ -117,7 +117,7 @@ class DomainPayments(DomainGateways):
             known=self.anomalies[reference],
         )
         self.apply(reference, verdict)
-        if verdict.anomaly is AnomalyKind.SECOND_CHARGE and report.outcome is Outcome.REVERSED:
+        if verdict.anomaly in PAID_LATE and report.outcome is Outcome.REVERSED:
             return self.hear(report, slug, environment, asked)  # it was paid, and is back: two facts
         return verdict.effect.value
 
