@@ -88,10 +88,13 @@ def effect_of(kind: AdjustmentKind, state: str, amount: int) -> int:
 
 
 def amount_of(details: Mapping[str, Any], payment_amount: int | None = None) -> int | None:
-    """The amount of an anomaly's facts: the payment's own amount if it is among the provider's figures, as the others
+    """The amount that an anomaly's facts count for."""
+    return int(details["amount"]) if "amount" in details else figure_of(details, payment_amount)
+
+
+def figure_of(details: Mapping[str, Any], payment_amount: int | None = None) -> int | None:
+    """The provider's figure, whatever of it counts: the payment's own amount if it is among the figures, as the others
     include a fee that the payer bore."""
-    if "amount" in details:
-        return int(details["amount"])
     amounts = details.get("amounts") or []
     return payment_amount if payment_amount in amounts else max(amounts, default=None)
 
@@ -177,7 +180,7 @@ def money_back(facts: Sequence[Anomaly], payment_amount: int, since: datetime | 
     unnamed = [fact for fact in own if not is_named(fact.details)]
     # A fact with an id counts for less than its figure where a status had told of the money before.
     claimed = sum(
-        (amount_of({"amounts": fact.details.get("amounts")}, payment_amount) or payment_amount) - fact.details["amount"]
+        (figure_of(fact.details, payment_amount) or payment_amount) - fact.details["amount"]
         for fact in own
         if "amount" in fact.details and is_named(fact.details)
     )

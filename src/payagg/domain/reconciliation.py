@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from enum import Enum
 from operator import attrgetter
 
-from payagg.domain.adjustment import KIND_FOR, AdjustmentKind, amount_of, is_named
+from payagg.domain.adjustment import KIND_FOR, AdjustmentKind, figure_of, is_named
 from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
 from payagg.domain.attempt import payment_reference
 from payagg.domain.checks import with_changes
@@ -234,18 +234,17 @@ def fact_of(line: ProviderLine, known: Iterable[Anomaly], listed: Collection[str
     returned = [
         fact
         for fact in charge
-        if KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND
+        if (KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND and fact.details.get("amount") != 0)
         or (fact.kind is AnomalyKind.MISMATCH and is_named(fact.details))  # of money that never counted
-    ]
+    ]  # one that counts for nothing was taken for other money: the list knows better
     for fact in returned:
-        # One that counts for nothing was taken for other money: the list knows better.
-        if fact.details.get("refundId") == line.id and fact.details.get("amount") != 0:
+        if fact.details.get("refundId") == line.id:
             return fact
     for fact in sorted(returned, key=attrgetter("id")):
         if fact.details.get("refundId") in listed:
             continue  # of the line of that id
         is_since = line.at is not None and fact.at >= line.at - CLOCKS_APART
-        if fact.source != RECONCILIATION and is_since and amount_of(fact.details) == line.amount:
+        if fact.source != RECONCILIATION and is_since and figure_of(fact.details) == line.amount:
             return fact
     return None
 

@@ -17,7 +17,7 @@ from payagg.domain.adjustment import (
     AdjustmentKind,
     MoneyBack,
     adjustments_of,
-    amount_of,
+    figure_of,
     is_named,
     money_back,
     shares_name,
@@ -432,11 +432,18 @@ def _gone_back(
     is_told = _is_told_as(AdjustmentKind.DISPUTE, report, payment, known) or _is_listed(report, payment, others)
     if is_told and actor != RECONCILIATION:
         return _anomaly(report, kind, amount=0)
+    figure, left = _figure(report.evidence(), payment), came - before.kobo
     # A list's line is told only after the line of what the status told.
     if before.unclaimed and before.kobo >= payment.amount and actor != RECONCILIATION:
-        figure = amount_of(report.evidence(), payment.amount) or payment.amount
         return _anomaly(report, kind, amount=max(0, figure - before.unclaimed))
+    if 0 < left < figure <= left + (payment.fee or 0):
+        return _anomaly(report, kind, amount=left)  # the last part, with the fee that the payer bore
     return _anomaly(report, kind)
+
+
+def _figure(details: Mapping[str, Any], payment: Payment) -> int:
+    """The kobo that a refund or dispute is about: all of the payment where it names none."""
+    return figure_of(details, payment.amount) or payment.amount
 
 
 def _gone_transactions(report: ProviderReport, known: Sequence[Anomaly]) -> set[str]:
@@ -503,13 +510,9 @@ def _is_told_as(other: AdjustmentKind, report: ProviderReport, payment: Payment,
     """Whether the money of this refund or accepted dispute is known to have gone back by a fact of the other kind, of
     the same amount. For a dispute that its merchant accepts a provider makes a refund, whose event does not say for
     what; its list does. Each is kept, and the later one counts for nothing; one stands for one."""
-
-    def figure_of(details: Mapping[str, Any]) -> int:
-        return amount_of({"amounts": details.get("amounts")}, payment.amount) or payment.amount
-
-    figure, own = figure_of(report.evidence()), _of_its_charge(report, known)
+    own = _of_its_charge(report, known)
     others = [fact for fact in own if is_named(fact.details) and not shares_name(fact.details, report.details)]
-    alike = [fact for fact in others if figure_of(fact.details) == figure]
+    alike = [fact for fact in others if _figure(fact.details, payment) == _figure(report.evidence(), payment)]
     told = adjustments_of(
         [fact for fact in alike if fact.kind is AnomalyKind.DISPUTE or fact.source != RECONCILIATION], payment.amount
     )
@@ -535,11 +538,10 @@ def _is_listed(report: ProviderReport, payment: Payment, known: Sequence[Anomaly
     from the next list."""
     if report.outcome is not Outcome.REVERSED or "disputeId" in report.details:
         return False
-    amount = amount_of(report.evidence(), payment.amount)
     return any(
         fact.source == RECONCILIATION
         and KIND_FOR.get(fact.kind) is AdjustmentKind.REFUND
-        and amount_of(fact.details, payment.amount) == amount
+        and _figure(fact.details, payment) == _figure(report.evidence(), payment)
         for fact in _of_its_charge(report, known)
     )
 

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from payagg.application.schemas.payments import Message, PaymentDetail
 from payagg.application.schemas.views import id_form, view_of
-from payagg.domain.adjustment import OTHER_CURRENCY, amount_of
+from payagg.domain.adjustment import OTHER_CURRENCY, amount_of, figure_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.delivery import EVENT_NAME_MAX, Delivery, DeliveryStatus
 from payagg.domain.payment import Payment
@@ -43,7 +43,7 @@ class Notice(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
         more = {field: details.get(named.get(field, field)) or None for field in (*named, *same)}
         if anomaly.kind is AnomalyKind.DISPUTE:
             # The disputed amount, all of it when no part is named; `amount` is the part that counts as lost.
-            disputed = amount_of({"amounts": details.get("amounts")}, payment.amount)
+            disputed = figure_of(details, payment.amount)
             amount: int | None = payment.amount if disputed is None else disputed
         else:
             amount = amount_of(details, payment.amount) if details.get("reason") != OTHER_CURRENCY else None

@@ -314,6 +314,19 @@ async def test_a_refund_whose_event_names_it_otherwise_is_told_once(
         assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * (number - 6)
 
 
+async def test_so_is_its_last_part_with_a_fee_that_the_payer_bore(shop: ReconciledShop) -> None:
+    reference = await shop.sent()
+    await shop.told(replace(a_said(reference, Outcome.SUCCEEDED), facts=ChargeFacts(fee=100, received=150_100)))
+    shop.lists.tell(a_line(reference))
+    for number, amount in enumerate((149_100, 1_000)):
+        await shop.told(a_said(reference, Outcome.REVERSED, amount, refundId=f"event of {number}"))
+        report = a_said(reference, Outcome.REVERSED, amount, refundId=str(number))
+        shop.lists.tell(ProviderLine(LineKind.REFUND, str(number), amount, shop.clock.now(), report))
+    await shop.reconcile()
+    facts = await shop.store.transaction.anomalies.of_payment(reference)
+    assert sum(one.effect for one in told_of(facts, 150_000)) == -150_000
+
+
 @pytest.mark.parametrize("details", [{"refundId": "7"}, {"eventDigest": "0a"}])
 async def test_a_listed_refund_of_money_that_never_counted_takes_nothing_from_the_payment(
     shop: ReconciledShop, details: dict[str, str]
