@@ -471,11 +471,7 @@ def _judge_dispute(
         left = max(0, (payment.amount if before.unclaimed else came) - before.kobo)
         if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
             return _anomaly(report, AnomalyKind.DISPUTE, amount=left)
-        # A refund of all that came is the dispute's however late this is told: nothing else was left to go back.
-        recent = [
-            fact for fact in known if not left or fact.kind is AnomalyKind.DISPUTE or now < fact.at + REPEATED_FOR
-        ]
-        if report.details.get("state") == ACCEPTED and _is_told_as(AdjustmentKind.REFUND, report, payment, recent):
+        if report.details.get("state") == ACCEPTED and _is_told_as(AdjustmentKind.REFUND, report, payment, known):
             return _anomaly(report, AnomalyKind.DISPUTE, amount=0)
     return _anomaly(report, AnomalyKind.DISPUTE)
 

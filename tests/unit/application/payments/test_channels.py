@@ -38,7 +38,7 @@ from tests.unit.application.payments.test_settlement import ReportedPayment
 
 SIGNED = {"x-provider_a-signature": "account of provider_a"}
 FEE = 2_250
-OF_DISPUTE = refund("of d1")  # what a provider makes for an accepted dispute; its list gives it to the dispute
+OF_DISPUTE = "of d1"  # the refund that a provider makes for an accepted dispute; its list gives it to the dispute
 LOST_WHOLE = reversed_(disputeId="d1", state="lost")
 STORIES: dict[str, Sequence[Fact]] = {
     "paid": [paid()],
@@ -49,7 +49,8 @@ STORIES: dict[str, Sequence[Fact]] = {
     "dispute lost": [paid(), dispute("opened"), LOST_WHOLE],
     "dispute won": [paid(), dispute("opened"), dispute("won")],
     "dispute of a part lost": [paid(), refund("r1", PART), dispute("lost", AMOUNT - PART)],
-    "dispute accepted": [paid(), dispute("accepted"), OF_DISPUTE],
+    "dispute accepted": [paid(), dispute("accepted"), refund(OF_DISPUTE)],
+    "dispute of a part accepted": [paid(), dispute("accepted", PART), refund(OF_DISPUTE, PART)],
     "short, then right": [paid(amount=SHORT), paid("t2")],
     "paid twice": [paid(), paid("t2"), refund("r1", PART)],
 }
@@ -94,7 +95,9 @@ class Provider:
     @property
     def returned(self) -> int:
         """Kobo of the charge that went back, a fee on top not counted."""
-        return sum(min(AMOUNT, max(one.report.amounts)) for one in self.facts if is_back(one) and one is not OF_DISPUTE)
+        return sum(
+            min(AMOUNT, max(one.report.amounts)) for one in self.facts if is_back(one) and not is_of_dispute(one)
+        )
 
     @property
     def kobo(self) -> int:
@@ -116,7 +119,7 @@ class Provider:
             said = one.report
             if said.outcome is Outcome.SUCCEEDED and self.tells:
                 yield ProviderLine(LineKind.CHARGE, "71", AMOUNT, at, replace(said, outcome=self.report().outcome))
-            elif "refundId" in said.details and one is not OF_DISPUTE:
+            elif "refundId" in said.details and not is_of_dispute(one):
                 yield ProviderLine(LineKind.REFUND, said.details["refundId"], max(said.amounts), at, said)
             elif "disputeId" in said.details:
                 dispute = ProviderLine(LineKind.DISPUTE, "d1", AMOUNT, at, said)
@@ -125,6 +128,10 @@ class Provider:
 
 def is_back(fact: Fact) -> bool:
     return fact.report.outcome is Outcome.REVERSED or fact.report.details.get("state") in LOST
+
+
+def is_of_dispute(fact: Fact) -> bool:
+    return fact.report.details.get("refundId") == OF_DISPUTE
 
 
 @dataclass(frozen=True)
