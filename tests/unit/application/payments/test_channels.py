@@ -1,14 +1,16 @@
 """What happens at a provider, and every way in which we may hear of it: its events, late, twice or never, a look-up, a
 status check, its lists, and a process that dies between two commits. In the end our kobo are the provider's."""
 
+import csv
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, cast
 
+import msgspec
 import pytest
-from payagg_testing.builders import AN_ADMIN, HOUR, MINUTE, REFERENCE, SANDBOX, a_report, an_endpoint
+from payagg_testing.builders import AN_ADMIN, HOUR, MINUTE, REFERENCE, SANDBOX, a_report, an_attempt, an_endpoint
 from payagg_testing.clocks import START
 from payagg_testing.memory import MemoryStore
 from payagg_testing.memory.state import State
@@ -16,17 +18,21 @@ from payagg_testing.memory.store import MemoryTransaction
 
 from payagg.adapters.providers import PROVIDERS
 from payagg.application.ports.providers import LinePage
+from payagg.application.schemas.payments import PaymentAdjustment
+from payagg.application.schemas.webhooks import EventBody
 from payagg.domain.adjustment import LOST, is_named
+from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import Refusal
-from payagg.domain.payment import Status
-from payagg.domain.payment_search import PaymentFilter
+from payagg.domain.payment_search import SUMMARY_MAX, PaymentFilter
 from payagg.domain.reconciliation import CLOCKS_APART, LineKind, ProviderLine
 from payagg.domain.report import REPEATED_FOR, Outcome, ProviderReport
 from payagg.domain.values import Environment
 from tests.unit.application.payments.test_orders_of_facts import (
     AMOUNT,
     DECLINED,
+    FIRST,
     PART,
+    SECOND,
     SHORT,
     Fact,
     dispute,
@@ -38,6 +44,7 @@ from tests.unit.application.payments.test_settlement import ReportedPayment
 
 SIGNED = {"x-provider_a-signature": "account of provider_a"}
 FEE = 2_250
+OF_SHORT = "of short"  # the refund of money that differed from the payment
 OF_DISPUTE = "of d1"  # the refund that a provider makes for an accepted dispute; its list gives it to the dispute
 LOST_WHOLE = reversed_(disputeId="d1", state="lost")
 STORIES: dict[str, Sequence[Fact]] = {
@@ -86,31 +93,36 @@ class MortalStore(MemoryStore):
 
 @dataclass
 class Provider:
-    """The facts of one charge so far. `tells`: its events and the charge's status tell what went back."""
+    """The facts so far. `tells`: its events and a charge's status tell what went back."""
 
     tells: bool
     facts: Sequence[Fact] = ()
     dates: Sequence[datetime] = ()
 
-    @property
-    def returned(self) -> int:
-        """Kobo of the charge that went back, a fee on top not counted."""
-        return sum(
-            min(AMOUNT, max(one.report.amounts)) for one in self.facts if is_back(one) and not is_of_dispute(one)
-        )
+    def of(self, charge: str) -> list[ProviderReport]:
+        return [one.report for one in self.facts if one.report.provider_reference == charge]
+
+    def returned(self, charge: str) -> int:
+        """The merchant's kobo that went back, a fee on top not counted. A dispute counts by its last state."""
+        own = [one for one in self.of(charge) if one.details.get("refundId") not in (OF_DISPUTE, OF_SHORT)]
+        last = [one for one in own if "disputeId" in one.details][-1:]
+        back = [one for one in own if one.outcome is Outcome.REVERSED and "disputeId" not in one.details]
+        back += [one for one in last if one.details["state"] in LOST]
+        return sum(min(AMOUNT, max(one.amounts)) for one in back)
 
     @property
     def kobo(self) -> int:
-        """What the merchant has of it: money of another figure than the payment's is none of his."""
+        """What the merchant has: money of another figure than the payment's is none of his."""
         came = [one.report for one in self.facts if one.report.outcome is Outcome.SUCCEEDED]
-        return sum(AMOUNT for one in came if AMOUNT in one.amounts) - self.returned
+        return sum(AMOUNT for one in came if AMOUNT in one.amounts) - sum(map(self.returned, (FIRST, SECOND)))
 
-    def report(self, *_: object) -> ProviderReport:
+    def report(self, charge: str, *_: object) -> ProviderReport:
         """The charge's status, of its last transaction."""
-        tries = [one.report for one in self.facts if one.report.outcome in (Outcome.SUCCEEDED, Outcome.FAILED)]
+        tries = [one for one in self.of(charge) if one.outcome in (Outcome.SUCCEEDED, Outcome.FAILED)]
         if not tries:
-            return a_report(Outcome.UNPAID)
-        return replace(tries[-1], outcome=Outcome.REVERSED) if self.tells and self.returned == AMOUNT else tries[-1]
+            return a_report(Outcome.UNPAID, provider_reference=charge)
+        is_all_back = self.tells and self.returned(charge) == AMOUNT
+        return replace(tries[-1], outcome=Outcome.REVERSED) if is_all_back else tries[-1]
 
     def lines(self) -> Iterator[ProviderLine]:
         """The charges, the refunds, and the dispute as it stands."""
@@ -118,20 +130,13 @@ class Provider:
         for one, at in zip(self.facts, self.dates, strict=True):
             said = one.report
             if said.outcome is Outcome.SUCCEEDED and self.tells:
-                yield ProviderLine(LineKind.CHARGE, "71", AMOUNT, at, replace(said, outcome=self.report().outcome))
-            elif "refundId" in said.details and not is_of_dispute(one):
+                status = self.report(said.provider_reference).outcome
+                yield ProviderLine(LineKind.CHARGE, "71", AMOUNT, at, replace(said, outcome=status))
+            elif said.details.get("refundId", OF_DISPUTE) != OF_DISPUTE:
                 yield ProviderLine(LineKind.REFUND, said.details["refundId"], max(said.amounts), at, said)
             elif "disputeId" in said.details:
                 dispute = ProviderLine(LineKind.DISPUTE, "d1", AMOUNT, at, said)
         yield from [dispute] if dispute else []
-
-
-def is_back(fact: Fact) -> bool:
-    return fact.report.outcome is Outcome.REVERSED or fact.report.details.get("state") in LOST
-
-
-def is_of_dispute(fact: Fact) -> bool:
-    return fact.report.details.get("refundId") == OF_DISPUTE
 
 
 @dataclass(frozen=True)
@@ -241,26 +246,43 @@ class Channels(ReportedPayment):
             waiting += fresh
 
     async def kobo(self) -> int:
-        """What the merchant has."""
-        totals = await self.store.transaction.adjustments.totals(PaymentFilter("biz_1", SANDBOX))
-        is_paid = (await self.payment(REFERENCE)).status is Status.SUCCESS
-        return AMOUNT * is_paid + sum(total.effect for total in totals)
+        """What the merchant has, by his summary."""
+        everything = PaymentFilter("biz_1", SANDBOX, since=START, until=START + SUMMARY_MAX)
+        summary = await self.services.payment_search.summary_csv(everything, of_all=True)
+        rows = csv.DictReader(summary.decode().splitlines())
+        return sum(int(row["effect"] or (row["amount"] if row["status"] == "SUCCESS" else 0)) for row in rows)
+
+    async def shown(self) -> list[PaymentAdjustment]:
+        """The adjustments that his list of payments shows."""
+        (shown,) = (await self.services.payment_search.page(PaymentFilter("biz_1", SANDBOX), None, 1)).payments
+        return shown.adjustments
 
     async def check(self, *channels: str, deaths: int = 0) -> None:
-        """At each end the kobo are the provider's, events are numbered without a gap, and each refund and each state of
-        a dispute was told once."""
+        """At each end the kobo are the provider's, events are numbered without a gap, each refund and each state of a
+        dispute was told once, the merchant's list shows what the last event did, and lists that are read again tell
+        nothing."""
         await self.open()
         await self.with_payment(an_endpoint())
+        await self.store.transaction.attempts.add(an_attempt(number=2, state=AttemptState.UNKNOWN))
+        ends = set()
         async for moment in self.ends(*channels, deaths=deaths):
+            end = replace(moment, state=self.store.state, left=(), path=()).essence()
+            if end in ends:
+                continue
+            ends.add(end)
             assert await self.kobo() == self.provider.kobo, moment.path
             events, deliveries = await self.sent()
             assert [event.sequence for event in events] == list(range(1, len(deliveries) + 1)), moment.path
-            facts = [fact.details for fact in await self.store.transaction.anomalies.of_payment(REFERENCE)]
+            last = msgspec.json.decode(events[-1].body, type=EventBody).data
+            assert await self.shown() == last.adjustments, moment.path
+            before = await self.store.transaction.anomalies.of_payment(REFERENCE)
             # One that counts for nothing was taken for other money, until a list told it.
-            counted = [one for one in facts if is_named(one) and one.get("amount") != 0]
+            counted = [one.details for one in before if is_named(one.details) and one.details.get("amount") != 0]
             names = [(one.get("refundId"), one.get("disputeId"), one.get("state")) for one in counted]
             assert len(names) == len(set(names)), moment.path
             assert [one for one in self.store.state.inbox.values() if one.handled_at is None] == [], moment.path
+            await self.hear("list")
+            assert await self.store.transaction.anomalies.of_payment(REFERENCE) == before, moment.path
 
 
 @pytest.mark.rule("description.8")
@@ -280,9 +302,15 @@ async def test_they_are_where_lists_alone_tell_what_went_back(story: str) -> Non
     await Channels(LISTED[story], tells=False).check("verify", "list")
 
 
+@pytest.mark.parametrize("part", [AMOUNT, PART])
+async def test_they_are_where_two_attempts_were_paid_and_each_is_refunded(part: int) -> None:
+    twice = [paid(), paid("t2", of=SECOND), refund("r1", part), refund("r2", of=SECOND)]
+    await Channels(twice).check("late")
+
+
 @pytest.mark.parametrize(
     ("story", "channel"),
-    [("declined, then paid", "check"), ("paid twice", "list"), ("refunded with its fee", "verify")],
+    [("declined, then paid and refunded", "check"), ("paid twice", "list"), ("refunded with its fee", "verify")],
 )
 async def test_a_process_may_die_after_each_of_its_commits(story: str, channel: str) -> None:
     await Channels(STORIES[story]).check(channel, deaths=9)

@@ -19,6 +19,7 @@ from payagg_testing.builders import (
     an_endpoint,
 )
 
+from payagg.adapters.providers import PROVIDERS
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.adjustment import told_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind
@@ -66,26 +67,30 @@ async def test_two_halves_of_a_payment_are_two_facts_and_each_is_told_once() -> 
     assert (await world.events(REFERENCE))[1:] == ["payment.attention"] * 2
 
 
-async def test_who_dies_between_a_second_transaction_and_its_return_leaves_the_return_to_the_next_report(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("before", "first"), [("SUCCEEDED", "SECOND_CHARGE"), ("FAILED", "LATE_SUCCESS")])
+async def test_who_dies_between_what_came_and_its_return_leaves_the_return_to_the_events_next_try(
+    before: str, first: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = await ReportedPayment().with_payment(an_endpoint())
-    await world.told(facts=ChargeFacts(provider_id="t1"))
-    begin, left = world.store.begin, [1]
+    world = ReportedPayment()
+    await world.open()
+    await world.with_payment(an_endpoint())
+    await world.told(Outcome(before), facts=ChargeFacts(provider_id="t1"))
+    body = world.a.event(a_report(Outcome.REVERSED, facts=ChargeFacts(provider_id="t2")), 1)
+    begin = world.store.begin
 
-    def begin_once() -> Any:
-        if not left:
+    def begin_until_half() -> Any:
+        if world.store.state.anomalies:
             raise Unavailable("the process is gone")
-        left.pop()
         return begin()
 
     with monkeypatch.context() as dying:
-        dying.setattr(world.store, "begin", begin_once)
-        with pytest.raises(Unavailable):
-            await world.told(Outcome.REVERSED, facts=ChargeFacts(provider_id="t2"))
-    assert await world.anomalies() == [AnomalyKind.SECOND_CHARGE]
+        dying.setattr(world.store, "begin", begin_until_half)
+        signed = {"x-provider_a-signature": "account of provider_a"}
+        await world.services.provider_events.receive(PROVIDERS[0].routes[0], body, signed)
+    assert await world.anomalies() == [AnomalyKind(first)]
+    world.clock.move(HOUR)
     for _ in range(2):
-        await world.told(Outcome.REVERSED, facts=ChargeFacts(provider_id="t2"))
+        await world.services.provider_events.retry_due()
     assert (await world.events(REFERENCE))[2:] == ["payment.late_success", "payment.refunded"]
 
 
