@@ -305,7 +305,7 @@ async def test_they_are_where_lists_alone_tell_what_went_back(story: str) -> Non
 @pytest.mark.parametrize("part", [AMOUNT, PART])
 async def test_they_are_where_two_attempts_were_paid_and_each_is_refunded(part: int) -> None:
     twice = [paid(), paid("t2", of=SECOND), refund("r1", part), refund("r2", of=SECOND)]
-    await Channels(twice).check("late")
+    await Channels(twice, renames=True).check("late")
 
 
 @pytest.mark.parametrize(

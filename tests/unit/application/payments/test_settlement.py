@@ -21,7 +21,6 @@ from payagg_testing.builders import (
 
 from payagg.adapters.providers import PROVIDERS
 from payagg.application.ports.outside import Unavailable
-from payagg.domain.adjustment import told_of
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState, ChargeFacts
 from payagg.domain.delivery import Delivery, Event
@@ -92,16 +91,6 @@ async def test_who_dies_between_what_came_and_its_return_leaves_the_return_to_th
     for _ in range(2):
         await world.services.provider_events.retry_due()
     assert (await world.events(REFERENCE))[2:] == ["payment.late_success", "payment.refunded"]
-
-
-async def test_a_transaction_that_went_back_before_another_paid_goes_back_once() -> None:
-    world = await ReportedPayment().with_payment(an_endpoint())
-    await world.told(Outcome.FAILED)
-    back, paid = ChargeFacts(provider_id="t1"), ChargeFacts(provider_id="t2")
-    for outcome, facts in ((Outcome.REVERSED, back), (Outcome.SUCCEEDED, paid), *[(Outcome.REVERSED, back)] * 2):
-        await world.told(outcome, facts=facts)
-    told = told_of(await world.store.transaction.anomalies.of_payment(REFERENCE), 150_000)
-    assert sum(one.effect for one in told) == 150_000
 
 
 @pytest.mark.parametrize("back", [{"details": {"refundId": "r1"}}, {"facts": ChargeFacts(provider_id="t2")}])

@@ -14,7 +14,7 @@ from payagg.application.ports.providers import LinePage
 from payagg.application.reports.reconciliation import STALE
 from payagg.domain.adjustment import told_of
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import AttemptState, ChargeFacts
+from payagg.domain.attempt import ChargeFacts
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, ProviderLine, ReconciliationFinding, ReconciliationRun
@@ -356,23 +356,6 @@ async def test_a_second_transaction_that_the_lists_show_as_refunded_came_and_wen
         assert await shop.anomalies() == [AnomalyKind.LATE_REVERSAL, AnomalyKind.SECOND_CHARGE]
         facts = await shop.store.transaction.anomalies.of_payment(reference)
         assert sum(one.effect for one in told_of(facts, 150_000)) == 0
-
-
-async def test_a_refunds_event_tells_of_the_line_of_its_own_charge(shop: ReconciledShop) -> None:
-    reference = await shop.paid()
-    charges = reference, f"{reference}.2"
-    attempt = (await shop.attempts(reference))[0]
-    again = replace(attempt, number=2, provider_reference=charges[1], hand_off=None, state=AttemptState.REFUSED)
-    await shop.store.transaction.attempts.add(again)
-    await shop.told(a_said(charges[1], Outcome.SUCCEEDED))
-    await shop.told(a_said(charges[1], Outcome.REVERSED, refundId="132013318360"))
-    for number, charge in enumerate(charges, 7):
-        report = a_said(charge, Outcome.REVERSED, refundId=str(number))
-        shop.lists.tell(ProviderLine(LineKind.REFUND, str(number), 150_000, START, report))
-    await shop.reconcile()
-    facts = await shop.store.transaction.anomalies.of_payment(reference)
-    returned = [fact.details["providerReference"] for fact in facts if fact.kind is AnomalyKind.LATE_REVERSAL]
-    assert sorted(returned) == sorted(charges)
 
 
 @pytest.mark.parametrize("amount", [100, 150_000])
