@@ -16,6 +16,7 @@ from payagg.adapters.postgres.schema.tables import (
     SCHEMA,
     metadata,
 )
+from payagg.adapters.postgres.schema.triggers import PAYMENT_RULES
 from payagg.domain import gateway, payment, values, webhook
 from payagg.domain.api_key import ApiKeyStatus
 from payagg.domain.attempt import AttemptState
@@ -44,10 +45,11 @@ WORDS = {
 
 
 def checks() -> dict[str, str]:
-    """The text of every CHECK, by table and name."""
+    """The text of every CHECK, and of the rules that are a trigger's, by table and name."""
     tables = re.findall(r"^CREATE [A-Z ]*TABLE (\w+) \((.*?)^\)", SCHEMA, re.MULTILINE | re.DOTALL)
     rule = re.compile(r"CONSTRAINT (\w+)\s+CHECK\s+\((.*?)\),?(?:  --.*)?$", re.MULTILINE)
-    return {f"{table}.{name}": told for table, body in tables for name, told in rule.findall(body)}
+    told = {f"{table}.{name}": told for table, body in tables for name, told in rule.findall(body)}
+    return told | {f"payments.{name}": told.replace("NEW.", "") for name, told in PAYMENT_RULES.items()}
 
 
 def test_the_conditions_of_indexes_are_in_the_words_that_statements_use() -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from payagg.adapters.postgres.connections import sync_engine
 from payagg.adapters.postgres.errors import translate_errors
 
-HEAD = "0030"  # the newest migration that ships with this version
+HEAD = "0031"  # the newest migration that ships with this version
 # In our own schema: another cell's may be on the search path too.
 IS_MIGRATED = text("SELECT to_regclass(quote_ident(current_schema()) || '.alembic_version') IS NOT NULL")
 VERSIONS = text("SELECT version_num FROM alembic_version")
