@@ -140,6 +140,8 @@ class WebhookContract:
         asked = (("biz_1", None, 10), ("biz_1", None, 2), ("biz_1", EVT[2], 10), ("biz_2", None, 10))
         pages = [await db.webhook_events.page(owner, SANDBOX, after, limit) for owner, after, limit in asked]
         assert pages == [events, events[:2], events[2:], []]
+        owners = (("biz_1", SANDBOX), ("biz_1", LIVE), ("biz_2", SANDBOX))
+        assert [await db.webhook_events.last_id(*owner) for owner in owners] == [EVT[3], EVT[4], None]
 
     async def test_after_the_clock_went_back_events_come_after_every_cursor(self, db: Database) -> None:
         await with_endpoints(db)

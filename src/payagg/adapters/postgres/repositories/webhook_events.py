@@ -70,10 +70,13 @@ _OF_BUSINESS = "(SELECT CAST(:business_id AS text)), :environment"
 
 
 def last_event(owner: str) -> str:
-    """SQL for the last event's id; `owner` are the expressions of a business and an environment."""
-    between = f"{_PLACE} > ({owner}, '') AND {_PLACE} < ({owner}, '{PAST_EVENTS}')"
+    """SQL for the last event's id; `owner` are the expressions of a business and an environment. It is the last place
+    that is not above all of theirs: a second bound would be compiled for each partition."""
     backwards = "business_id DESC, environment DESC, id DESC"
-    return f"SELECT id FROM events WHERE {between} ORDER BY {backwards} LIMIT 1"
+    return f"""SELECT id FROM (
+    SELECT business_id, environment, id FROM events WHERE {_PLACE} < ({owner}, '{PAST_EVENTS}')
+    ORDER BY {backwards} LIMIT 1
+) AS place WHERE (business_id, environment) = ({owner})"""
 
 
 EVENTS = Statement(f"""
