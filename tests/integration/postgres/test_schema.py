@@ -213,6 +213,7 @@ def test_a_new_row_starts_in_the_first_state(rows: Rows, table: str) -> None:
         ("gateways", {"replaced_secrets": b"s"}, "replaced_secrets_end"),
         ("attempts", {"hand_off_url": None}, "hand_off_is_whole"),
         ("attempts", {"state": "UNKNOWN"}, "hand_off_is_whole"),
+        ("attempts", {"state": "LOST", "hand_off_url": None}, "state_known"),
         ("audit", {"realm": "root"}, "realm_known"),
         ("refused_events", {"slot": 50}, "slot_in_bounds"),
         ("refused_events", {"fault": "OTHER"}, "fault_known"),
@@ -241,6 +242,8 @@ def test_a_row_holds_what_its_kind_may_be(rows: Rows, table: str, changes: dict[
         ("payments", {}, "status = 'FAILED'", "final_is_settled"),
         ("payments", {}, "failure_reason = 'EXPIRED'", "only_failures_have_a_reason"),
         ("payments", {"fee": 1, "net_amount": 1}, "net_amount = NULL", "fee_has_its_net"),
+        ("attempts", {}, "state = 'REFUSED'", "hand_off_is_whole"),
+        ("attempts", {}, "hand_off_url = NULL", "hand_off_is_whole"),
         ("gateways", {"status": "ACTIVE"}, "status = 'DRAINING'", "drain_has_an_end"),
         (
             "gateways",

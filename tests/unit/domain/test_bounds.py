@@ -16,7 +16,7 @@ from payagg.adapters.postgres.schema.tables import (
     SCHEMA,
     metadata,
 )
-from payagg.adapters.postgres.schema.triggers import PAYMENT_RULES
+from payagg.adapters.postgres.schema.triggers import ATTEMPT_RULES, PAYMENT_RULES
 from payagg.domain import gateway, payment, values, webhook
 from payagg.domain.api_key import ApiKeyStatus
 from payagg.domain.attempt import AttemptState
@@ -49,7 +49,9 @@ def checks() -> dict[str, str]:
     tables = re.findall(r"^CREATE [A-Z ]*TABLE (\w+) \((.*?)^\)", SCHEMA, re.MULTILINE | re.DOTALL)
     rule = re.compile(r"CONSTRAINT (\w+)\s+CHECK\s+\((.*?)\),?(?:  --.*)?$", re.MULTILINE)
     told = {f"{table}.{name}": told for table, body in tables for name, told in rule.findall(body)}
-    return told | {f"payments.{name}": told.replace("NEW.", "") for name, told in PAYMENT_RULES.items()}
+    triggers = {"payments": PAYMENT_RULES, "attempts": ATTEMPT_RULES}
+    words = {f"{table}.{name}": rule for table, rules in triggers.items() for name, rule in rules.items()}
+    return told | {name: rule.replace("NEW.", "") for name, rule in words.items()}
 
 
 def test_the_conditions_of_indexes_are_in_the_words_that_statements_use() -> None:

@@ -131,7 +131,7 @@ CREATE INDEX ended_sessions_ends_at ON ended_sessions (ends_at);
 
 -- Payments, their charges, and what became of their money.
 
--- Its rules are a trigger's (PAYMENT_RULES): a CHECK is read and compiled anew for each statement.
+-- Its rules, and those of attempts, are triggers': a CHECK is read and compiled anew for each statement.
 CREATE TABLE payments (
     reference text PRIMARY KEY,
     business_id text NOT NULL,
@@ -208,7 +208,7 @@ CREATE TABLE attempts (
     gateway text NOT NULL,
     provider_reference text NOT NULL,
     token text NOT NULL,
-    state text NOT NULL CONSTRAINT state_known CHECK (state IN ('CLAIMED', 'HANDED_OFF', 'REFUSED', 'UNKNOWN')),
+    state text NOT NULL,
     lease_until timestamptz NOT NULL,
     scenario text,
     hand_off_kind text,
@@ -227,8 +227,7 @@ CREATE TABLE attempts (
     channel text,
     fee bigint,
     paid_at timestamptz,
-    PRIMARY KEY (reference, number),
-    CONSTRAINT hand_off_is_whole CHECK ((state = 'HANDED_OFF') = (hand_off_url IS NOT NULL))
+    PRIMARY KEY (reference, number)
 );
 CREATE INDEX attempts_due ON attempts (gateway, environment, next_ask_at, reference) WHERE next_ask_at IS NOT NULL;
 -- What a reconciliation with the provider's own list compares.

@@ -1,14 +1,14 @@
-"""The state machines, and the rules of payments, as database triggers: they hold when a program, or a manual statement,
-is wrong.
+"""The state machines, and the rules of payments and attempts, as database triggers: they hold when a program, or a
+manual statement, is wrong.
 
 Most rules are a trigger's event and WHEN clause, so a row that obeys costs no function call. The server reads and
 compiles each clause, and each CHECK, anew for every statement, so they are short, and name their columns in the event.
-Functions, which a session compiles once, compare a final row's changes and hold what every payment must obey: a change
-of status takes 210,000 instructions of a session, and 546,000 where nine CHECKs and a clause do that. A bulk load by
-the owner may skip the machines with `SET session_replication_role = replica`.
+Functions, which a session compiles once, compare a final row's changes and hold what every payment and attempt must
+obey: a change of status takes 210,000 instructions of a session, and 546,000 where nine CHECKs and a clause do that. A
+bulk load by the owner may skip the machines with `SET session_replication_role = replica`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 # 23514 is check_violation: to a caller a broken trigger rule and a broken CHECK are the same thing.
@@ -38,6 +38,10 @@ END $$;
 """
 
 # What a CHECK says of other tables' rows, by its name.
+ATTEMPT_RULES = {
+    "state_known": "NEW.state IN ('CLAIMED', 'HANDED_OFF', 'REFUSED', 'UNKNOWN')",
+    "hand_off_is_whole": "(NEW.state = 'HANDED_OFF') = (NEW.hand_off_url IS NOT NULL)",
+}
 PAYMENT_RULES = {
     "status_known": "NEW.status IN ('INITIATED', 'PENDING', 'SUCCESS', 'FAILED', 'REVERSED')",
     "environment_known": "NEW.environment IN ('SANDBOX', 'LIVE')",
@@ -61,6 +65,7 @@ TRIGGERS = (
     "api_keys_status_moves",
     "api_keys_status_starts",
     "api_keys_while_moving",
+    "attempts_rules",
     "audit_append_only",
     "audit_never_emptied",
     "business_gateways_while_moving",
@@ -110,21 +115,38 @@ def initial_trigger(moves: Moves, table: str, column: str, unless: str = "false"
 
 
 def payment_triggers(moves: Moves) -> tuple[str, ...]:
-    """Refuse a payment against PAYMENT_RULES, its first state and each move; replace the triggers of the latter two. As
-    for CHECKs, a condition that is NULL refuses nothing, and a bulk load skips none of the rules."""
+    """Refuse a payment against PAYMENT_RULES, its first state and each move; replace the triggers of the latter two."""
     pairs = [("", moves.initial), *moves.pairs, *((state, state) for pair in moves.pairs for state in pair)]
     steps = ",".join(f'"{start} {end}"' for start, end in dict.fromkeys(pairs))
-    kept = " AND ".join(f"({rule})" for rule in PAYMENT_RULES.values())
-    broken = " ".join(f"WHEN NOT ({rule}) THEN '{name}'" for name, rule in PAYMENT_RULES.items())
-    function = f"""
-CREATE OR REPLACE FUNCTION check_payment() RETURNS trigger LANGUAGE plpgsql AS $$
+    is_step = f"coalesce(OLD.status, '') || ' ' || NEW.status = ANY ('{{{steps}}}')"
+    starts, moved = f"payments.status starts as {moves.initial}", "payments.status cannot make that move"
+    return (
+        _rules("check_payment", PAYMENT_RULES, is_step),
+        *_checked("payments_status_starts", "INSERT", "payments", f"check_payment('{starts}')"),
+        *_checked("payments_status_moves", "UPDATE", "payments", f"check_payment('{moved}')"),
+    )
+
+
+def attempt_trigger() -> tuple[str, ...]:
+    """Refuses an attempt against ATTEMPT_RULES."""
+    event = "INSERT OR UPDATE OF state, hand_off_url"
+    return _rules("check_attempt", ATTEMPT_RULES), *_checked("attempts_rules", event, "attempts", "check_attempt()")
+
+
+def _rules(function: str, rules: Mapping[str, str], is_step: str = "true") -> str:
+    """As for CHECKs, a condition that is NULL refuses nothing, and a bulk load skips none; it skips `is_step` alone,
+    whose message is the trigger's argument."""
+    kept = " AND ".join(f"({rule})" for rule in rules.values())
+    broken = " ".join(f"WHEN NOT ({rule}) THEN '{name}'" for name, rule in rules.items())
+    return f"""
+CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     rule text;
 BEGIN
-    IF NOT ({kept} AND coalesce(OLD.status, '') || ' ' || NEW.status = ANY ('{{{steps}}}')) THEN
+    IF NOT ({kept} AND {is_step}) THEN
         rule := CASE {broken} END;
         IF rule IS NOT NULL THEN
-            RAISE EXCEPTION 'new row for relation "payments" violates check constraint "%"', rule
+            RAISE EXCEPTION 'new row for relation "%" violates check constraint "%"', TG_TABLE_NAME, rule
                 USING ERRCODE = '23514', CONSTRAINT = rule, TABLE = TG_TABLE_NAME;
         ELSIF current_setting('session_replication_role') <> 'replica' THEN
             RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = '23514', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME;
@@ -133,18 +155,12 @@ BEGIN
     RETURN NEW;
 END $$;
 """
-    told = {
-        "starts": ("INSERT", f"payments.status starts as {moves.initial}"),
-        "moves": ("UPDATE", "payments.status cannot make that move"),
-    }
+
+
+def _checked(name: str, event: str, table: str, call: str) -> tuple[str, str]:
     return (
-        function,
-        *(
-            f"CREATE OR REPLACE TRIGGER payments_status_{name} BEFORE {event} ON payments"
-            f" FOR EACH ROW EXECUTE FUNCTION check_payment('{message}')"
-            for name, (event, message) in told.items()
-        ),
-        *(f"ALTER TABLE payments ENABLE ALWAYS TRIGGER payments_status_{name}" for name in told),
+        f"CREATE OR REPLACE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION {call}",
+        f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}",
     )
 
 
