@@ -1,7 +1,9 @@
 """Clients that do not read: what is held for them is let go, and who reads slowly gets all of the answer."""
 
 import asyncio
+import gc
 import socket
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -194,3 +196,19 @@ async def test_an_answer_has_left_before_its_log_line_is_written() -> None:
             async with asyncio.timeout(30):
                 await answered.wait()
     assert [answer.endswith(b"\r\n\r\nxx") for answer in arrived] == [True]
+
+
+@pytest.mark.parametrize(("asked", "answers"), [(GET, 1), (LAST, 1), (b"GET", 0)], ids=["kept", "closed", "begun"])
+async def test_nothing_is_kept_of_a_connection_that_has_ended(asked: bytes, answers: int) -> None:
+    """The collector comes rarely, and until then each would keep its parser and all of its last request."""
+    async with answering(2) as (address, state, sent):
+        gc.disable()
+        try:
+            with await connected(address) as client:
+                await until(lambda: bool(state.connections))
+                [connection] = map(weakref.ref, state.connections)
+                client.send(asked)
+                await until(lambda: len(sent) == answers)
+            await until(lambda: connection() is None, seconds=5)
+        finally:
+            gc.enable()

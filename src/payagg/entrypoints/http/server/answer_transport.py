@@ -41,6 +41,10 @@ class AnswerTransport:
         """Closes once the rest is with the kernel, which sends it whatever becomes of this process."""
         self._transport.close()
 
+    def forget(self) -> None:
+        """Lets go of the connection, which is lost: else only the collector would free it, with its last request."""
+        self._hang_up = self._transport.close
+
     def half_close(self) -> None:
         """Ends our side alone: the client reads to the end, and what it has not read stays in sight."""
         self.is_half_closed = True

@@ -112,6 +112,7 @@ class ServerProtocol(HttpToolsProtocol):
         self.server_state.leave(self._address)
         self._stay()
         super().connection_lost(exc)
+        self.transport.forget()
 
     def data_received(self, data: bytes) -> None:
         if self._discards_input:
