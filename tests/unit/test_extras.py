@@ -1,6 +1,8 @@
 """Each extra brings what its part needs; where one is missing, or the system is not Unix, one line says so."""
 
 import ast
+import subprocess
+import sys
 
 import pytest
 
@@ -16,6 +18,14 @@ for name in sys.argv[1:]:
     for module in pkgutil.walk_packages(getattr(package, "__path__", ()), name + "."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+"""
+APP = """
+import sys
+from payagg_testing.memory.store import MemoryStore
+from payagg.entrypoints.http.app import create_app
+from tests.support.assembly import services_over
+create_app(services_over(MemoryStore()))
+print("opentelemetry" in sys.modules)
 """
 ON_WINDOWS = ("payagg.domain", "payagg.application", "payagg_testing.memory")
 
@@ -55,6 +65,11 @@ def test_the_server_extra_brings_what_all_of_the_product_needs_and_rules_and_use
     served = with_extra("server", IMPORT + "sys.argv[1:] = ['openapi']\n" + COMMAND, "payagg.adapters.providers")
     for done in (served, with_extra("server", IMPORT, *ON_WINDOWS, without=",".join(UNIX))):
         assert done.returncode == 0, done.stderr
+
+
+def test_a_server_that_does_not_trace_loads_nothing_for_it() -> None:
+    loaded = subprocess.run([sys.executable, "-c", APP], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert loaded.stdout == "False\n"
 
 
 def test_a_fault_of_ours_is_no_missing_extra() -> None:
