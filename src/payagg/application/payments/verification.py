@@ -120,13 +120,15 @@ class Verification:
 
 
 def redirect_url(payment: Payment) -> str | None:
-    """The merchant's callback URL with the reference and the status. None without one, and for a stored URL that
-    initiate would refuse today."""
+    """The merchant's callback URL with the reference and the status, in place of parameters of its own with these
+    names: of two with one name some frameworks read the first, others the last. None without one, and for a stored URL
+    that initiate would refuse today."""
     if payment.callback_url is None or not payment.callback_url.lower().startswith(("https://", "http://")):
         return None
     parts = urlsplit(ascii_url(payment.callback_url))
-    own = urlencode({"reference": payment.reference, "status": payment.status.value})
-    return urlunsplit(parts._replace(query=f"{parts.query}&{own}" if parts.query else own))
+    added = {"reference": payment.reference, "status": payment.status.value}
+    kept = [one for one in parts.query.split("&") if one and one.partition("=")[0] not in added]
+    return urlunsplit(parts._replace(query="&".join([*kept, urlencode(added)])))
 
 
 def _verified_view(payment: Payment, last_decline: str | None) -> VerifiedPayment:
