@@ -28,6 +28,11 @@ class Elsewhere:
         """In the caller's transaction, or in one of its own. Raises MISDIRECTED_REQUEST for one that another
         installation has, Unavailable for one on its way there, and returns for one that never left."""
 
+    def is_asked_next(self, reference: str) -> bool:
+        """Whether what a payer asks about `reference`, which is not here, goes on to another installation, which counts
+        guesses itself."""
+        return False
+
     def receiver(self, here: EventReceiver, providers: Mapping[str, Provider]) -> EventReceiver:
         """Who gets what providers send to this installation; `here` handles what is its own."""
         return here

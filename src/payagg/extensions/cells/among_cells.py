@@ -92,6 +92,9 @@ class AmongCells(Elsewhere):
         if move is not None:
             _follow(ForwardingRecord(business_id, move.cell, move.state is not MoveState.LEFT))
 
+    def is_asked_next(self, reference: str) -> bool:
+        return self.cells.is_home and self.cells.elsewhere(reference) is not None
+
     def receiver(self, here: EventReceiver, providers: Mapping[str, Provider]) -> EventReceiver:
         return CellEvents(here, providers, self.cells, self.others)
 

@@ -129,6 +129,11 @@ async def test_a_dead_cell_stops_its_own_businesses_alone(database_urls: list[st
         references = {name: await initiated(world, shop) for name, shop in shops.items()}
         await an_event_is_led_home(world, references["PBX"])
         client = home(world).client
+        # Only the cell that made a reference knows whether it is guessed: hundreds of payers may share an address.
+        made = [f"/public/payments/{references['PBX']}"] * 8
+        guessed = [f"/public/payments/PBX-20250131-00000{number}" for number in range(8)]
+        codes = [(await client.get(path)).status_code for path in made + guessed]
+        assert codes == [200] * 8 + [404] * 5 + [429] * 3
         assert_refused(await client.get("/payments/context", headers=bearer("ssk_x")), 401, "INVALID_API_KEY")
         guesses = [bearer(f"ssk_sand_{number:048x}") for number in range(8)]
         codes = [(await client.get("/payments/context", headers=key)).status_code for key in guesses]

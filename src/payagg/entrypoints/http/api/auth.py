@@ -138,7 +138,8 @@ async def _public_reference(request: AnyRequest, use_cases: Services, proceed: C
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
             await use_cases.elsewhere.ensure_payment_here(reference)  # what moved away is no guess
             own.references.give_back(request, reference)  # a guess must not evict a real link's bucket
-            await own.guesses.hit(client_of(request))
+            if not use_cases.elsewhere.is_asked_next(reference):
+                await own.guesses.hit(client_of(request))
         raise
 
 
