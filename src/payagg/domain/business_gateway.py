@@ -4,13 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from payagg.domain.checks import (
-    check_flag,
-    check_id,
-    check_instant,
-    check_integer,
-    check_text,
-)
+from payagg.domain.checks import check_flag, check_id, check_instant, check_integer, check_text, is_blank
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.domain.gateway import ORDER_MAX, Gateway
 
@@ -117,4 +111,4 @@ def checkout_order(pair: tuple[Gateway, BusinessGateway | None]) -> tuple[bool, 
 def shown_name(gateway: Gateway, own: BusinessGateway | None) -> str:
     """Payers see the business's own name for the gateway, unless it is blank."""
     renamed = own.display_name if own is not None else None
-    return renamed if renamed and renamed.strip() else gateway.name
+    return gateway.name if renamed is None or is_blank(renamed) else renamed

@@ -33,8 +33,13 @@ def check_text(value: Any, field: str, most: int, least: int = 0) -> None:
 def check_name(value: Any, most: int, least: int) -> None:
     """Raises VALIDATION_ERROR on `name` unless it is text of such a length that shows something in a list."""
     check_text(value, "name", most, least)
-    if not value.strip():
+    if is_blank(value):
         raise invalid("name", "Must not be blank.")
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of it shows: spaces, and what has no width, such as U+200B."""
+    return not any(one.isprintable() and one != " " for one in text)
 
 
 def check_integer(value: Any, field: str, low: int, high: int) -> None:

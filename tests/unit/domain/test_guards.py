@@ -160,7 +160,7 @@ def test_a_hostile_value_is_taken_or_refused_with_a_field_and_never_an_accident(
 # What a field must never be, by its own name; then what it must never be beside the others, by the name of one of them.
 WRONG: list[tuple[Any, dict[str, tuple[Any, ...]]]] = [
     (a_key(), {"public_key": ("spk_live_" + "0" * 32, "ssk_sand_" + "0" * 48), "secret_hash": (b"raw",)}),
-    (a_key(), {"secret_last4": ("whole secret",), "revoked_at": (NOW,), "name": ("  ", "\u2003\n")}),
+    (a_key(), {"secret_last4": ("whole secret",), "revoked_at": (NOW,), "name": ("  ", "\u2003\n", "\u200b\u200b")}),
     (
         a_gateway(),
         {"slug": ("A",), "name": (None, "  "), "display_order": (True,), "credentials": ({"secret": "plain"},)},

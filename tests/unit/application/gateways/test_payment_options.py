@@ -91,7 +91,7 @@ async def test_options_are_the_businesss_own(shop: MemoryShop) -> None:
     assert (await shop.checkout.page(reference)).method == "provider_b"
 
 
-@pytest.mark.parametrize("blank", ["", "  ", "\u2003"])
+@pytest.mark.parametrize("blank", ["", "  ", "\u2003", "\u200b\ufeff \u200d"])
 async def test_a_blank_name_hides_no_gateway_s_own(shop: MemoryShop, blank: str) -> None:
     reference, b = await shop.initiated(), must_exist(await shop.gateway("provider_b"))
     await shop.store.transaction.gateway_choices.save(a_choice(b, SHOP, display_name=blank))
