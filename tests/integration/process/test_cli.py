@@ -116,14 +116,19 @@ def test_each_token_that_is_issued_is_in_the_audit_trail(run: Command) -> None:
 @pytest.mark.rule("access.9")
 def test_a_token_is_issued_at_once_where_its_database_does_not_answer(database_url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes the connection and says nothing
-        urls = [f"postgresql://x@127.0.0.1:{port}/x" for port in (silent.getsockname()[1], free_port())]
-        for url in (*urls, database_url.replace("?", "_none?")):
+        silence, nobody = (f"postgresql://x@127.0.0.1:{port}/x" for port in (silent.getsockname()[1], free_port()))
+        for url, why in (
+            (silence, "no answer within 0.5 s"),
+            (nobody, "nobody answers at 127.0.0.1:"),
+            (database_url.replace("?", "_none?"), ": create it, or correct the name"),
+        ):
             known = {"PAYAGG_DATABASE_URL": url, **SECRETS}
             began = time.monotonic()
             made = payagg("token", "admin", "--sub", "root", "--role", "ADMIN", **known)
             assert time.monotonic() - began < PATIENCE / 4
             assert TOKENS.read(made.stdout.strip())["sub"] == "root"
             assert made.stderr.startswith("payagg: The token is not in the audit trail: ")
+            assert why in made.stderr
             assert made.stderr.count("\n") == 1
 
 
@@ -237,17 +242,19 @@ def test_doctor_warns_without_failing_and_fails_where_a_money_rule_is_broken(dat
 
 
 def test_anomalies_are_listed_and_worked_off(database_url: str, run: Command) -> None:
-    other = "INSERT INTO anomalies VALUES ('anm_2', NULL, 'UNKNOWN_REFERENCE', 'event:provider_a', '{}', now())"
+    newer = "anm_" + "2" * 32
+    other = f"INSERT INTO anomalies VALUES ('{newer}', NULL, 'UNKNOWN_REFERENCE', 'event:provider_a', '{{}}', now())"
     execute(database_url, AN_ANOMALY, other)
 
     def ids(*arguments: str) -> list[str]:
         return [line.split()[0] for line in succeeded(run("anomalies", *arguments)).splitlines()]
 
-    assert ids("list") == ["anm_2", "anm_1"]
+    assert ids("list") == [newer, "anm_1"]
     assert ids("list", "--kind", "LATE_SUCCESS", "--status", "OPEN") == ["anm_1"]
-    more = "There is more: --after anm_2"
+    more = f"There is more: --after {newer}"
     assert succeeded(run("anomalies", "list", "--limit", "1")).splitlines()[1:] == [more]
-    assert ids("list", "--limit", "1", "--after", "anm_2") == ["anm_1"]
+    assert ids("list", "--limit", "1", "--after", newer) == ["anm_1"]
+    assert "after: Must be an anomaly's id" in one_line(run("anomalies", "list", "--after", newer[:-1]))
     mistyped = run("anomalies", "list", "--reference", "pay-20250101-abcdef")
     assert "reference: The reference is not in the required form." in one_line(mistyped)
     assert ids("acknowledge", "anm_1", "--by", "ada") == ["anm_1"]
@@ -259,7 +266,7 @@ def test_anomalies_are_listed_and_worked_off(database_url: str, run: Command) ->
     assert ids("close", "anm_1", "--by", "ada", "--reason", "Refunded by hand.") == ["anm_1"]
     assert ids("list", "--status", "CLOSED") == ["anm_1"]
     told = run("doctor").stdout
-    assert ("anm_2" in told, "anm_1" in told) == (True, False)
+    assert (newer in told, "anm_1" in told) == (True, False)
 
 
 def test_one_process_serves_with_its_gateways_and_stops_cleanly(database_url: str) -> None:

@@ -210,6 +210,7 @@ def erase(options: argparse.Namespace, settings: Settings) -> int:
 def anomalies(options: argparse.Namespace, settings: Settings) -> int:
     from payagg.application.ports.reports import AnomalyFilter
     from payagg.application.reports.anomalies import Anomalies, line_of
+    from payagg.application.schemas.views import check_after
     from payagg.domain.anomaly import AnomalyKind, AnomalyStatus, Severity
     from payagg.domain.values import parse_reference
 
@@ -231,6 +232,7 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
         return [line_of(done, use.clock.now())]
 
     def anomaly_filter() -> AnomalyFilter:
+        check_after(options.after, "anm", "an anomaly's id, as the last line of a page names it")
         return AnomalyFilter(
             status=AnomalyStatus(options.status) if options.status else None,
             kind=AnomalyKind(options.kind) if options.kind else None,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.cli.operators import operator, say, with_use_case
 from payagg.entrypoints.settings import Settings, SettingsError
 
@@ -51,7 +52,7 @@ def _issue(options: argparse.Namespace, settings: Settings) -> int:
         try:
             asyncio.run(_record(settings, settings.database_url, tokens.read(issued)))
         except Exception as error:  # noqa: BLE001 - no fault of the database may withhold a token
-            reason = f"no answer within {TRAIL_SECONDS} s" if isinstance(error, TimeoutError) else str(error)
+            reason = _reason(error, settings.database_url)
             print(f"payagg: The token is not in the audit trail: {' '.join(reason.split())}.", file=sys.stderr)  # noqa: T201
     say(issued)
     return 0
@@ -95,6 +96,19 @@ async def _record(settings: Settings, database_url: str, claims: Mapping[str, An
         async with store.begin() as tx:
             await record(tx, entropy, now, operator(), Action.TOKEN_ISSUE, claims["jti"], changes)
         await store.close()
+
+
+def _reason(error: Exception, database_url: str) -> str:
+    """Why there is no entry: a fault of the connection by its name, as other commands tell it."""
+    from payagg.adapters.postgres.diagnosis import ensure_reachable
+
+    if isinstance(error, TimeoutError):
+        return f"no answer within {TRAIL_SECONDS} s"
+    try:
+        ensure_reachable(database_url)
+    except Unavailable as fault:
+        return str(fault)
+    return str(error)
 
 
 def _revoke(options: argparse.Namespace, settings: Settings) -> int:
