@@ -126,6 +126,31 @@ async def test_a_body_that_is_endless_cut_short_or_followed_by_fields_makes_noth
     assert (await api.get("/payments", other.as_sandbox))["payments"] == []
 
 
+@pytest.mark.parametrize("parted", [False, True])
+async def test_who_asks_for_another_protocol_too_is_answered_in_this(api: Api, shop: Shop, parted: bool) -> None:
+    """As Java's own client asks with every request over plain HTTP. The parser ends a message with such a head, and
+    its body was the next request."""
+    upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+    body, inner = b'{"amount": 1000}', LINE + HOST + b"\r\n"
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    for framing, sent, statuses in (
+        (b"Content-Length: %d" % len(body), body, [201]),
+        (b"Content-Length: %d" % len(body), body + inner, [201]),
+        (b"Transfer-Encoding: chunked", chunked, [201]),
+        (b"Transfer-Encoding: chunked", b"x" + inner, [400]),
+        (b"Content-Length: %d" % len(inner), inner, [400]),
+        (b"X-None: 1", LINE + HOST + CLOSE + b"\r\n", [400, 200]),
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(api.origin.rpartition(":")[2]))
+        writer.write(posted(shop, upgrade + framing + b"\r\n\r\n"))
+        if parted:
+            await asyncio.sleep(0.05)
+        writer.write(sent)
+        told = await asyncio.wait_for(reader.read(), PATIENCE)
+        writer.close()
+        assert [int(line) for line in re.findall(rb"HTTP/1.1 (\d+)", told)] == statuses, (framing, sent, told)
+
+
 async def test_a_body_that_drips_is_given_up(shared_store: PostgresStore) -> None:
     async with an_api(services_over(shared_store), body_seconds=0.2) as api:
         told = await raw(api.origin, posted(await api.open_shop(), b"Content-Length: 100\r\n\r\n{"))

@@ -5,6 +5,7 @@ import asyncio
 import re
 import socket
 from http import HTTPStatus
+from types import SimpleNamespace
 from typing import Any
 
 import httptools
@@ -22,6 +23,7 @@ from payagg.entrypoints.http.server.wire import FIELDS, REQUEST_ID, error_envelo
 
 HEAD_MAX = 64 * 1024  # bytes of a request line with headers
 _HOST = re.compile(rb"[0-9A-Za-z!$&'()*+,;=._~:\[\]@%-]*")  # all that RFC 3986, 3.2 lets stand there
+FRAMING = b"content-length", b"transfer-encoding"
 LINE_BYTES = 4  # of a field's line beyond its name and value: a colon, a space and the line's end
 FIELDS_MAX = 100  # each costs the framework a microsecond or more, however short it is
 COOKIE_MAX = 8 * 1024  # bytes of what the fields `Cookie` hold; our own two need 3.8 KB each at most
@@ -123,8 +125,12 @@ class ServerProtocol(HttpToolsProtocol):
         except httptools.HttpParserError:
             self.send_400_response("The request is not HTTP.")
             return
-        except httptools.HttpParserUpgrade:
-            pass  # answered as the plain request that it also is
+        except httptools.HttpParserUpgrade as upgrade:
+            # Answered as the plain request that it also is, as Java's client needs: it asks for HTTP/2 each time.
+            self._expect_body()
+            if rest := data[upgrade.args[0] :]:
+                self.data_received(rest)
+            return
         if self._head is not None:
             self._head += len(data)
             if self._head > HEAD_MAX:
@@ -155,6 +161,21 @@ class ServerProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._in_message = False
         super().on_message_complete()
+
+    def _expect_body(self) -> None:
+        """The parser ends a message that asks for another protocol with its head. Another parser reads its body, which
+        would be the next request else, and is the last thing that is read of this connection."""
+        framing = [b"%b: %b\r\n" % field for field in self.headers if field[0] in FRAMING]
+        if framing:
+            self._in_message = self.cycle.more_body = True
+            self.cycle.keep_alive = False
+            body = SimpleNamespace(on_body=self.on_body, on_message_complete=self._end_body)
+            self.parser = httptools.HttpRequestParser(body)
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(framing) + b"\r\n")
+
+    def _end_body(self) -> None:
+        self.on_message_complete()
+        self._discards_input = True
 
     def on_headers_complete(self) -> None:
         self._stay()
