@@ -80,7 +80,8 @@ def pays_and_hears_of_it(demo: dict[str, str], reference: str) -> None:
         assert read(f"/payments/{reference}", "sandboxSecretKey")["status"] == "SUCCESS"
         assert read("/payments/context", "liveSecretKey")["environment"] == "LIVE"
         assert {one["status"] for one in read("/admin/gateways", "adminToken")} == {"ACTIVE"}
-        assert len(read(f"/merchant/businesses/{demo['businessId']}/webhooks", "merchantToken")) == 1
+        [endpoint] = read(f"/merchant/businesses/{demo['businessId']}/webhooks", "merchantToken")
+        assert endpoint["url"] == demo["webhookInboxUrl"]
         assert api.get(demo["docsUrl"]).status_code == 200
         received = inbox_holds(demo, "payment.success", reference)
         assert (received["verdict"], received["verified"]) == ("Signature verified", True)

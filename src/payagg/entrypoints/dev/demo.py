@@ -102,7 +102,7 @@ class DemoMaker:
         return {**kept, name: made["secretKey"]}
 
     async def _endpoint(self, kept: dict[str, str], base: str) -> dict[str, str]:
-        url = f"{self._origin}/dev/inbox/hook"
+        url = f"{self._origin}/dev/inbox"
         listed = await self._call("GET", f"{base}/webhooks", self._merchant)
         mine = next((one for one in listed if one["id"] == kept.get("endpointId")), None)
         if mine is not None:

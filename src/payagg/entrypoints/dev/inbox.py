@@ -69,7 +69,7 @@ class WebhookViewer:
 def inbox_routes(inbox: WebhookViewer) -> list[HTTPRouteHandler]:
     """The receiver, the page, its files and its call, under /dev/inbox."""
 
-    @post("/dev/inbox/hook", status_code=204)
+    @post("/dev/inbox", status_code=204)
     async def hook(request: Request[Any, Any, Any]) -> None:
         inbox.take([(name, value) for name, value in request.headers.items()], await request.body())
 
