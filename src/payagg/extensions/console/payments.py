@@ -2,6 +2,8 @@
 
 from litestar import Response
 
+from payagg.domain.values import MAX_AMOUNT, MIN_AMOUNT
+from payagg.entrypoints.http.checkout_page.words import naira
 from payagg.extensions.console.api import ApiRefused, part
 from payagg.extensions.console.business_context import BASE, business_context
 from payagg.extensions.console.page_request import PageRequest, Pages
@@ -77,8 +79,9 @@ async def _test_payment(request: PageRequest) -> Response[bytes]:
 async def make_test_payment(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     amount = kobo(request.form.get("amount", ""))
-    if amount is None:
-        words = {"code": "VALIDATION_ERROR", "message": "Give the amount in naira, as 1500 or 1500.00."}
+    if amount is None or not MIN_AMOUNT <= amount <= MAX_AMOUNT:  # of which the API would tell in kobo
+        bounds = f"from {naira(MIN_AMOUNT)} to {naira(MAX_AMOUNT)}"
+        words = {"code": "VALIDATION_ERROR", "message": f"Give the amount in naira, as 1500 or 1500.00, {bounds}."}
         raise ApiRefused(400, {**words, "field": "amount"}, None)
     body = {"amount": amount, "customerEmail": request.form_value("customer_email")}
     made = await request.api.post(
