@@ -79,8 +79,8 @@ class Settings:
     base_url: str = setting(
         "http://127.0.0.1:8000",
         kinds.BASE_URL,
-        "origin of checkout links, https wherever others can reach it; never taken from a request;"
-        " `dev` answers only under its host's name and loopback names",
+        "origin of checkout links, https wherever others can reach it; never taken from a request; by default that of"
+        " `dev` or `serve` on this machine; `dev` answers only under its host's name and loopback names",
     )
     reference_prefix: str = setting("PAY", kinds.PREFIX, "first letters of new references; old ones keep working")
     builtin_slug: str = setting("builtin", kinds.SLUG, "slug of the built-in gateway")

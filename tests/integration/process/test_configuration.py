@@ -10,13 +10,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 
 from payagg.entrypoints.process.interpreter import interpreter
 from payagg.entrypoints.settings import fields_of, variable
 from tests.support.ports import free_port
 from tests.support.postgres_rules import admitted_by
-from tests.support.processes import SECRETS, environment, is_ready, one_line, payagg, started, succeeded, wait_until
+from tests.support.processes import (
+    SECRETS,
+    environment,
+    is_ready,
+    one_line,
+    payagg,
+    serving,
+    started,
+    succeeded,
+    wait_until,
+)
 
 COMMANDS = (("serve", "--port", str(free_port())), ("worker",), ("migrate",), ("doctor",))
 
@@ -66,6 +77,19 @@ def test_config_fails_where_a_server_would_not_start() -> None:
 def test_a_server_for_others_needs_its_own_address() -> None:
     for host in ("0.0.0.0", "::", "192.0.2.1"):
         assert "PAYAGG_BASE_URL is required to serve on" in one_line(payagg("serve", "--host", host, **SECRETS))
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_links_lead_to_the_port_of_a_server_for_this_machine(database_url: str, workers: str) -> None:
+    with serving(database_url, "--workers", workers) as (_, origin):
+        assert httpx.get(origin, trust_env=False).json()["data"]["api"] == f"{origin}/api/v1"
+
+
+def test_a_server_s_own_address_may_come_from_a_file(database_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "base_url"
+    file.write_text("https://pay.example\n")
+    with serving(database_url, "--host", "0.0.0.0", PAYAGG_BASE_URL_FILE=str(file)) as (_, origin):
+        assert httpx.get(origin, trust_env=False).json()["data"]["api"] == "https://pay.example/api/v1"
 
 
 @contextmanager

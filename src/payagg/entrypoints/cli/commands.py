@@ -15,7 +15,6 @@ from payagg.adapters.postgres.embedded import EmbeddedPostgresError
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import Refusal
 from payagg.domain.report import ProviderFault
-from payagg.domain.values import LOOPBACK
 from payagg.entrypoints.cli import configuration, doctor, operators, reconciliations, tokens
 from payagg.entrypoints.extensions import command_named
 from payagg.entrypoints.settings import Settings, SettingsError, read_settings
@@ -58,16 +57,14 @@ def _serve(options: argparse.Namespace, settings: Settings) -> int:
 
     from payagg.entrypoints.process import http_server, server, supervisor
 
-    if options.host not in LOOPBACK and not os.environ.get("PAYAGG_BASE_URL"):
-        raise SettingsError(
-            f"PAYAGG_BASE_URL is required to serve on {options.host}: payers' browsers must reach the links it begins."
-        )
+    given, settings = settings, http_server.with_own_address(settings, os.environ, options.host, options.port)
     with _serving(settings, partial(http_server.listen, options.host, options.port)) as (url, listener):
         if options.workers == 1:
             uvloop.run(server.run_process(settings, url, listener, with_worker=not options.no_worker))
         else:
             # A restart reads the files of settings anew; the embedded Postgres is ours, and in none.
             own = {} if settings.database_url is not None else {"PAYAGG_DATABASE_URL": url}
+            own |= {} if settings is given else {"PAYAGG_BASE_URL": settings.base_url}
             environ = {**os.environ, **own}
             uvloop.run(
                 supervisor.supervise(

@@ -9,7 +9,6 @@ import shutil
 import socket
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlsplit
@@ -24,7 +23,7 @@ from payagg.entrypoints.dev.inbox import WebhookViewer, inbox_routes
 from payagg.entrypoints.dev.providers import fake_providers
 from payagg.entrypoints.dev.secrets import FOLDER, with_dev_secrets
 from payagg.entrypoints.extensions import DevPages, parts
-from payagg.entrypoints.process.http_server import listen
+from payagg.entrypoints.process.http_server import listen, with_own_address
 from payagg.entrypoints.process.logs import configure_logs
 from payagg.entrypoints.process.server import background, serve_http, stop_on_signals
 from payagg.entrypoints.process.tracing import tracing
@@ -42,9 +41,7 @@ def dev(settings: Settings, *, port: int, fresh: bool, as_json: bool) -> None:
         listener = listen(HOST, port)
         if fresh:
             _forget(settings.state_dir)
-        settings = with_dev_secrets(settings, entropy)
-        if not os.environ.get("PAYAGG_BASE_URL"):
-            settings = replace(settings, base_url=f"http://{HOST}:{port}")
+        settings = with_own_address(with_dev_secrets(settings, entropy), os.environ, HOST, port)
         # A given database is migrated too, as `dev` is for trying things out.
         with _log(settings.state_dir) as log, database(settings, migrating=True, tell=_tell) as url:
             configure_logs(log)

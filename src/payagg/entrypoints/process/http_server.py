@@ -1,18 +1,21 @@
-"""Uvicorn as we run it, and the socket that it answers on."""
+"""Uvicorn as we run it, and the socket and the address that it answers on."""
 
 import asyncio
 import contextlib
 import resource
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import uvicorn
 from litestar.types import ASGIApp
 
 from payagg.application.webhooks.dispatcher import CONCURRENT
+from payagg.domain.values import LOOPBACK
+from payagg.entrypoints.environment import text_of
 from payagg.entrypoints.http.server.connections import UNREAD_SECONDS, OpenConnections
 from payagg.entrypoints.http.server.uvicorn_protocol import ServerProtocol
-from payagg.entrypoints.settings import SettingsError
+from payagg.entrypoints.settings import Settings, SettingsError
 
 UNSENT_BYTES = 128 * 1024  # of a connection's answers that the kernel keeps beyond what is on its way
 DRAIN_SECONDS = 20  # for requests that were accepted
@@ -44,6 +47,18 @@ class QuietServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def with_own_address(settings: Settings, environ: Mapping[str, str], host: str, port: int) -> Settings:
+    """Links lead to where it is served, where no PAYAGG_BASE_URL says otherwise. Raises SettingsError where only this
+    machine would know them."""
+    if text_of(environ, "PAYAGG_BASE_URL")[0] is not None:
+        return settings
+    if host not in LOOPBACK:
+        raise SettingsError(
+            f"PAYAGG_BASE_URL is required to serve on {host}: payers' browsers must reach the links it begins."
+        )
+    return replace(settings, base_url=f"http://{f'[{host}]' if ':' in host else host}:{port}")
 
 
 def listen(host: str, port: int) -> socket.socket:
