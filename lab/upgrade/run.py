@@ -113,7 +113,10 @@ class RollingSite:
             words = ["serve", "--no-worker", "--port", str(self.ports[int(name.removeprefix("api")) - 1])]
         state = str(self.processes.folder)
         environ = release.environment(
-            PAYAGG_DATABASE_URL=self.database_url, PAYAGG_STATE_DIR=state, PAYAGG_POOL_SIZE="5"
+            PAYAGG_DATABASE_URL=self.database_url,
+            PAYAGG_STATE_DIR=state,
+            PAYAGG_POOL_SIZE="5",
+            PAYAGG_BASE_URL=f"http://127.0.0.1:{self.ports[0]}",  # of whichever answers
         )
         self.processes.start(name, release.command(*words), environ)
 
