@@ -2,6 +2,7 @@
 send."""
 
 import re
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -16,7 +17,6 @@ from payagg.adapters.postgres.schema.tables import (
     SCHEMA,
     metadata,
 )
-from payagg.adapters.postgres.schema.triggers import ATTEMPT_RULES, PAYMENT_RULES
 from payagg.domain import gateway, payment, values, webhook
 from payagg.domain.api_key import ApiKeyStatus
 from payagg.domain.attempt import AttemptState
@@ -49,7 +49,8 @@ def checks() -> dict[str, str]:
     tables = re.findall(r"^CREATE [A-Z ]*TABLE (\w+) \((.*?)^\)", SCHEMA, re.MULTILINE | re.DOTALL)
     rule = re.compile(r"CONSTRAINT (\w+)\s+CHECK\s+\((.*?)\),?(?:  --.*)?$", re.MULTILINE)
     told = {f"{table}.{name}": told for table, body in tables for name, told in rule.findall(body)}
-    triggers = {"payments": PAYMENT_RULES, "attempts": ATTEMPT_RULES}
+    newest = import_module("payagg.adapters.postgres.migrations.versions.0031_rules_as_triggers")
+    triggers = {"payments": newest.PAYMENT_RULES, "attempts": newest.ATTEMPT_RULES}
     words = {f"{table}.{name}": rule for table, rules in triggers.items() for name, rule in rules.items()}
     return told | {name: rule.replace("NEW.", "") for name, rule in words.items()}
 

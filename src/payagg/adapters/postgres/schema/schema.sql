@@ -131,7 +131,7 @@ CREATE INDEX ended_sessions_ends_at ON ended_sessions (ends_at);
 
 -- Payments, their charges, and what became of their money.
 
--- Its rules, and those of attempts, are triggers': a CHECK is read and compiled anew for each statement.
+-- Its rules, and those of attempts, are triggers' (migration 0031): a CHECK is read and compiled anew for each statement.
 CREATE TABLE payments (
     reference text PRIMARY KEY,
     business_id text NOT NULL,

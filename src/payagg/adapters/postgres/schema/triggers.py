@@ -37,25 +37,6 @@ BEGIN
 END $$;
 """
 
-# What a CHECK says of other tables' rows, by its name.
-ATTEMPT_RULES = {
-    "state_known": "NEW.state IN ('CLAIMED', 'HANDED_OFF', 'REFUSED', 'UNKNOWN')",
-    "hand_off_is_whole": "(NEW.state = 'HANDED_OFF') = (NEW.hand_off_url IS NOT NULL)",
-}
-PAYMENT_RULES = {
-    "status_known": "NEW.status IN ('INITIATED', 'PENDING', 'SUCCESS', 'FAILED', 'REVERSED')",
-    "environment_known": "NEW.environment IN ('SANDBOX', 'LIVE')",
-    "fee_has_its_net": "(NEW.fee IS NULL) = (NEW.net_amount IS NULL) AND NEW.fee >= 0 AND NEW.net_amount >= 0",
-    "final_is_settled": "(NEW.status IN ('SUCCESS', 'FAILED', 'REVERSED')) = (NEW.settled_at IS NOT NULL)",
-    "only_failures_have_a_reason": "NEW.failure_reason IS NULL OR NEW.status = 'FAILED'",
-    "test_is_simulated": (
-        "NOT NEW.is_test OR (NEW.environment = 'SANDBOX' AND (NEW.gateway IS NULL OR NEW.gateway = 'sandbox'))"
-    ),
-    "live_never_simulated": "NOT (NEW.environment = 'LIVE' AND NEW.gateway = 'sandbox')",
-    "amount_in_bounds": "NEW.amount BETWEEN 100 AND 9007199254740991",
-    "currency_is_ngn": "NEW.currency = 'NGN'",
-}
-
 # As all migrations together leave them.
 TRIGGERS = (
     "anomalies_final",
@@ -114,28 +95,28 @@ def initial_trigger(moves: Moves, table: str, column: str, unless: str = "false"
     )
 
 
-def payment_triggers(moves: Moves) -> tuple[str, ...]:
-    """Refuse a payment against PAYMENT_RULES, its first state and each move; replace the triggers of the latter two."""
+def payment_triggers(moves: Moves, rules: Mapping[str, str]) -> tuple[str, ...]:
+    """Refuse a payment against the rules, its first state and each move; replace the triggers of the latter two."""
     pairs = [("", moves.initial), *moves.pairs, *((state, state) for pair in moves.pairs for state in pair)]
     steps = ",".join(f'"{start} {end}"' for start, end in dict.fromkeys(pairs))
     is_step = f"coalesce(OLD.status, '') || ' ' || NEW.status = ANY ('{{{steps}}}')"
     starts, moved = f"payments.status starts as {moves.initial}", "payments.status cannot make that move"
     return (
-        _rules("check_payment", PAYMENT_RULES, is_step),
+        _rules("check_payment", rules, is_step),
         *_checked("payments_status_starts", "INSERT", "payments", f"check_payment('{starts}')"),
         *_checked("payments_status_moves", "UPDATE", "payments", f"check_payment('{moved}')"),
     )
 
 
-def attempt_trigger() -> tuple[str, ...]:
-    """Refuses an attempt against ATTEMPT_RULES."""
+def attempt_trigger(rules: Mapping[str, str]) -> tuple[str, ...]:
+    """Refuses an attempt against the rules."""
     event = "INSERT OR UPDATE OF state, hand_off_url"
-    return _rules("check_attempt", ATTEMPT_RULES), *_checked("attempts_rules", event, "attempts", "check_attempt()")
+    return _rules("check_attempt", rules), *_checked("attempts_rules", event, "attempts", "check_attempt()")
 
 
 def _rules(function: str, rules: Mapping[str, str], is_step: str = "true") -> str:
-    """As for CHECKs, a condition that is NULL refuses nothing, and a bulk load skips none; it skips `is_step` alone,
-    whose message is the trigger's argument."""
+    """`rules` are conditions by name. As for CHECKs, one that is NULL refuses nothing, and a bulk load skips none; it
+    skips `is_step` alone, whose message is the trigger's argument."""
     kept = " AND ".join(f"({rule})" for rule in rules.values())
     broken = " ".join(f"WHEN NOT ({rule}) THEN '{name}'" for name, rule in rules.items())
     return f"""
