@@ -83,6 +83,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(exc or ConnectionResetError())
+        del self._parser  # which holds this connection: else only the collector would free both, with all of its TLS
 
     # What the parser calls.
 

@@ -1,6 +1,7 @@
 """One POST to a merchant: which addresses, how long, how much, and what a hostile receiver achieves (nothing)."""
 
 import asyncio
+import gc
 import gzip
 import socket
 import ssl
@@ -185,6 +186,18 @@ async def test_connections_are_used_again_and_a_closed_one_is_replaced(sender: H
     async with listening(once) as port:
         for _ in range(3):
             assert (await sender.send(url_at(port), {}, BODY)).is_accepted
+
+
+async def test_nothing_is_kept_of_a_connection_that_has_ended(sender: HttpSender) -> None:
+    """The collector comes rarely, and until then each would keep its parser and, with TLS, 63 KB."""
+    gc.collect()
+    gc.disable()
+    try:
+        async with a_receiver(answer=lambda _: (200, "Connection: close\r\n")) as receiver:
+            assert (await sender.send(receiver.origin, {}, BODY)).is_accepted
+            await until(lambda: not any(isinstance(one, HttpConnection) for one in gc.get_objects()), seconds=5)
+    finally:
+        gc.enable()
 
 
 async def test_a_408_is_the_answer_on_a_new_connection_alone(sender: HttpSender) -> None:
