@@ -31,7 +31,7 @@ class HttpConnection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._waiting = select.poll()  # for bytes that the loop has not taken in yet
         self._waiting.register(dialled, select.POLLIN)
-        self._over: asyncio.Future[None] | None = None  # the last exchange
+        self._over: asyncio.Future[None] | None = None  # the exchange under way
         self._answered: list[HttpAnswer] = []
         self._is_reusable = True
 
@@ -52,7 +52,10 @@ class HttpConnection(asyncio.Protocol):
         self._left, self._body_left = ANSWER_MAX, BODY_MAX
         self._over = asyncio.get_running_loop().create_future()
         self._transport.write(request)
-        await self._over
+        try:
+            await self._over
+        finally:
+            self._over = None  # its error's traceback holds this connection
         return self._is_reusable
 
     def close(self) -> None:
