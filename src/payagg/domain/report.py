@@ -322,14 +322,14 @@ def _settle(
     payment = payment.as_of(now)
     is_success = trigger is Trigger.SUCCEED
     confirmed = attempt.confirm(report.facts, now) if is_success else None
-    if trigger is Trigger.REVERSE and attempt.gateway != SANDBOX_SLUG:  # it was paid, and is asked about no more
-        confirmed = with_changes(attempt.confirm(report.facts, now), next_ask_at=None)
     if not payment.is_final:
         # A success or reversal names the charge, so that another paid one differs from a repeat.
         reason = report.reason if trigger is Trigger.FAIL else report.provider_reference
         served = payment.served_by(attempt.gateway)
         served = served.with_fee(report.facts.fee, report.facts.received) if is_success else served
         moved = served.move(trigger, now, actor=actor, reason=reason)
+        if trigger is Trigger.REVERSE and attempt.gateway != SANDBOX_SLUG:
+            confirmed = with_changes(attempt.confirm(report.facts, now), next_ask_at=None)
         return Verdict(ReportEffect.MOVED, (moved,), attempt=confirmed)
     is_repeat = payment.status is PAYMENT.moves[PAYMENT.initial, trigger]
     charges = _charges(paid, known)
@@ -358,7 +358,8 @@ def _settle(
         if is_new and not _is_of_mismatch(report, payment, paid, known):
             # What went back came first, though its success was never told. That it went back is told next.
             details = with_changes(report, details={}).evidence(**({"providerId": second} if second else {}))
-            kind, came = (AnomalyKind.LATE_SUCCESS, confirmed) if is_first else (AnomalyKind.SECOND_CHARGE, None)
+            kind = AnomalyKind.LATE_SUCCESS if is_first else AnomalyKind.SECOND_CHARGE
+            came = attempt.confirm(report.facts, now) if is_first else None
             return Verdict(ReportEffect.ANOMALY, expired, attempt=came, anomaly=kind, details=details)
         verdict = _gone_back(report, payment, paid, known, AnomalyKind.LATE_REVERSAL, actor, now)
         return with_changes(verdict, changes=expired)

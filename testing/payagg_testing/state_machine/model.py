@@ -138,8 +138,10 @@ class Model:
             if outcome != "FAILED":
                 self.paid = number
             self.move(LANDS_ON[outcome], now, reason)
-            if outcome == "REVERSED":
-                self.confirm(number, now, is_back=True)
+            if outcome == "REVERSED" and self.attempts[number - 1] != SIMULATOR:
+                self.confirmed.add(number)
+                if self.is_at(number):
+                    self.confirmed_at, self.next_check = now, None
             done = "MOVED"
         elif outcome == "SUCCEEDED":
             done = "UNCHANGED" if is_repeat else self.keep("SECOND_CHARGE" if charges else "LATE_SUCCESS", number, said)
@@ -153,14 +155,13 @@ class Model:
             self.confirm(number, now)
         return done
 
-    def confirm(self, number: int, now: datetime, *, is_back: bool = False) -> None:
-        """Attempt `number` is known to be paid; one whose money is back is asked about no more."""
+    def confirm(self, number: int, now: datetime) -> None:
+        """Attempt `number` is known to be paid."""
         if self.attempts[number - 1] != SIMULATOR:
             self.confirmed.add(number)
             if self.is_at(number):
                 self.confirmed_at = self.confirmed_at or now
                 self.plan(now)
-                self.next_check = None if is_back else self.next_check
 
     def charges(self) -> set[int | None]:
         """The attempts that brought the payment's amount, as far as it is known; 0 for what was simulated."""
@@ -194,7 +195,7 @@ class Model:
             self.keep("SECOND_CHARGE", number, said)
         if kind == "LATE_REVERSAL" and not charges and self.status == "FAILED":
             self.keep("LATE_SUCCESS", number, said)
-            self.confirm(number, now, is_back=True)
+            self.confirm(number, now)
         own = [fact for fact in self.facts if fact.number == number and fact.kind in OF_PAID]
         # Sent again, it is one; a dispute's id is none of a refund's.
         own = [fact for fact in own if said.id is None or fact.said.id != said.id or fact.kind == "DISPUTE"]
