@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from payagg.application.counters import observe
+from payagg.application.telemetry import observe
 from payagg.domain.values import REFERENCE_SUFFIXES, make_reference
 
 APART_SECONDS = 5.0  # between a machine's clock and the database's, beyond which an operator must act

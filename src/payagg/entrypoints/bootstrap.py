@@ -24,7 +24,6 @@ from payagg.application.accounts.access import Access
 from payagg.application.accounts.api_keys import ApiKeys
 from payagg.application.accounts.audit import AuditTrail
 from payagg.application.accounts.businesses import Businesses
-from payagg.application.counters import flush, keep_flushing
 from payagg.application.gateways.checkout_settings import CheckoutSettings
 from payagg.application.gateways.credentials import CredentialRetirement, GatewayCredentials
 from payagg.application.gateways.gateways import Gateways
@@ -48,6 +47,7 @@ from payagg.application.ports.webhooks import Sender
 from payagg.application.reports.anomalies import Anomalies
 from payagg.application.reports.reconciliation import ReconciliationRuns
 from payagg.application.reports.search import PaymentSearch
+from payagg.application.telemetry import flush, keep_flushing
 from payagg.application.upkeep.retention import Retention
 from payagg.application.upkeep.sweeps import Sweep
 from payagg.application.webhooks.delivery_log import DeliveryLog

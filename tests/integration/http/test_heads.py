@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application import counters
+from payagg.application import telemetry
 from payagg.entrypoints.extensions import NAMES
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.server.connections import OpenConnections
@@ -75,12 +75,12 @@ async def test_a_head_has_so_many_fields_and_bytes_and_no_more(api: Api) -> None
 async def test_a_client_that_left_before_its_connection_was_taken_costs_nothing(api: Api, shop: Shop) -> None:
     """A server that had more to do than it could finds thousands of these, and who still waits is behind them."""
     line, key = b"GET /api/v1/payments/context HTTP/1.1\r\n", b"Authorization: Bearer %s\r\n" % shop.sandbox.encode()
-    counters.counts.clear()
+    telemetry.counts.clear()
     with socket.create_connection(("127.0.0.1", int(api.origin.rpartition(":")[2]))) as client:
         client.sendall(line + HOST + key + b"\r\n")  # the server has no turn before the connection is closed
     for _ in range(3):
         assert (await asked(api, HOST, key, line=line))[0] == 200
-    assert sum(number for key, number in counters.counts.items() if key[0] == "requests") == 3
+    assert sum(number for key, number in telemetry.counts.items() if key[0] == "requests") == 3
 
 
 async def test_cookies_fit_eight_kilobytes_on_every_path(api: Api) -> None:
@@ -101,14 +101,14 @@ async def test_one_host_is_asked_for_and_without_one_no_route_fails(api: Api, sh
         assert (status, error["code"], error["field"]) == (400, "VALIDATION_ERROR", "Host")
     assert (await asked(api, b"Host:\r\n"))[0] == 200
     names = {"reference": (await api.initiate(shop))["reference"], "business_id": shop.business.id}
-    counters.counts.clear()
+    telemetry.counts.clear()
     paths = {route.path for route in create_app(api.services).routes}
     assert len(paths) > 50
     for path in paths:
         asked_for = re.sub(r"{([a-z_]+):str}", lambda found: names.get(found[1], "x"), path).encode()
         told = await raw(api.origin, b"GET %s HTTP/1.0\r\n%s\r\n" % (asked_for, CLOSE))
         assert told[9:10] in (b"2", b"3", b"4"), (path, told)
-    assert not [key for key in counters.counts if key[0] == "requests" and not "200" <= key[3] < "500"]
+    assert not [key for key in telemetry.counts if key[0] == "requests" and not "200" <= key[3] < "500"]
 
 
 async def test_a_body_that_is_endless_cut_short_or_followed_by_fields_makes_nothing(api: Api, shop: Shop) -> None:
@@ -197,7 +197,7 @@ async def test_connections_are_capped_in_all_and_for_each_address(
 ) -> None:
     monkeypatch.setattr(OpenConnections, "most", 4)
     monkeypatch.setattr(OpenConnections, "per_address", 2)
-    counters.counts.clear()
+    telemetry.counts.clear()
     async with served(services_over(shared_store)) as origin:
         first, second, third = [await idle(origin) for _ in range(3)]
         assert [await is_open(one) for one in (first, second)] == [True, True]
@@ -205,7 +205,7 @@ async def test_connections_are_capped_in_all_and_for_each_address(
         others = [await idle(origin, "127.0.0.2"), await idle(origin, "127.0.0.3"), await idle(origin, "127.0.0.4")]
         assert [await is_open(one) for one in others[:2]] == [True, True]
         assert not await is_open(others[2], PATIENCE)
-        assert counters.counts["connections_refused",] == 2
+        assert telemetry.counts["connections_refused",] == 2
         second[1].close()
         again = await admitted(origin)
         monkeypatch.setattr(OpenConnections, "proxies", (ip_network("127.0.0.0/8"),))
@@ -220,7 +220,7 @@ async def test_a_process_caps_its_connections_by_the_files_that_it_may_open(
 ) -> None:
     """A quarter of them, and at least 100, are one address's."""
     monkeypatch.setattr(server, "connections_max", lambda: 101)
-    counters.counts.clear()
+    telemetry.counts.clear()
     listener, stop = listen("127.0.0.1", 0), asyncio.Event()
     serving = asyncio.create_task(server.serve_http(services_over(shared_store), listener, stop))
     origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -228,7 +228,7 @@ async def test_a_process_caps_its_connections_by_the_files_that_it_may_open(
     assert not await is_open(connections[100], PATIENCE)
     connections += [await idle(origin, "127.0.0.2"), await idle(origin, "127.0.0.3")]
     assert not await is_open(connections[102], PATIENCE)
-    assert counters.counts["connections_refused",] == 2
+    assert telemetry.counts["connections_refused",] == 2
     for _, writer in connections:
         writer.close()
     stop.set()

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import payagg
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application import counters
+from payagg.application import telemetry
 from payagg.domain.health import Health
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
@@ -45,7 +45,7 @@ async def scraped(api: Api) -> dict[Sample, float]:
 
 @pytest.mark.rule("GET /admin/health")
 async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: PostgresStore) -> None:
-    counters.counts.clear()  # what other tests of this process left
+    telemetry.counts.clear()  # what other tests of this process left
     quiet = await scraped(api)
     assert quiet["payagg_deliveries_due", ()] == quiet["payagg_deliveries_oldest_due_seconds", ()] == 0
     shown = await api.get("/admin/health", bearer(admin_token("SUPPORT")))
@@ -105,7 +105,7 @@ async def test_what_happens_is_counted_once_for_all_processes(api: Api, store: P
     assert told["payagg_request_duration_seconds_sum", initiated] > 0
 
     # Another process: counts of its own are added, and nothing is told twice.
-    counters.counts.update({("delivery_tries", "2xx"): 2})
+    telemetry.counts.update({("delivery_tries", "2xx"): 2})
     async with an_api(services_over(store)) as other:
         assert (await scraped(other))["payagg_delivery_tries_total", (("result", "2xx"),)] == 3
 
@@ -119,7 +119,7 @@ async def test_names_and_labels_are_as_prometheus_wants_them(api: Api) -> None:
 
 
 async def test_calls_to_providers_are_counted_and_an_overdue_question_told(database_url: str, tmp_path: Path) -> None:
-    counters.counts.clear()
+    telemetry.counts.clear()
     hour = timedelta(hours=1)
     async with world_on(database_url, tmp_path) as world, an_api(world.services) as api:
         await world.handed_over("provider_a")
@@ -134,14 +134,14 @@ async def test_calls_to_providers_are_counted_and_an_overdue_question_told(datab
 
 
 def test_a_duration_falls_into_the_smallest_bucket_that_holds_it() -> None:
-    counters.counts.clear()
+    telemetry.counts.clear()
     for seconds in (0.005, 0.0051, 10.0, 10.1):
-        counters.observe("x", seconds, "a")
-    assert counters.counts == {
+        telemetry.observe("x", seconds, "a")
+    assert telemetry.counts == {
         ("x", "a", "0.005"): 1, ("x", "a", "0.01"): 1, ("x", "a", "10.0"): 1, ("x", "a", "+Inf"): 1,
         ("x_sum", "a"): 20_110_100,
     }  # fmt: skip
-    counters.counts.clear()
+    telemetry.counts.clear()
 
 
 @pytest.mark.rule("access.18")
@@ -159,21 +159,21 @@ async def test_a_token_guards_the_metrics_and_without_one_dev_alone_shows_them(s
 
 
 async def test_counts_are_kept_while_the_database_is_away() -> None:
-    counters.counts.clear()
+    telemetry.counts.clear()
     store = PostgresStore("postgresql://nobody@127.0.0.1:1/nothing", pool_size=1, pgbouncer=False)
-    counters.count("delivery_tries", "2xx")
+    telemetry.count("delivery_tries", "2xx")
     async with an_api(services_over(store)) as api:
         found = await scraped(api)
         assert found["payagg_database_up", ()] == 0
         assert found["payagg_delivery_tries_total", (("result", "2xx"),)] == 1
     await store.close()
-    counters.counts.clear()
+    telemetry.counts.clear()
 
 
 def test_whatever_is_counted_is_told() -> None:
     files = {file: file.read_text() for file in Path(payagg.__file__).parent.rglob("*.py")}
     core = [text for file, text in files.items() if "extensions" not in file.parts]
-    counting = [text for text in core if "application.counters import" in text]
+    counting = [text for text in core if "application.telemetry import" in text]
     counted = {name for text in counting for name in re.findall(r"(?<![\w.])count\(\s*\"(\w+)\"", text)}
     observes = re.compile(r"(?<![\w.])observe(?:_bytes)?\(\s*\"(\w+)\"")
     observed = {name for text in files.values() for name in observes.findall(text)}
@@ -181,7 +181,7 @@ def test_whatever_is_counted_is_told() -> None:
 
 
 async def test_what_can_be_known_beforehand_begins_at_zero(api: Api) -> None:
-    counters.counts.clear()
+    telemetry.counts.clear()
     told = await scraped(api)
     for name, labels in (
         ("anomalies", (("kind", "LATE_SUCCESS"),)),

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from payagg.adapters.system import SystemEntropy
-from payagg.application.counters import counts
+from payagg.application.telemetry import counts
 from payagg.entrypoints.http.server import uvicorn_protocol
 from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.uvicorn_protocol import PIPELINED_MAX

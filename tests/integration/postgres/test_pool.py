@@ -22,7 +22,7 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.accounts import BUSINESS
 from payagg.adapters.postgres.statement import Statement, must_find
-from payagg.application import counters
+from payagg.application import telemetry
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.errors import Refusal
 from tests.support.postgres_world import by_proxy
@@ -403,14 +403,14 @@ async def test_a_connection_over_tcp_notices_by_itself_that_the_other_host_is_go
 
 
 async def test_a_wait_for_a_connection_is_told(url: str) -> None:
-    counters.counts.clear()
+    telemetry.counts.clear()
     pool = StatementPool(connector(url, pgbouncer=False), 1)
     async with pool.transaction():
         waiting = asyncio.create_task(pool.run(PID))
         await asyncio.sleep(0.03)
     await waiting
     await pool.close()
-    told = {key: number for key, number in counters.counts.items() if key[0].startswith("database_wait_seconds")}
+    told = {key: number for key, number in telemetry.counts.items() if key[0].startswith("database_wait_seconds")}
     assert sum(number for key, number in told.items() if key[0] == "database_wait_seconds") == 1
     assert told["database_wait_seconds_sum",] >= 20_000
-    counters.counts.clear()
+    telemetry.counts.clear()

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from payagg.adapters.system import DatabaseClock, SystemClock, SystemEntropy
-from payagg.application import counters
+from payagg.application import telemetry
 from payagg.domain.values import REFERENCE_ALPHABET
 
 DAY = datetime(2025, 1, 31, tzinfo=UTC)
@@ -39,10 +39,10 @@ async def test_a_machine_more_than_five_seconds_off_says_so_once(seconds: int, l
     async def ask() -> datetime:
         return SystemClock().now() - timedelta(seconds=seconds)
 
-    counters.counts.clear()
+    telemetry.counts.clear()
     clock = DatabaseClock(ask)
     with capture_logs() as logged:
         await clock.synchronise()
         await clock.synchronise()
     assert [line["log_level"] for line in logged] == ["warning"] * lines
-    assert abs(counters.counts["clock_difference_seconds_sum",] / counters.MICRO - 2 * abs(seconds)) < 1
+    assert abs(telemetry.counts["clock_difference_seconds_sum",] / telemetry.MICRO - 2 * abs(seconds)) < 1

@@ -24,7 +24,7 @@ from payagg.adapters.postgres.connections import DriverConnection, was_closed
 from payagg.adapters.postgres.errors import TAKES_NO_WRITES, translate_errors
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.outside import Conflict, Unavailable
-from payagg.application.spans import span
+from payagg.application.telemetry import span
 
 ROLLBACK_WAIT = 1.0
 LATE = "the database did not answer in time"

@@ -11,10 +11,9 @@ from payagg.adapters.postgres.connections import Connect
 from payagg.adapters.postgres.errors import ConnectionLost, meaning, translate_errors
 from payagg.adapters.postgres.pipeline import LATE, Query, StatementConnection
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.counters import observe
 from payagg.application.deadline import Waiting
 from payagg.application.ports.outside import Conflict, Unavailable
-from payagg.application.spans import span
+from payagg.application.telemetry import observe, span
 
 R = TypeVar("R")
 # Seconds for a connection and its statements outside a request: a frozen host, or a network that drops packets, never

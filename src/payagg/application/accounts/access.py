@@ -9,8 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Clock, KeyStateChanged, TokenReader, Unavailable
 from payagg.application.ports.store import Store
-from payagg.application.retry import retry_on_conflict
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.api_key import PresentedKey
 from payagg.domain.audit import Action, Actor, ActorRealm
 from payagg.domain.business import Business, ensure_manager

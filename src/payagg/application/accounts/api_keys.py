@@ -7,9 +7,8 @@ from msgspec import Meta, Struct
 
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.views import view_of
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.api_key import (
     ACTIVE_KEYS_MAX,
     NAME_MAX,

@@ -7,9 +7,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.views import check_after, view_of
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, Actor, ActorRealm, changes_of
 from payagg.domain.business import (
     BUSINESS_NAME_MAX,

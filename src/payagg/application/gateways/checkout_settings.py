@@ -7,9 +7,8 @@ from msgspec import UNSET
 
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import GatewayWithBusinessSettings, ReorderGateways, UpdateBusinessGateway
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.business_gateway import BusinessGateway, checkout_order, parse_order
 from payagg.domain.errors import invalid, must_exist

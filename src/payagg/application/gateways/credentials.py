@@ -12,8 +12,7 @@ import structlog
 from payagg.application.ports.outside import Vault
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import invalid

@@ -16,7 +16,6 @@ from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.readiness import OPEN_ATTEMPTS_MAX
 from payagg.application.ports.outside import Images, ObjectStore, Unavailable
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.gateways import (
     AdminGatewayDetail,
     AdminGatewayMerchant,
@@ -31,7 +30,7 @@ from payagg.application.schemas.gateways import (
 )
 from payagg.application.schemas.payments import Message
 from payagg.application.schemas.views import view_of
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, Actor, accounts_changed, changes_of, clock, credentials_changed
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist

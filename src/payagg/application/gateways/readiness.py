@@ -6,13 +6,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from payagg.application.counters import count
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.ports.outside import Entropy
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
 from payagg.application.schemas.gateways import CredentialsTest
+from payagg.application.telemetry import count
 from payagg.application.use_case import record
 from payagg.domain.attempt import Charge
 from payagg.domain.audit import Action, Actor

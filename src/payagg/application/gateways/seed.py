@@ -6,7 +6,7 @@ from contextlib import suppress
 from payagg.application.gateways.gateways import Gateways
 from payagg.application.ports.outside import ObjectStore, Unavailable
 from payagg.application.ports.providers import Branding
-from payagg.application.retry import retry_on_conflict
+from payagg.application.use_case import retry_on_conflict
 from payagg.domain.audit import Action, clock
 from payagg.domain.gateway import Gateway, GatewayStatus
 

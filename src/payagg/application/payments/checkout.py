@@ -16,7 +16,6 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.verification import redirect_url
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.checkout import (
     CheckoutGateways,
     CheckoutPage,
@@ -24,7 +23,7 @@ from payagg.application.schemas.checkout import (
     ProcessPayment,
     PublicPaymentDetail,
 )
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.adjustment import money_back
 from payagg.domain.attempt import (
     LEASE,

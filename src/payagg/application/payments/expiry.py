@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Unavailable
-from payagg.application.retry import retry_on_conflict
+from payagg.application.use_case import retry_on_conflict
 from payagg.domain.payment import Payment
 
 BATCH = 200

@@ -14,9 +14,8 @@ from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken, Unavailable
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.payments import InitiatedPayment, InitiatePayment, PaymentDetail, TestPayment
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, ActorRealm, changes_of
 from payagg.domain.business import Business

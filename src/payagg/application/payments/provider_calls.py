@@ -7,14 +7,12 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from payagg.application.counters import count, observe
 from payagg.application.deadline import renew
 from payagg.application.gateways.payment_options import ChosenProvider
 from payagg.application.ports.payments import ProviderCall
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
-from payagg.application.spans import span
-from payagg.application.use_case import UseCase
+from payagg.application.telemetry import count, observe, span
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.attempt import Attempt, Charge, HandOff
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import SANDBOX_SLUG

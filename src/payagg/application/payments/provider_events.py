@@ -12,7 +12,6 @@ from enum import Enum
 
 import structlog
 
-from payagg.application.counters import count
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.payments.refused_events import RefusedEvents
@@ -21,9 +20,8 @@ from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent, SignatureFault
 from payagg.application.ports.providers import Provider, ProviderEventRoute
-from payagg.application.retry import retry_on_conflict
-from payagg.application.tracebacks import trace_of
-from payagg.application.use_case import UseCase
+from payagg.application.telemetry import count, trace_of
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.adjustment import is_named
 from payagg.domain.attempt import payment_reference
 from payagg.domain.checks import with_changes

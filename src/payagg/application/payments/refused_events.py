@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from payagg.application.counters import count
 from payagg.application.ports.outside import Clock, Unavailable
 from payagg.application.ports.provider_events import RefusedEvent, SignatureFault
 from payagg.application.ports.store import Store
-from payagg.application.retry import in_transaction
+from payagg.application.telemetry import count
+from payagg.application.use_case import in_transaction
 from payagg.domain.values import Environment
 
 KEPT_FOR = timedelta(days=1)

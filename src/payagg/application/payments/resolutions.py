@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.payments import LockedPayment
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.resolutions import ResolvePayment
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, must_exist
 from payagg.domain.payment import Trigger

@@ -8,14 +8,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from payagg.application.counters import count
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.provider_events import ProviderEvent
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.application.schemas.webhooks import EventBody, Notice
-from payagg.application.use_case import UseCase
+from payagg.application.telemetry import count
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import Attempt, payment_reference
 from payagg.domain.checks import with_changes

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
-from payagg.application.retry import in_transaction, retry_on_conflict
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.attempt import Attempt, after_check, postpone_check
 from payagg.domain.payment import Payment
 from payagg.domain.rate_limit import EPOCH

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from payagg.application.ports.reports import AnomalyFilter
-from payagg.application.retry import in_transaction, retry_on_conflict
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.errors import must_exist

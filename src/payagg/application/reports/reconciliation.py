@@ -25,9 +25,8 @@ from payagg.application.reports.provider_lines import (
     read_lists,
     silent,
 )
-from payagg.application.retry import in_transaction, retry_on_conflict
 from payagg.application.schemas.reconciliations import COLUMNS, cells_of
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.anomaly import RECONCILIATION
 from payagg.domain.audit import Actor, clock
 from payagg.domain.errors import Refusal, invalid, must_exist

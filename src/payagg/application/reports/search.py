@@ -13,7 +13,6 @@ from payagg.application.ports.outside import Clock
 from payagg.application.ports.reports import AdjustmentFilter
 from payagg.application.ports.store import Store
 from payagg.application.reports.export import COLUMNS, TOTAL_COLUMNS, cells, lines, total_cells
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.payment_search import (
     AdjustmentDay,
     AdjustmentPage,
@@ -28,6 +27,7 @@ from payagg.application.schemas.payment_search import (
     exact,
 )
 from payagg.application.schemas.payments import PaymentDetail
+from payagg.application.use_case import retry_on_conflict
 from payagg.domain.adjustment import AdjustmentTotal
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.errors import ErrorCode, Refusal, invalid

@@ -5,10 +5,9 @@ from typing import Any
 
 import msgspec
 
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.views import view_of
 from payagg.application.upkeep.retention import payments_of_payer
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, Actor
 from payagg.domain.payment import Status
 from payagg.domain.values import Environment

@@ -8,8 +8,7 @@ from functools import partial
 from payagg.application.ports.outside import KeyedVault
 from payagg.application.ports.store import Transaction
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
-from payagg.application.retry import in_steps
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, in_steps
 from payagg.domain.audit import Action, Actor, Changes
 
 BATCH = 100  # rows looked at, and at most changed, in one transaction

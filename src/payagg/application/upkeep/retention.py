@@ -10,10 +10,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from payagg.application.counters import count
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import in_steps, in_transaction, retry_on_conflict
-from payagg.application.use_case import UseCase
+from payagg.application.telemetry import count
+from payagg.application.use_case import UseCase, in_steps, in_transaction, retry_on_conflict
 from payagg.domain.audit import Action, Actor
 from payagg.domain.checks import with_changes
 from payagg.domain.delivery import RETENTION, Event

@@ -7,7 +7,7 @@ import structlog
 
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
-from payagg.application.retry import in_steps
+from payagg.application.use_case import in_steps
 from payagg.domain.delivery import RETENTION
 
 _log = structlog.get_logger("payagg.future_instants")

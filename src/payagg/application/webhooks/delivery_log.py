@@ -9,10 +9,9 @@ import msgspec
 
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.views import check_after
 from payagg.application.schemas.webhooks import DeliveryView, EventBody, EventPage
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.delivery import Delivery
 from payagg.domain.errors import ErrorCode, Refusal, invalid, must_exist

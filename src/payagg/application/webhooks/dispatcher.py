@@ -7,12 +7,10 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from payagg.application.counters import count
 from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailable, Vault
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult, Sender
-from payagg.application.spans import span
-from payagg.application.tracebacks import trace_of
+from payagg.application.telemetry import count, span, trace_of
 from payagg.application.webhooks.slow_partitions import SlowPartitions
 from payagg.domain.delivery import delay_after, due_after_loss
 from payagg.domain.signing import keys_that_sign, signed_headers

@@ -12,7 +12,6 @@ from payagg.application.accounts.businesses import lock_own
 from payagg.application.ports.outside import Vault
 from payagg.application.ports.store import Transaction
 from payagg.application.ports.webhooks import Sender
-from payagg.application.retry import retry_on_conflict
 from payagg.application.schemas.payments import Message
 from payagg.application.schemas.views import view_of
 from payagg.application.schemas.webhooks import (
@@ -23,7 +22,7 @@ from payagg.application.schemas.webhooks import (
     TestDelivery,
     WebhookEndpointView,
 )
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.checks import with_changes
 from payagg.domain.errors import ErrorCode, Refusal, must_exist

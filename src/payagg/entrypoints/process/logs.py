@@ -17,7 +17,7 @@ from typing import Any, TextIO
 import msgspec
 import structlog
 
-from payagg.application.counters import count
+from payagg.application.telemetry import count
 
 BUFFER_MAX = 4 * 1024 * 1024  # characters of the lines that wait: some 15,000 lines of requests
 PAUSE_SECONDS = 0.02  # over which lines are gathered: a thread that woke for each would take the core from requests

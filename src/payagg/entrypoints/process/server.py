@@ -13,9 +13,9 @@ from pathlib import Path
 import structlog
 from litestar.types import ControllerRouterHandler
 
-from payagg.application.counters import observe, observe_bytes
 from payagg.application.gateways.readiness import live_slugs, unbound_slugs
 from payagg.application.ports.outside import Unavailable
+from payagg.application.telemetry import observe, observe_bytes
 from payagg.entrypoints.bootstrap import CLOSE_SECONDS, Services, running
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.process.http_server import connections_max, http_server, raise_file_limit

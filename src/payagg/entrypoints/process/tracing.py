@@ -7,7 +7,7 @@ OTEL_TRACES_SAMPLER and so on). A provider that is there already, as that of `op
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from payagg.application.spans import trace_with
+from payagg.application.telemetry import trace_with
 from payagg.entrypoints.settings import Settings, SettingsError
 
 SERVICE = "payagg"

@@ -7,10 +7,8 @@ from functools import partial
 
 import structlog
 
-from payagg.application.counters import count
 from payagg.application.ports.outside import Conflict, Unavailable
-from payagg.application.spans import span
-from payagg.application.tracebacks import trace_of
+from payagg.application.telemetry import count, span, trace_of
 from payagg.application.upkeep.sweeps import Sweep, keep_partitions, pull_back_instants
 from payagg.entrypoints.bootstrap import Services
 

@@ -3,8 +3,8 @@
 import argparse
 from functools import partial
 
-from payagg.application.counters import flush
 from payagg.application.ports.payments import ArchiveDamaged
+from payagg.application.telemetry import flush
 from payagg.entrypoints.cli.commands import CommandFailed
 from payagg.entrypoints.cli.operators import operator, say, with_use_case
 from payagg.entrypoints.settings import Settings

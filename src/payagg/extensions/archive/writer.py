@@ -14,12 +14,11 @@ from datetime import UTC, date, datetime, time
 
 import msgspec
 
-from payagg.application.counters import count
 from payagg.application.payments.provider_calls import no_crash
 from payagg.application.ports.outside import Conflict
 from payagg.application.ports.payments import ArchiveDamaged
-from payagg.application.retry import in_transaction, retry_on_conflict
-from payagg.application.use_case import UseCase
+from payagg.application.telemetry import count
+from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.archived import ArchivePart
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import invalid

@@ -25,8 +25,7 @@ from payagg.application.payments.provider_calls import ProviderCalls
 from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.status_checks import RATE
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import in_transaction, retry_on_conflict
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.attempt import ATTEMPTS_MAX, Attempt, AttemptState, provider_reference
 from payagg.domain.audit import Action, Actor, Changes
 from payagg.domain.checks import with_changes

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from payagg.application.counters import count
 from payagg.application.ports.elsewhere import Elsewhere, EventReceiver
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.providers import Provider, ProviderEventRoute
 from payagg.application.ports.store import Store, Transaction
+from payagg.application.telemetry import count
 from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
 from payagg.domain.report import ProviderFault
 from payagg.entrypoints.bootstrap import Services

@@ -9,8 +9,8 @@ import httpx
 import msgspec
 import structlog
 
-from payagg.application.counters import count
 from payagg.application.ports.outside import Unavailable
+from payagg.application.telemetry import count
 from payagg.domain.errors import ErrorCode, Refusal, invalid, misdirected_refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.client_address import address_of, counted_as

@@ -15,9 +15,8 @@ import structlog
 
 from payagg.application.ports.outside import ObjectStore, Vault
 from payagg.application.ports.store import Transaction
-from payagg.application.retry import retry_on_conflict
 from payagg.application.upkeep.sweeps import Sweep
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import GATEWAY, Gateway, GatewayStatus

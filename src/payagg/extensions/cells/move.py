@@ -15,8 +15,7 @@ from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent
 from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.retry import in_transaction, retry_on_conflict
-from payagg.application.use_case import record
+from payagg.application.use_case import in_transaction, record, retry_on_conflict
 from payagg.domain.attempt import payment_reference
 from payagg.domain.audit import Action, Actor, AuditFilter
 from payagg.domain.errors import ErrorCode, Refusal

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store
-from payagg.application.retry import in_transaction, retry_on_conflict
+from payagg.application.use_case import in_transaction, retry_on_conflict
 from payagg.domain.audit import ActorRealm
 from payagg.entrypoints.bootstrap import Services
 from payagg.extensions.console.openid import OpenIdIssuer

@@ -16,7 +16,7 @@ from payagg_testing.memory import MemoryStore
 from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.providers import PROVIDERS
-from payagg.application import counters
+from payagg.application import telemetry
 from payagg.application.payments.refused_events import KEPT_FOR, SLOTS, harmless
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
@@ -89,14 +89,14 @@ async def refuse(world: World, body: bytes, headers: Mapping[str, str], route: A
 
 @pytest.mark.rule("gateways.23")
 async def test_refused_events_are_counted_by_why_and_kept_for_a_day(world: World) -> None:
-    counters.counts.clear()
+    telemetry.counts.clear()
     await refuse(world, b"1", {})
     await refuse(world, b"2", signed(b"2", OLD))
     await refuse(world, b"3", signed(b"3", "wrong"))
     await world.set_credentials("provider_a", {"unrelated": "x"})
     await refuse(world, b"4", signed(b"4", SECRET_KEYS["live"]), ALIAS)
     faults = ["NO_SIGNATURE", "OTHER_ENVIRONMENT", "WRONG_SECRET", "NO_CREDENTIALS"]
-    counted = {key[1:]: value for key, value in counters.counts.items() if key[0] == "refused_events"}
+    counted = {key[1:]: value for key, value in telemetry.counts.items() if key[0] == "refused_events"}
     assert counted == {("provider_a", "LIVE", fault): 1 for fault in faults}
     kept = {event.fault.value: event for event in await world.services.refused_events.recent()}
     assert set(kept) == set(faults)

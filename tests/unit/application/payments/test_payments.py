@@ -10,9 +10,9 @@ from payagg_testing.memory import MemoryStore
 
 from payagg.application.payments.payments import REFERENCE_DRAWS, Initiation
 from payagg.application.ports.outside import Unavailable
-from payagg.application.retry import TRIES
 from payagg.application.schemas.payments import InitiatePayment
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
+from payagg.application.use_case import TRIES
 from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus

@@ -16,7 +16,7 @@ from payagg_testing.memory import MemoryStore
 
 from lab.kit.around import around
 from payagg.adapters.security import AesVault
-from payagg.application import counters
+from payagg.application import telemetry
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult
@@ -392,9 +392,9 @@ async def test_a_worker_whose_tries_take_all_its_room_waits_for_one_to_end(
     world.postman.gate, world.dispatcher.poll_seconds = asyncio.Event(), poll_seconds
     for _ in range(2):
         await world.settle()
-    counters.counts.clear()
+    telemetry.counts.clear()
     async with world.worker():
-        await until(lambda: counters.counts["worker_sweeps", "deliveries"] >= looks)
+        await until(lambda: telemetry.counts["worker_sweeps", "deliveries"] >= looks)
         assert world.postman.begun == 1
         world.postman.gate.set()
         await until(lambda: len(world.postman.sent) == 2, seconds=20)
@@ -408,9 +408,9 @@ async def test_endpoints_that_fail_leave_room_for_others(world: MemoryOutbox, mo
         world.store.state.endpoints[failing.id] = replace(failing, failing_since=world.clock.now())
     for _ in range(2 * CONCURRENCY_START):
         await world.settle()
-    counters.counts.clear()
+    telemetry.counts.clear()
     async with world.worker():
-        await until(lambda: counters.counts["worker_sweeps", "deliveries"] > 2)
+        await until(lambda: telemetry.counts["worker_sweeps", "deliveries"] > 2)
         assert world.postman.begun == CONCURRENCY_START + 2
         world.postman.gate.set()
         await until(world.all_delivered)

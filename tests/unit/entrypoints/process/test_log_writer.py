@@ -11,7 +11,7 @@ from typing import TextIO
 import pytest
 import structlog
 
-from payagg.application import counters
+from payagg.application import telemetry
 from payagg.entrypoints.process.logs import PAUSE_SECONDS, LogWriter
 from tests.unit.entrypoints.process.test_logs import logging_to
 
@@ -67,7 +67,7 @@ def test_dropped_lines_are_counted_and_told_in_one_line_when_there_is_room() -> 
         log.info("first")
         for _ in range(100):
             log.info(LINE, more="y" * 100_000)
-        dropped = counters.counts["log_lines_dropped",]
+        dropped = telemetry.counts["log_lines_dropped",]
         assert 0 < dropped < 100
         *kept, told = read(reader, "dropped")
         log.info("last")

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import pytest
 import structlog
 
-from payagg.application import counters
+from payagg.application import telemetry
 from payagg.entrypoints.process.logs import HIDDEN, configure_logs, scrub
 
 
@@ -36,7 +36,7 @@ def logging_to(stream: TextIO, **more: Any) -> Iterator[None]:
         structlog.contextvars.clear_contextvars()
         structlog.reset_defaults()
         logging.getLogger().handlers = []
-        counters.counts.clear()
+        telemetry.counts.clear()
 
 
 def test_both_kinds_of_loggers_write_one_json_line_with_what_is_bound_or_of_what_cannot_be_formatted() -> None:

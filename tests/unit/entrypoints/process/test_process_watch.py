@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from payagg.application import counters
+from payagg.application import telemetry
 from payagg.entrypoints.process import server
 
 MEBIBYTE = 2**20
@@ -16,9 +16,9 @@ MEBIBYTE = 2**20
 
 @pytest.fixture(autouse=True)
 def no_counts() -> Iterator[None]:
-    counters.counts.clear()
+    telemetry.counts.clear()
     yield
-    counters.counts.clear()
+    telemetry.counts.clear()
 
 
 async def watched_once() -> None:
@@ -36,7 +36,7 @@ async def test_resident_memory_is_told_in_its_bucket(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096}.__getitem__)
     (tmp_path / "statm").write_text(f"99999 {100 * MEBIBYTE // 4096} 1 1 0 1 0\n")
     await watched_once()
-    told = {key: number for key, number in counters.counts.items() if key[0].startswith("process_memory_bytes")}
+    told = {key: number for key, number in telemetry.counts.items() if key[0].startswith("process_memory_bytes")}
     bucket, total = ("process_memory_bytes", "server", str(128 * MEBIBYTE)), ("process_memory_bytes_sum", "server")
     assert told == {bucket: 1, total: 100 * MEBIBYTE}
 
@@ -47,6 +47,6 @@ async def test_a_callback_that_takes_long_is_told_even_where_the_system_tells_no
     monkeypatch.setattr(server, "STATM", tmp_path / "nothing")
     monkeypatch.setattr(server, "LOOK_SECONDS", 0.01)
     await watched_once()
-    assert sum(number for key, number in counters.counts.items() if key[:2] == ("loop_lag_seconds", "server")) == 1
-    assert counters.counts["loop_lag_seconds_sum", "server"] >= 50_000
-    assert not [key for key in counters.counts if key[0].startswith("process_memory_bytes")]
+    assert sum(number for key, number in telemetry.counts.items() if key[:2] == ("loop_lag_seconds", "server")) == 1
+    assert telemetry.counts["loop_lag_seconds_sum", "server"] >= 50_000
+    assert not [key for key in telemetry.counts if key[0].startswith("process_memory_bytes")]

@@ -9,9 +9,9 @@ from itertools import product
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
-from payagg.application.counters import BYTES, MICRO, SECONDS, bounds
 from payagg.application.payments.provider_events import EventResult
 from payagg.application.ports.provider_events import SignatureFault
+from payagg.application.telemetry import BYTES, MICRO, SECONDS, bounds
 from payagg.application.upkeep.retention import ENDING
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import PAYMENT

@@ -12,9 +12,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from payagg import __version__
-from payagg.application.counters import counts, flush
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.reports.health import age
+from payagg.application.telemetry import counts, flush
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment

@@ -6,7 +6,6 @@ from litestar import Response
 
 from payagg.application.accounts.access import Manager
 from payagg.application.accounts.api_keys import ApiKeyContext, context_of
-from payagg.application.counters import count
 from payagg.application.payments.payments import Initiation
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.schemas.payments import (
@@ -16,6 +15,7 @@ from payagg.application.schemas.payments import (
     SimulatePayment,
     TestPayment,
 )
+from payagg.application.telemetry import count
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.api.auth import by, cached_key, manager_changes, manager_reads, sandbox_key, secret_key

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from uvicorn.server import ServerState
 
-from payagg.application.counters import count
+from payagg.application.telemetry import count
 from payagg.entrypoints.http.server.client_address import Address, counted_as, parse_address
 from payagg.entrypoints.setting_kinds import Networks
 

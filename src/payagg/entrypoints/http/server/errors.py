@@ -8,7 +8,7 @@ from litestar import Response
 from litestar.exceptions import HTTPException
 
 from payagg.application.ports.outside import Conflict, Unavailable
-from payagg.application.tracebacks import trace_of
+from payagg.application.telemetry import trace_of
 from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import error_envelope

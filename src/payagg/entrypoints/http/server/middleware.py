@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 import structlog
 
-from payagg.application.counters import count, observe
 from payagg.application.deadline import begin_request, renew
+from payagg.application.telemetry import count, observe
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import REFERENCE_SHAPE
 from payagg.entrypoints.http.server.client_address import address_of

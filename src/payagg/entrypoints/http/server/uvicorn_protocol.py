@@ -13,7 +13,7 @@ import structlog
 from uvicorn.protocols.http import httptools_impl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from payagg.application.counters import count
+from payagg.application.telemetry import count
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.server.answer_transport import FEW_BYTES, AnswerTransport
 from payagg.entrypoints.http.server.client_address import address_of

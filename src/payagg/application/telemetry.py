@@ -1,10 +1,15 @@
-"""Counters. An increment is a dictionary entry; each process adds its counts to the totals at intervals.
-A scrape reaches one process of several, and the worker has no HTTP; prometheus-client's multiprocess mode shares files
-of one machine. A crash of the database resets the totals, and a repeated transaction may count twice."""
+"""What a process tells of itself: counters, spans of a trace, and the frames of a fault.
+
+A counter's increment is a dictionary entry; each process adds its counts to the totals at intervals. A scrape reaches
+one process of several, and the worker has no HTTP; prometheus-client's multiprocess mode shares files of one machine. A
+crash of the database resets the totals, and a repeated transaction may count twice."""
 
 import asyncio
+import traceback
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Final
 
@@ -67,3 +72,38 @@ async def keep_flushing(store: Store) -> None:
     while True:
         await asyncio.sleep(FLUSH_SECONDS)
         await flush(store)
+
+
+Opener = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
+NO_ATTRIBUTES: Mapping[str, str] = {}
+_NOTHING: AbstractContextManager[object] = nullcontext()
+
+
+class _Tracer:
+    opener: Opener | None = None
+
+
+def trace_with(opener: Opener | None) -> None:
+    """Sets what opens spans: `opener` gets a name and attributes; None = no spans."""
+    _Tracer.opener = opener
+
+
+def span(name: str, attributes: Mapping[str, str] = NO_ATTRIBUTES) -> AbstractContextManager[object]:
+    """A span for the block. Attributes may hold no secret and nothing of a payer."""
+    return _NOTHING if _Tracer.opener is None else _Tracer.opener(name, attributes)
+
+
+TRACE_LINES_MAX = 100
+
+
+def trace_of(error: BaseException) -> list[str]:
+    """Types and frames of `error` and its causes, innermost last. Without messages and values: a driver's message
+    repeats the row, customer and all."""
+    lines: list[str] = []
+    seen: BaseException | None = error
+    while seen is not None and len(lines) < TRACE_LINES_MAX:
+        frames = traceback.extract_tb(seen.__traceback__)
+        lines.append(type(seen).__qualname__)
+        lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
+        seen = seen.__cause__ or seen.__context__
+    return lines[:TRACE_LINES_MAX]

@@ -1,6 +1,6 @@
 """What the log tells of a fault of ours."""
 
-from payagg.application.tracebacks import trace_of
+from payagg.application.telemetry import trace_of
 
 
 def test_a_trace_follows_causes_and_holds_no_message() -> None:
