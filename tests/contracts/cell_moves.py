@@ -34,8 +34,8 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.extensions.cells.among_cells import AmongCells
 from payagg.extensions.cells.client import HttpCells
-from payagg.extensions.cells.domain import Cells, MoveState
-from payagg.extensions.cells.ports import ARRIVALS, CELL, DEPARTURES, KEY_DIGITS, CellNames
+from payagg.extensions.cells.domain import KEY_DIGITS, CellNames, Cells, MoveState
+from payagg.extensions.cells.postgres import ArrivalRows, CellRows, DepartureRows
 from tests.contracts.database import autocommit, put
 from tests.contracts.moving import (
     CREDENTIALS,
@@ -159,7 +159,7 @@ class CellMoveContract:
         for ask in asks:
             await ask()
         await command._close(SHOP, AN_ADMIN)
-        assert await autocommit(store).of(DEPARTURES).take(SHOP, NOW, 10) == len(REFERENCES)
+        assert await autocommit(store).of(DepartureRows).take(SHOP, NOW, 10) == len(REFERENCES)
         assert await store.find_key(digest) is None
         asks.append(partial(timeline, store, REFERENCES[0], elsewhere=posts))
         for ask in asks:
@@ -200,8 +200,8 @@ class CellMoveContract:
         assert len(busy) == 2
         await Removal(store, other).command()._close(SHOP, AN_ADMIN)
         async with store.begin() as tx:
-            assert await tx.of(DEPARTURES).take(SHOP, NOW, 10) == len(REFERENCES) - 1
-            assert {one.reference for one in await tx.of(DEPARTURES).under_way(SHOP, 10)} == {*REFERENCES} - busy
+            assert await tx.of(DepartureRows).take(SHOP, NOW, 10) == len(REFERENCES) - 1
+            assert {one.reference for one in await tx.of(DepartureRows).under_way(SHOP, 10)} == {*REFERENCES} - busy
         done = await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
         assert done.payments == len(REFERENCES) + 1
         assert done.closed >= timedelta(seconds=45)
@@ -215,16 +215,16 @@ class CellMoveContract:
         move = await command._close(SHOP, AN_ADMIN)
         await command._prepare(move, {"gw_here": "gw_there"})
         async with store.begin() as tx:
-            await tx.of(DEPARTURES).take(SHOP, NOW, 10)
-            packed = await tx.of(DEPARTURES).under_way(SHOP, 10)
+            await tx.of(DepartureRows).take(SHOP, NOW, 10)
+            packed = await tx.of(DepartureRows).under_way(SHOP, 10)
         there = autocommit(other)
-        assert await there.of(ARRIVALS).receive(packed, {}) == len(REFERENCES)
+        assert await there.of(ArrivalRows).receive(packed, {}) == len(REFERENCES)
         payment = await there.payments.get(REFERENCES[0])
         assert payment is not None
         moved, transition = payment.expire()
         assert transition is not None
         await there.payments.save(moved, transition)
-        assert await there.of(ARRIVALS).receive(packed, {}) == 0
+        assert await there.of(ArrivalRows).receive(packed, {}) == 0
         assert await other.find_payment(REFERENCES[0]) == moved
 
     async def test_an_event_that_was_not_handled_goes_after_its_payment(self, store: Store, other: Store) -> None:
@@ -281,15 +281,15 @@ def _moves() -> AuditFilter:
 
 
 async def _names(store: Store) -> CellNames:
-    return await autocommit(store).of(CELL).names()
+    return await autocommit(store).of(CellRows).names()
 
 
 async def _assert_in_one_place(source: Store, target: Store) -> None:
     """Each payment is at one of the two cells, or in the outbox of the first; its key opens at none of them, or both
     say so."""
     before, after = autocommit(source), autocommit(target)
-    move = await before.of(CELL).of_business(SHOP)
-    posts = {reference: await before.of(CELL).forwarding_record_of_payment(reference) for reference in REFERENCES}
+    move = await before.of(CellRows).of_business(SHOP)
+    posts = {reference: await before.of(CellRows).forwarding_record_of_payment(reference) for reference in REFERENCES}
     here = {reference for reference in REFERENCES if await before.payments.get(reference) is not None}
     there = {reference for reference in REFERENCES if await after.payments.get(reference) is not None}
     for reference, post in posts.items():

@@ -6,7 +6,8 @@ from payagg_testing.builders import HOUR, NOW
 
 from payagg.domain.audit import ActorRealm
 from payagg.domain.checks import with_changes
-from payagg.extensions.console.ports import SESSIONS, ConsoleSession
+from payagg.extensions.console.domain import ConsoleSession
+from payagg.extensions.console.postgres import SessionRows
 from tests.contracts.database import Database, OnDatabase
 
 MERCHANT, ADMIN = ActorRealm.MERCHANT, ActorRealm.ADMIN
@@ -17,44 +18,44 @@ class ConsoleSessionContract(OnDatabase):
         one, two = a_session(1), a_session(2, started_at=NOW + HOUR)
         others = [a_session(3, subject="bo"), a_session(4, realm=ADMIN)]
         await add(db, one, two, *others)
-        assert await db.of(SESSIONS).find(one.session) == one
-        assert await db.of(SESSIONS).find(bytes(32)) is None
-        assert await db.of(SESSIONS).of(MERCHANT, "ada") == [two, one]
-        assert await db.of(SESSIONS).of(ADMIN, "ada") == [others[1]]
-        assert await db.of(SESSIONS).of(ADMIN, "bo") == []
+        assert await db.of(SessionRows).find(one.session) == one
+        assert await db.of(SessionRows).find(bytes(32)) is None
+        assert await db.of(SessionRows).of(MERCHANT, "ada") == [two, one]
+        assert await db.of(SessionRows).of(ADMIN, "ada") == [others[1]]
+        assert await db.of(SessionRows).of(ADMIN, "bo") == []
 
     async def test_a_session_is_seen_at_its_latest_request_and_never_again_once_ended(self, db: Database) -> None:
         one = a_session(1)
         seen = with_changes(one, seen_at=NOW + HOUR, address=None)
-        await db.of(SESSIONS).add(one)
+        await db.of(SessionRows).add(one)
         for change in (seen, with_changes(one, seen_at=NOW + HOUR / 2, address="192.0.2.9")):
-            await db.of(SESSIONS).touch(change)
-        assert await db.of(SESSIONS).find(one.session) == seen
-        await db.of(SESSIONS).end(MERCHANT, "ada", one.session)
-        await db.of(SESSIONS).touch(with_changes(one, seen_at=NOW + 2 * HOUR))
-        assert await db.of(SESSIONS).find(one.session) is None
+            await db.of(SessionRows).touch(change)
+        assert await db.of(SessionRows).find(one.session) == seen
+        await db.of(SessionRows).end(MERCHANT, "ada", one.session)
+        await db.of(SessionRows).touch(with_changes(one, seen_at=NOW + 2 * HOUR))
+        assert await db.of(SessionRows).find(one.session) is None
 
     async def test_a_user_ends_no_session_but_their_own(self, db: Database) -> None:
         kept, _, bo, admin = own = a_session(1), a_session(2), a_session(3, subject="bo"), a_session(4, realm=ADMIN)
         await add(db, *own)
         for another in (bo, admin):
-            await db.of(SESSIONS).end(MERCHANT, "ada", another.session)
-        await db.of(SESSIONS).end_others(MERCHANT, "ada", kept.session)
-        found = [await db.of(SESSIONS).find(one.session) for one in own]
+            await db.of(SessionRows).end(MERCHANT, "ada", another.session)
+        await db.of(SessionRows).end_others(MERCHANT, "ada", kept.session)
+        found = [await db.of(SessionRows).find(one.session) for one in own]
         assert found == [kept, None, bo, admin]
-        await db.of(SESSIONS).end(MERCHANT, "bo", bo.session)
-        assert await db.of(SESSIONS).find(bo.session) is None
+        await db.of(SessionRows).end(MERCHANT, "bo", bo.session)
+        assert await db.of(SessionRows).find(bo.session) is None
 
     async def test_sessions_that_have_ended_by_themselves_are_forgotten(self, db: Database) -> None:
         over, alive = a_session(1), a_session(2, ends_at=NOW + 2 * HOUR)
         await add(db, over, alive)
-        await db.of(SESSIONS).forget(NOW + HOUR)
-        assert [await db.of(SESSIONS).find(one.session) for one in (over, alive)] == [None, alive]
+        await db.of(SessionRows).forget(NOW + HOUR)
+        assert [await db.of(SessionRows).find(one.session) for one in (over, alive)] == [None, alive]
 
 
 async def add(db: Database, *sessions: ConsoleSession) -> None:
     for one in sessions:
-        await db.of(SESSIONS).add(one)
+        await db.of(SessionRows).add(one)
 
 
 def a_session(

@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast
 
 import pytest
 
-from payagg.application.ports.store import Repository, Store, Transaction
+from payagg.application.ports.store import Store, Transaction
 
 REPOSITORIES = {
     **{"Business": "businesses", "ApiKey": "api_keys", "Gateway": "gateways", "WebhookEndpoint": "endpoints"},
@@ -21,7 +21,7 @@ class Database(Store, Transaction, Protocol):
 
 
 class _Autocommit:
-    def __init__(self, store: Store, repository: str | Repository[Any] = "") -> None:
+    def __init__(self, store: Store, repository: str | type = "") -> None:
         self._store, self._repository = store, repository
 
     def __getattr__(self, name: str) -> Any:
@@ -33,7 +33,7 @@ class _Autocommit:
         async def call(*arguments: Any, **named: Any) -> Any:
             async with self._store.begin() as tx:
                 one = self._repository
-                found = tx.of(one) if isinstance(one, Repository) else getattr(tx, one)
+                found = getattr(tx, one) if isinstance(one, str) else tx.of(one)
                 return await getattr(found, name)(*arguments, **named)
 
         return call

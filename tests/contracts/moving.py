@@ -115,15 +115,15 @@ async def _add_payment(store: Store, number: int, status: Status) -> None:
 
 async def _archive(store: Store, reference: str) -> None:
     """As `payagg archive --remove` leaves it."""
-    from payagg.extensions.archive.ports import ARCHIVE, PARTS
+    from payagg.extensions.archive.postgres import ArchiveRows, PartRows
 
     place = f"{reference[:12]}/arc_{reference[-6:]}"
-    part = await autocommit(store).of(PARTS).begin(reference[:12], place, NOW)
+    part = await autocommit(store).of(PartRows).begin(reference[:12], place, NOW)
     async with store.begin() as tx:
-        await tx.of(PARTS).finish(replace(part, payments=1, last_reference=reference, manifest=bytes(32)))
+        await tx.of(PartRows).finish(replace(part, payments=1, last_reference=reference, manifest=bytes(32)))
         calls = [(reference, call.id) for call in await tx.provider_calls.of_payment(reference)]
         tried = (("provider_a", AttemptState.HANDED_OFF, "P-C 1"),)
-        await tx.of(ARCHIVE).move([ArchivedPayment(reference, part.number, tried, "charge_1")], calls)
+        await tx.of(ArchiveRows).move([ArchivedPayment(reference, part.number, tried, "charge_1")], calls)
 
 
 async def everything(store: Store, gateway_id: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from payagg.domain.audit import ActorRealm
-from payagg.extensions.console.ports import ConsoleSession
+from payagg.extensions.console.domain import ConsoleSession
 from payagg_testing.memory.state import MemoryRepository
 
 TABLE = "console_sessions"

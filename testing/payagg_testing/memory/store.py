@@ -12,7 +12,7 @@ from payagg.application.ports.accounts import KeyHolder, Membership
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.outside import KeyStateChanged
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
-from payagg.application.ports.store import Kept, Repository, Transaction
+from payagg.application.ports.store import Kept, Transaction
 from payagg.application.ports.webhooks import DeliveryQueue
 from payagg.domain.attempt import Attempt
 from payagg.domain.business import Business
@@ -46,13 +46,11 @@ from payagg_testing.memory.state import HitWindow, State
 from payagg_testing.memory.upkeep import MemoryUpkeep
 from payagg_testing.memory.webhook_events import MemoryWebhookEvents
 
-# Imported when one is asked for, by the class that Postgres has: there need not be every extension.
+# Imported when one is asked for, by the name of the class that Postgres has: there need not be every extension.
 OF_EXTENSIONS = {
-    "payagg.extensions.archive.postgres:PostgresArchive": "payagg_testing.memory.archive:MemoryArchive",
-    "payagg.extensions.archive.postgres:PostgresArchiveParts": "payagg_testing.memory.archive:MemoryArchiveParts",
-    "payagg.extensions.console.postgres:PostgresConsoleSessions": (
-        "payagg_testing.memory.console_sessions:MemoryConsoleSessions"
-    ),
+    "ArchiveRows": "archive:MemoryArchive",
+    "PartRows": "archive:MemoryArchiveParts",
+    "SessionRows": "console_sessions:MemoryConsoleSessions",
 }
 
 
@@ -79,8 +77,9 @@ class MemoryTransaction(Transaction):
     audit: MemoryAudit
     state: State
 
-    def of(self, repository: Repository[Kept]) -> Kept:
-        return cast(Kept, resolve_name(OF_EXTENSIONS[repository.postgres])(self.state))
+    def of(self, repository: type[Kept]) -> Kept:
+        own = resolve_name(f"payagg_testing.memory.{OF_EXTENSIONS[repository.__name__]}")
+        return cast(Kept, own(self.state))
 
 
 class MemoryStore:

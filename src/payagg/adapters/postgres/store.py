@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from functools import partial
-from pkgutil import resolve_name
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from payagg.adapters.postgres import partitions
 from payagg.adapters.postgres.connections import connector
@@ -40,7 +39,7 @@ from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhook
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import Membership
 from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
-from payagg.application.ports.store import Kept, Repository, Transaction
+from payagg.application.ports.store import Kept, Transaction
 from payagg.domain.rate_limit import EPOCH, RateLimit
 from payagg.domain.values import CLOCK_SLACK
 
@@ -96,8 +95,8 @@ class PostgresTransaction(Transaction):
     health = MadeOnce(PostgresHealth)
     audit = MadeOnce(PostgresAudit)
 
-    def of(self, repository: Repository[Kept]) -> Kept:
-        return cast(Kept, resolve_name(repository.postgres)(self._connection))
+    def of(self, repository: type[Kept]) -> Kept:
+        return repository(self._connection)  # type: ignore[call-arg]
 
 
 NOW = Statement("SELECT clock_timestamp()")

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from payagg.application.ports.accounts import (
     ApiKeyRepository,
@@ -45,13 +44,6 @@ from payagg.domain.values import Environment
 Kept = TypeVar("Kept")
 
 
-@dataclass(frozen=True)
-class Repository(Generic[Kept]):
-    """An extension's repository: its class, as `module:class`, which a transaction imports and gives its connection."""
-
-    postgres: str
-
-
 class Transaction(Protocol):
     """One database transaction, as repositories."""
 
@@ -75,8 +67,8 @@ class Transaction(Protocol):
     health: HealthRepository
     audit: AuditRepository
 
-    def of(self, repository: Repository[Kept]) -> Kept:
-        """An extension's repository, in this transaction."""
+    def of(self, repository: type[Kept]) -> Kept:
+        """An extension's repository, in this transaction: a class that is made of the connection."""
 
 
 class Store(Protocol):

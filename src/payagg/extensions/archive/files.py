@@ -3,10 +3,14 @@
 from urllib.parse import urlsplit, urlunsplit
 
 from payagg.adapters.logos import ObjectLogos
+from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.settings import Settings
-from payagg.extensions.archive.ports import ArchiveUnavailable
 from payagg.extensions.archive.reader import ArchiveReader
 from payagg.extensions.archive.settings import ArchiveSettings
+
+
+class ArchiveUnavailable(Unavailable):
+    """The archive's object store cannot be reached."""
 
 
 class ArchiveObjects(ObjectLogos):

@@ -68,7 +68,7 @@ WHERE c.reference = own.reference AND c.id = own.id
 ARCHIVED = Statement("SELECT reference FROM archived_payments WHERE reference = ANY(:references)")
 
 
-class PostgresArchive(PostgresRepository):
+class ArchiveRows(PostgresRepository):
     """The archived part of payments: transitions, attempts and provider calls."""
 
     async def next_with_history(self, after: str) -> str | None:
@@ -139,7 +139,7 @@ UNFINISHED_DAYS = Statement("SELECT DISTINCT day FROM archive_parts WHERE remove
 CLOSE_PART = Statement("UPDATE archive_parts SET removed_at = CAST(:now AS timestamptz) WHERE number = :number")
 
 
-class PostgresArchiveParts(PostgresRepository):
+class PartRows(PostgresRepository):
     """Parts of the archive, each a folder of files."""
 
     async def begin(self, day: str, folder: str, now: datetime) -> ArchivePart:

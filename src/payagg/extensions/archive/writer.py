@@ -23,7 +23,7 @@ from payagg.domain.archived import ArchivePart
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import invalid
 from payagg.extensions.archive.parquet import SUFFIX, ParquetFile, read_rows
-from payagg.extensions.archive.ports import ARCHIVE, PARTS
+from payagg.extensions.archive.postgres import ArchiveRows, PartRows
 from payagg.extensions.archive.reader import ArchiveReader
 from payagg.extensions.archive.tables import (
     MANIFEST,
@@ -73,7 +73,7 @@ class Archive(UseCase):
         midnight = datetime.combine(before, time(), UTC)
         if midnight > self.clock.now():
             raise invalid("before", "Must not be later than today.")
-        unfinished = await in_transaction(self.store, lambda tx: tx.of(PARTS).unfinished_days())
+        unfinished = await in_transaction(self.store, lambda tx: tx.of(PartRows).unfinished_days())
         begun = [day for day in unfinished if day[4:] < f"{before:%Y%m%d}"]
         for day in begun:
             yield await self._day(day, midnight, remove, by)
@@ -88,7 +88,7 @@ class Archive(UseCase):
 
     async def _day(self, day: str, before: datetime, remove: bool, by: Actor) -> ArchivedDay:
         done, after = ArchivedDay(day), f"{day}-"
-        for part in await in_transaction(self.store, lambda tx: tx.of(PARTS).of_day(day)):
+        for part in await in_transaction(self.store, lambda tx: tx.of(PartRows).of_day(day)):
             if part.last_reference is None:
                 await self._give_up(part)
             elif remove:
@@ -163,24 +163,24 @@ class Archive(UseCase):
     @retry_on_conflict
     async def _next(self, after: str) -> str | None:
         async with self.store.begin() as tx:
-            return await tx.of(ARCHIVE).next_with_history(after)
+            return await tx.of(ArchiveRows).next_with_history(after)
 
     @retry_on_conflict
     async def _read(self, day: str, after: str, limit: int, before: datetime) -> tuple[list[str], str | None, History]:
         async with self.store.begin() as tx:
-            ready, last = await tx.of(ARCHIVE).ready(after, f"{day}-{_LAST}", before, limit)
-            return ready, last, await tx.of(ARCHIVE).histories(ready) if ready else {}
+            ready, last = await tx.of(ArchiveRows).ready(after, f"{day}-{_LAST}", before, limit)
+            return ready, last, await tx.of(ArchiveRows).histories(ready) if ready else {}
 
     @retry_on_conflict
     async def _begin(self, day: str) -> ArchivePart:
         now = self.clock.now()
         async with self.store.begin() as tx:
-            return await tx.of(PARTS).begin(day, f"{day}/{self.entropy.id('arc', now)}", now)
+            return await tx.of(PartRows).begin(day, f"{day}/{self.entropy.id('arc', now)}", now)
 
     async def _finish(self, part: ArchivePart) -> None:
         try:
             async with self.store.begin() as tx:
-                await tx.of(PARTS).finish(part)
+                await tx.of(PartRows).finish(part)
         except Conflict:
             await self._delete_files(part)
             raise ArchiveTaken(AT_WORK) from None
@@ -189,13 +189,13 @@ class Archive(UseCase):
         """Removes all that a command wrote for an unfinished part. Meanwhile its row is locked, so that a command that
         is still at it cannot finish it and remove what only the files have. Raises ArchiveTaken when one did."""
         async with self.store.begin() as tx:
-            if not await tx.of(PARTS).give_up(part.number):
+            if not await tx.of(PartRows).give_up(part.number):
                 raise ArchiveTaken(AT_WORK)
             await self._delete_files(part)
 
     async def _give_up_row(self, part: ArchivePart) -> None:
         async with self.store.begin() as tx:
-            await tx.of(PARTS).give_up(part.number)
+            await tx.of(PartRows).give_up(part.number)
 
     async def _delete_files(self, part: ArchivePart) -> None:
         for name in (MANIFEST, *(f"{table}{SUFFIX}" for table in TABLES)):
@@ -207,16 +207,16 @@ class Archive(UseCase):
     ) -> tuple[int, int]:
         """The numbers of payments whose rows were removed, in this run or before, and left."""
         async with self.store.begin() as tx:
-            gone = await tx.of(ARCHIVE).find_archived(references)
-            ready = await tx.of(ARCHIVE).lock_ready([own for own in references if own not in gone])
-            stored = by_payment(await tx.of(ARCHIVE).histories(ready), ready) if ready else {}
+            gone = await tx.of(ArchiveRows).find_archived(references)
+            ready = await tx.of(ArchiveRows).lock_ready([own for own in references if own not in gone])
+            stored = by_payment(await tx.of(ArchiveRows).histories(ready), ready) if ready else {}
             same = [own for own in ready if stored[own] == archived[own]]
             calls = [
                 (own, named_columns("provider_calls", row)["id"])
                 for own in same
                 for row in stored[own]["provider_calls"]
             ]
-            await tx.of(ARCHIVE).move([remaining(own, part.number, stored[own]) for own in same], calls)
+            await tx.of(ArchiveRows).move([remaining(own, part.number, stored[own]) for own in same], calls)
             self.crash_point("A4")
         for table in ("transitions", "attempts", "provider_calls"):
             count("rows_ended", table, by=sum(len(stored[own][table]) for own in same))
@@ -234,5 +234,5 @@ class Archive(UseCase):
         now = self.clock.now()
         changes = {"payments": {"before": removed + left, "after": left}}
         async with self.store.begin() as tx:
-            await tx.of(PARTS).close(part.number, now)
+            await tx.of(PartRows).close(part.number, now)
             await self.record(tx, by, Action.ARCHIVE_REMOVE, part.folder, changes)

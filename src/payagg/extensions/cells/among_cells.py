@@ -14,7 +14,7 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.client import HttpCells
 from payagg.extensions.cells.domain import Cells, ForwardingRecord, MoveState
-from payagg.extensions.cells.ports import CELL
+from payagg.extensions.cells.postgres import CellRows
 from payagg.extensions.cells.settings import CellSettings, known_cells
 
 
@@ -76,19 +76,19 @@ class AmongCells(Elsewhere):
     async def ensure_payment_here(self, reference: str, tx: Transaction | None = None) -> None:
         if tx is None:
             async with self.store.begin() as own:
-                found = await own.of(CELL).forwarding_record_of_payment(reference)
+                found = await own.of(CellRows).forwarding_record_of_payment(reference)
         else:
-            found = await tx.of(CELL).forwarding_record_of_payment(reference)
+            found = await tx.of(CellRows).forwarding_record_of_payment(reference)
         _follow(found)
 
     async def ensure_key_here(self, secret_hash: bytes) -> None:
         async with self.store.begin() as tx:
-            found = await tx.of(CELL).forwarding_record_of_key(secret_hash)
+            found = await tx.of(CellRows).forwarding_record_of_key(secret_hash)
         _follow(found)
 
     async def ensure_business_here(self, business_id: str) -> None:
         async with self.store.begin() as tx:
-            move = await tx.of(CELL).of_business(business_id)
+            move = await tx.of(CellRows).of_business(business_id)
         if move is not None:
             _follow(ForwardingRecord(business_id, move.cell, move.state is not MoveState.LEFT))
 

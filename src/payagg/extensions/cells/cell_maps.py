@@ -15,7 +15,7 @@ from payagg.extensions.cells.settings import CellSettings, listed_cells
 
 if TYPE_CHECKING:
     from payagg.extensions.cells.client import HttpCells
-    from payagg.extensions.cells.ports import CellNames
+    from payagg.extensions.cells.domain import CellNames
 
 FOLLOW_SECONDS = 10.0  # what is newer goes to the home cell, which sends it on
 HAPROXY_SECONDS = 5.0

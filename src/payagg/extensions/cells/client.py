@@ -11,8 +11,7 @@ import msgspec
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.domain.gateway import Gateway
-from payagg.extensions.cells.domain import Cells
-from payagg.extensions.cells.ports import CellNames, CellState
+from payagg.extensions.cells.domain import CellNames, Cells, CellState
 
 CONNECT_SECONDS = 2.0
 POOL_SECONDS = 1.0

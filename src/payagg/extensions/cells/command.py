@@ -11,9 +11,9 @@ from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.cli.operators import operator, say, store_at
 from payagg.entrypoints.settings import Settings, SettingsError
 from payagg.extensions.cells.cell_maps import write_maps
-from payagg.extensions.cells.domain import Cells
+from payagg.extensions.cells.domain import Cells, CellState
 from payagg.extensions.cells.move import MovedBusiness
-from payagg.extensions.cells.ports import CELL, CellState
+from payagg.extensions.cells.postgres import CellRows
 from payagg.extensions.cells.settings import CellSettings, known_cells, listed_cells
 
 
@@ -112,6 +112,6 @@ async def _ensure_is(cell: str, settings: Settings, database: Any) -> None:
     async with aclosing(HttpCells(cells, settings.of(CellSettings).cell_secret or "")) as asking:
         state = await asking.state(cell)
     async with database.begin() as tx:
-        own = await tx.of(CELL).database()
+        own = await tx.of(CellRows).database()
     if own != state.database:
         raise SettingsError(f"PAYAGG_TARGET_DATABASE_URL is not the database that the cell {cell} answers from.")

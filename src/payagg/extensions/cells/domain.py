@@ -1,9 +1,12 @@
-"""What cells know of each other, and the states of a business's move between two of them: pure values."""
+"""What cells know of each other and tell each other, and the states of a business's move between two: pure values."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import Any
+
+from msgspec import Struct
 
 from payagg.domain.gateway import Gateway, GatewayStatus
 
@@ -80,3 +83,36 @@ def counterparts(own: Iterable[Gateway], others: Iterable[Gateway]) -> dict[str,
     living = {gateway.slug: gateway.id for gateway in there if gateway.status is not GatewayStatus.DELETED}
     found = {gateway.id: gateway.id if gateway.id in known else living.get(gateway.slug) for gateway in own}
     return {id: other for id, other in found.items() if other is not None}
+
+
+class CellState(Struct, rename="camel", frozen=True):
+    """`schema` is the release's newest; `fits`: whether the release works on the database's. `database` identifies the
+    database. `keys` are fingerprints of encryption keys by their ids, which show whether two cells have the same."""
+
+    name: str
+    release: str
+    schema: str
+    fits: bool
+    database: str
+    gateways: str  # their version
+    home: str
+    keys: dict[str, str]
+
+
+KEY_DIGITS = 32  # enough to tell keys apart: no whole hash leaves a cell
+
+
+@dataclass(frozen=True)
+class CellNames:
+    """What a cell has: of each active key how its SHA-256 in hex begins, and its businesses."""
+
+    keys: list[str]
+    businesses: list[str]
+
+
+@dataclass(frozen=True)
+class MovingPayment:
+    """A payment on its way, with all that is found by its reference."""
+
+    reference: str
+    rows: Any

@@ -23,7 +23,7 @@ from payagg.domain.gateway import Gateway
 from payagg.domain.report import ProviderFault
 from payagg.domain.values import Environment
 from payagg.extensions.cells.domain import BusinessMove, MoveState, counterparts
-from payagg.extensions.cells.ports import ARRIVALS, CELL, DEPARTURES
+from payagg.extensions.cells.postgres import ArrivalRows, CellRows, DepartureRows
 
 BATCH = 100  # payments of one transaction: for so many is a payer's page away at a time, a tenth of a second each
 AUDIT_BATCH = 500
@@ -66,7 +66,7 @@ class CellMove:
         changed then. Raises SERVICE_UNAVAILABLE where something goes on for too long, and Unavailable where a database
         is away: run again, it goes on."""
         async with self.source.begin() as tx:
-            before = await tx.of(CELL).of_business(business_id)
+            before = await tx.of(CellRows).of_business(business_id)
         if before is not None and before.state is MoveState.LEFT and before.cell == self.other:
             await self._carry_events(business_id)
             return MovedBusiness(0, timedelta(0))
@@ -82,20 +82,20 @@ class CellMove:
             await self._carry_events(business_id)
             await self._copy_audit(business_id)
             await self._open(business_id)
-            if await in_transaction(self.source, lambda tx: tx.of(DEPARTURES).leave(business_id)):
+            if await in_transaction(self.source, lambda tx: tx.of(DepartureRows).leave(business_id)):
                 return MovedBusiness(moved, self.clock.now() - move.at)
 
     async def check(self, business_id: str) -> Mapping[str, str]:
         """For each gateway of this cell, by id, the other's. Raises as `run` does."""
         await self._check_places(business_id)
         async with self.source.begin() as tx:
-            schema, own = await tx.of(CELL).schema(), await tx.gateways.everything()
-            in_use = await tx.of(CELL).gateways_in_use(business_id)
-            secrets = await tx.of(CELL).signing_secrets(business_id, SAMPLES)
-            absent = set(Environment) - await tx.of(CELL).environments(business_id)
+            schema, own = await tx.of(CellRows).schema(), await tx.gateways.everything()
+            in_use = await tx.of(CellRows).gateways_in_use(business_id)
+            secrets = await tx.of(CellRows).signing_secrets(business_id, SAMPLES)
+            absent = set(Environment) - await tx.of(CellRows).environments(business_id)
         async with self.target.begin() as tx:
-            other_schema, others = await tx.of(CELL).schema(), await tx.gateways.everything()
-            samples = await tx.of(CELL).signing_secrets(None, SAMPLES)
+            other_schema, others = await tx.of(CellRows).schema(), await tx.gateways.everything()
+            samples = await tx.of(CellRows).signing_secrets(None, SAMPLES)
         if schema != other_schema:
             raise _unfit(f"Its schema is {other_schema}, and here it is {schema}: run `payagg migrate` on the older.")
         used = [gateway for gateway in own if gateway.id in in_use]
@@ -117,9 +117,9 @@ class CellMove:
 
     async def _check_places(self, business_id: str) -> None:
         async with self.source.begin() as tx:
-            move, business = await tx.of(CELL).of_business(business_id), await tx.businesses.get(business_id)
+            move, business = await tx.of(CellRows).of_business(business_id), await tx.businesses.get(business_id)
         async with self.target.begin() as tx:
-            there, known = await tx.of(CELL).of_business(business_id), await tx.businesses.get(business_id)
+            there, known = await tx.of(CellRows).of_business(business_id), await tx.businesses.get(business_id)
         if move is not None and move.state is MoveState.LEFT:
             raise Refusal(ErrorCode.MISDIRECTED_REQUEST, f"The business is in the cell {move.cell}.", cell=move.cell)
         if business is None:
@@ -153,11 +153,11 @@ class CellMove:
     async def _close(self, business_id: str, by: Actor) -> BusinessMove:
         now = self.clock.now()
         async with self.source.begin() as tx:
-            if await tx.of(DEPARTURES).close(business_id, self.other, now):
+            if await tx.of(DepartureRows).close(business_id, self.other, now):
                 changes = {"cell": {"before": self.own, "after": self.other}}
                 action = Action.BUSINESS_MOVE
                 await record(tx, self.entropy, now, by, action, business_id, changes, business_id=business_id)
-            move = await tx.of(CELL).of_business(business_id)
+            move = await tx.of(CellRows).of_business(business_id)
         if move is None:
             raise Refusal(ErrorCode.NOT_FOUND, "No such business.")
         return move
@@ -166,23 +166,23 @@ class CellMove:
         """Waits for whoever may have read a key before they were closed, and adds a payment yet."""
         give_up = self.clock.now() + PATIENCE
         async with self.source.begin() as tx:
-            before = await tx.of(DEPARTURES).open_transactions()
+            before = await tx.of(DepartureRows).open_transactions()
         while before:
             if self.clock.now() >= give_up:
                 raise _too_long(f"transactions from before it was closed ({', '.join(sorted(before))})")
             await self.sleep(PAUSE)
             async with self.source.begin() as tx:
-                before &= await tx.of(DEPARTURES).open_transactions()
+                before &= await tx.of(DepartureRows).open_transactions()
 
     @retry_on_conflict
     async def _prepare(self, move: BusinessMove, gateways: Mapping[str, str]) -> None:
         async with self.source.begin() as tx:
-            profile = await tx.of(DEPARTURES).profile(move.business_id)
+            profile = await tx.of(DepartureRows).profile(move.business_id)
         arriving = BusinessMove(move.business_id, self.own, MoveState.ARRIVING, move.at)
         async with self.target.begin() as tx:
-            await tx.of(ARRIVALS).prepare(arriving, profile, gateways)
+            await tx.of(ArrivalRows).prepare(arriving, profile, gateways)
         async with self.source.begin() as tx:
-            await tx.of(DEPARTURES).start(move.business_id)
+            await tx.of(DepartureRows).start(move.business_id)
 
     async def _move_payments(self, business_id: str, gateways: Mapping[str, str]) -> int:
         """Until none is here, and none on its way."""
@@ -197,7 +197,7 @@ class CellMove:
                     self.tell(f"{moved} payments have moved ...")
                 continue
             async with self.source.begin() as tx:
-                if not await tx.of(DEPARTURES).has_payments(business_id):
+                if not await tx.of(DepartureRows).has_payments(business_id):
                     return moved
             if self.clock.now() >= give_up:
                 raise _too_long("some of its payments, which are being charged or told to the merchant")
@@ -206,18 +206,18 @@ class CellMove:
     @retry_on_conflict
     async def _take(self, business_id: str) -> int:
         async with self.source.begin() as tx:
-            return await tx.of(DEPARTURES).take(business_id, self.clock.now(), self.batch)
+            return await tx.of(DepartureRows).take(business_id, self.clock.now(), self.batch)
 
     @retry_on_conflict
     async def _deliver(self, business_id: str, gateways: Mapping[str, str]) -> int:
         """A batch of what is on its way; how many."""
         async with self.source.begin() as tx:
-            payments = await tx.of(DEPARTURES).under_way(business_id, self.batch)
+            payments = await tx.of(DepartureRows).under_way(business_id, self.batch)
         if payments:
             async with self.target.begin() as tx:
-                await tx.of(ARRIVALS).receive(payments, gateways)
+                await tx.of(ArrivalRows).receive(payments, gateways)
             async with self.source.begin() as tx:
-                await tx.of(DEPARTURES).forget_arrivals([payment.reference for payment in payments])
+                await tx.of(DepartureRows).forget_arrivals([payment.reference for payment in payments])
         return len(payments)
 
     async def _carry_events(self, business_id: str) -> None:
@@ -236,7 +236,7 @@ class CellMove:
             return False
         if report is None:
             return False
-        post = await tx.of(CELL).forwarding_record_of_payment(payment_reference(report.provider_reference))
+        post = await tx.of(CellRows).forwarding_record_of_payment(payment_reference(report.provider_reference))
         return post is not None and post.business_id == business_id
 
     @retry_on_conflict
@@ -262,15 +262,15 @@ class CellMove:
         async with self.source.begin() as tx:
             entries = await tx.audit.list_entries(AuditFilter(business_id=business_id), after, AUDIT_BATCH)
         async with self.target.begin() as tx:
-            await tx.of(ARRIVALS).receive_audit(entries)
+            await tx.of(ArrivalRows).receive_audit(entries)
         return entries[-1].id if entries else None
 
     @retry_on_conflict
     async def _open(self, business_id: str) -> None:
         async with self.source.begin() as tx:
-            belongings = await tx.of(DEPARTURES).belongings(business_id)
+            belongings = await tx.of(DepartureRows).belongings(business_id)
         async with self.target.begin() as tx:
-            await tx.of(ARRIVALS).open(business_id, belongings)
+            await tx.of(ArrivalRows).open(business_id, belongings)
 
 
 def _unfit(message: str) -> Refusal:

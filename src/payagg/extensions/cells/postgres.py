@@ -13,13 +13,12 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.extensions.cells import arrivals
 from payagg.extensions.cells import statements as sql
-from payagg.extensions.cells.domain import BusinessMove, ForwardingRecord, MoveState
-from payagg.extensions.cells.ports import CellNames, MovingPayment
+from payagg.extensions.cells.domain import BusinessMove, CellNames, ForwardingRecord, MoveState, MovingPayment
 
 ADD_AUDIT = Statement(ENTRY.insert().on_conflict_do_nothing())
 
 
-class PostgresCell(PostgresRepository):
+class CellRows(PostgresRepository):
     """What a cell has, and where it went that is here no more."""
 
     async def of_business(self, business_id: str) -> BusinessMove | None:
@@ -61,7 +60,7 @@ class PostgresCell(PostgresRepository):
         return [(secret_context(endpoint_id), secret) for endpoint_id, secret in rows]
 
 
-class PostgresDepartures(PostgresRepository):
+class DepartureRows(PostgresRepository):
     """A business in the cell that it leaves. What is on its way is `rows`: as one store wrote them, and as one of the
     same kind and schema reads them."""
 
@@ -128,7 +127,7 @@ class PostgresDepartures(PostgresRepository):
         return True
 
 
-class PostgresArrivals(PostgresRepository):
+class ArrivalRows(PostgresRepository):
     """A business in the cell where it arrives. `gateways` are the ids here of the other cell's."""
 
     async def prepare(self, move: BusinessMove, profile: Any, gateways: Mapping[str, str]) -> None:

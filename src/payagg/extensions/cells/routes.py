@@ -21,9 +21,9 @@ from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope, whole_body
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
-from payagg.extensions.cells.domain import Cells
+from payagg.extensions.cells.domain import Cells, CellState
 from payagg.extensions.cells.gateway_replication import replication_over
-from payagg.extensions.cells.ports import CELL, CellState
+from payagg.extensions.cells.postgres import CellRows
 
 PATH = "/internal/cell"
 FINGERPRINT_DIGITS = 12
@@ -56,7 +56,7 @@ def _internal(method: Literal["GET", "POST"], path: str, **opt: Any) -> Callable
 
 async def state_of(use_cases: Services, cells: Cells, version: str) -> CellState:
     async with use_cases.store.begin() as tx:
-        database = await tx.of(CELL).database()
+        database = await tx.of(CellRows).database()
     return CellState(
         name=cells.own,
         release=__version__,
@@ -91,7 +91,7 @@ async def _gateways(_: AnyRequest, use_cases: Services, among: AmongCells) -> Re
 async def _names(request: AnyRequest, use_cases: Services, _: AmongCells) -> Response[bytes]:
     """Of every active key and business; 304 where who asks has just these."""
     async with use_cases.store.begin() as tx:
-        names = msgspec.json.encode(await tx.of(CELL).names())
+        names = msgspec.json.encode(await tx.of(CellRows).names())
     digest = f'"{hashlib.sha256(names).hexdigest()}"'
     is_known = request.headers.get("if-none-match") == digest
     return ReadyAnswer(b"" if is_known else names, 304 if is_known else 200, {"ETag": digest})

@@ -8,7 +8,7 @@ Rows travel as text of JSON, as the server wrote it, so that nothing here rounds
 import json
 
 from payagg.adapters.postgres.statement import Statement
-from payagg.extensions.cells.ports import KEY_DIGITS
+from payagg.extensions.cells.domain import KEY_DIGITS
 
 # Found by `reference`; a payment's idempotency key by the payment's own columns.
 OWNED = (

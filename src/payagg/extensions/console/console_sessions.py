@@ -10,8 +10,9 @@ from payagg.application.ports.store import Store
 from payagg.application.use_case import in_transaction, retry_on_conflict
 from payagg.domain.audit import ActorRealm
 from payagg.entrypoints.bootstrap import Services
+from payagg.extensions.console.domain import SESSION_IDLE, ConsoleSession
 from payagg.extensions.console.openid import OpenIdIssuer
-from payagg.extensions.console.ports import SESSION_IDLE, SESSIONS, ConsoleSession
+from payagg.extensions.console.postgres import SessionRows
 from payagg.extensions.console.settings import ConsoleSettings
 
 
@@ -30,34 +31,34 @@ class ConsoleSessions:
     ) -> None:
         now = self.clock.now()
         async with self.store.begin() as tx:
-            await tx.of(SESSIONS).forget(now)
-            await tx.of(SESSIONS).add(ConsoleSession(digest(form_token), realm, subject, address, now, now, ends_at))
+            await tx.of(SessionRows).forget(now)
+            await tx.of(SessionRows).add(ConsoleSession(digest(form_token), realm, subject, address, now, now, ends_at))
 
     async def see(self, form_token: str, address: str | None) -> bool:
         """Records a request of the session; False when the session has ended, in every process from that moment."""
         now, session = self.clock.now(), digest(form_token)
         async with self.store.begin() as tx:
-            found = await tx.of(SESSIONS).find(session)
+            found = await tx.of(SessionRows).find(session)
         if found is None or found.is_over(now, self.idle):
             return False
         if found.is_seen_stale(now):
             seen = replace(found, seen_at=now, address=address)
-            await in_transaction(self.store, lambda tx: tx.of(SESSIONS).touch(seen))
+            await in_transaction(self.store, lambda tx: tx.of(SessionRows).touch(seen))
         return True
 
     async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
         """The open ones, newest first."""
         now = self.clock.now()
         async with self.store.begin() as tx:
-            found = await tx.of(SESSIONS).of(realm, subject)
+            found = await tx.of(SessionRows).of(realm, subject)
         return [one for one in found if not one.is_over(now, self.idle)]
 
     async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:
         """Ends the session: neither the cookie nor a copy of it is accepted. Another user's session is not changed."""
-        await in_transaction(self.store, lambda tx: tx.of(SESSIONS).end(realm, subject, session))
+        await in_transaction(self.store, lambda tx: tx.of(SessionRows).end(realm, subject, session))
 
     async def end_others(self, realm: ActorRealm, subject: str, session: bytes) -> None:
-        await in_transaction(self.store, lambda tx: tx.of(SESSIONS).end_others(realm, subject, session))
+        await in_transaction(self.store, lambda tx: tx.of(SessionRows).end_others(realm, subject, session))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMap
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.audit import ActorRealm
-from payagg.extensions.console.ports import ConsoleSession
+from payagg.extensions.console.domain import ConsoleSession
 
 LISTED_MAX = 100  # sessions of one user
 FORGOTTEN_MAX = 1_000  # at each sign-in
@@ -29,7 +29,7 @@ FORGET = Statement(
 )
 
 
-class PostgresConsoleSessions(PostgresRepository):
+class SessionRows(PostgresRepository):
     async def add(self, session: ConsoleSession) -> None:
         self._connection.send(ADD, **SESSION.values(session))
 

@@ -15,7 +15,7 @@ from payagg.entrypoints.http.server.rate_limits import client_ip
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.extensions.console import cookies
 from payagg.extensions.console.console_sessions import Console
-from payagg.extensions.console.ports import SESSION_MAX
+from payagg.extensions.console.domain import SESSION_MAX
 
 Realm = Literal["merchant", "admin"]
 HOME: dict[Realm, str] = {"merchant": "/console", "admin": "/console/admin"}

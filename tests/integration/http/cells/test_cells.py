@@ -8,8 +8,8 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.api_key import hash_secret
 from payagg.extensions.cells.among_cells import among_cells
+from payagg.extensions.cells.domain import KEY_DIGITS
 from payagg.extensions.cells.gateway_replication import replication_over
-from payagg.extensions.cells.ports import KEY_DIGITS
 from payagg.extensions.cells.settings import CellSettings
 from tests.support.assembly import KEYS, SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, assert_refused, bearer

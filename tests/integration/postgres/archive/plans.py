@@ -7,7 +7,7 @@ from payagg_testing.builders import MINUTE, NOW
 
 from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.domain.archived import ArchivedPayment
-from payagg.extensions.archive.ports import ARCHIVE
+from payagg.extensions.archive.postgres import ArchiveRows
 from tests.integration.postgres.query_plans import nth
 
 HISTORY = {
@@ -17,19 +17,19 @@ HISTORY = {
 
 async def archive(tx: PostgresTransaction) -> None:
     references = [nth(4 * n + 2) for n in range(100)]
-    await tx.of(ARCHIVE).lock_ready(references)
-    own = await tx.of(ARCHIVE).histories(references)
-    await tx.of(ARCHIVE).find_archived(references)
+    await tx.of(ArchiveRows).lock_ready(references)
+    own = await tx.of(ArchiveRows).histories(references)
+    await tx.of(ArchiveRows).find_archived(references)
     calls = [(row[0], row[1]) for row in own["provider_calls"]]
-    await tx.of(ARCHIVE).move([ArchivedPayment(one, 1, (), None) for one in references], calls)
+    await tx.of(ArchiveRows).move([ArchivedPayment(one, 1, (), None) for one in references], calls)
     await tx.payments.archived(references[0])
     assert len(calls) == 100
 
 
 IN_A_TRANSACTION: dict[str, tuple[Callable[[PostgresTransaction], Awaitable[Any]], set[str]]] = {
-    "next history": (lambda tx: tx.of(ARCHIVE).next_with_history(nth(5)), {"transitions_pkey"}),
+    "next history": (lambda tx: tx.of(ArchiveRows).next_with_history(nth(5)), {"transitions_pkey"}),
     "histories that may be archived": (
-        lambda tx: tx.of(ARCHIVE).ready(nth(0), nth(90_000), NOW + MINUTE, 100),
+        lambda tx: tx.of(ArchiveRows).ready(nth(0), nth(90_000), NOW + MINUTE, 100),
         HISTORY,
     ),
     "histories archived": (archive, HISTORY | {"provider_calls_pkey", "archived_payments_pkey"}),

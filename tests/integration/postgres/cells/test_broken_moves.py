@@ -9,7 +9,7 @@ from payagg_testing.builders import AN_ADMIN, NOW, a_payment
 
 from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.extensions.cells.ports import DEPARTURES
+from payagg.extensions.cells.postgres import DepartureRows
 from tests.contracts.moving import REFERENCES, SHOP, Removal, open_cells
 
 TWICE = "a payment, a key and a business are here, or in another cell, or on their way there"
@@ -44,9 +44,9 @@ async def test_doctor_names_a_move_that_stands_still(
     await open_cells(store, other)
     now = await store.now()
     async with store.begin() as tx:
-        await tx.of(DEPARTURES).close(SHOP, "PBX", now)
-        assert await tx.of(DEPARTURES).take(SHOP, now - timedelta(hours=2), 1) == 1
-        [packed] = await tx.of(DEPARTURES).under_way(SHOP, 10)
+        await tx.of(DepartureRows).close(SHOP, "PBX", now)
+        assert await tx.of(DepartureRows).take(SHOP, now - timedelta(hours=2), 1) == 1
+        [packed] = await tx.of(DepartureRows).under_way(SHOP, 10)
     assert breaches(database_url, STANDS) == [packed.reference]
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE moved_businesses SET at = at - interval '2 hours'")
@@ -59,11 +59,11 @@ async def test_it_waits_for_a_transaction_that_began_before_the_keys_were_closed
     with psycopg.connect(database_url) as slow:
         slow.execute("SELECT 1")
         async with store.begin() as tx:
-            seen = await tx.of(DEPARTURES).open_transactions()
+            seen = await tx.of(DepartureRows).open_transactions()
         assert any(one.startswith(f"{slow.info.backend_pid} ") for one in seen)
         slow.commit()
         async with store.begin() as tx:
-            assert not seen & await tx.of(DEPARTURES).open_transactions()
+            assert not seen & await tx.of(DepartureRows).open_transactions()
 
 
 async def test_a_payment_that_somebody_holds_is_left_for_later(
@@ -75,7 +75,7 @@ async def test_a_payment_that_somebody_holds_is_left_for_later(
         holder.execute("SELECT FROM payments WHERE reference = %s FOR NO KEY UPDATE", [REFERENCES[0]])
         holder.execute("SELECT FROM deliveries WHERE reference = %s FOR UPDATE", [REFERENCES[1]])
         async with store.begin() as tx:
-            assert await tx.of(DEPARTURES).take(SHOP, NOW, 10) == len(REFERENCES) - 2
-            assert await tx.of(DEPARTURES).has_payments(SHOP)
+            assert await tx.of(DepartureRows).take(SHOP, NOW, 10) == len(REFERENCES) - 2
+            assert await tx.of(DepartureRows).has_payments(SHOP)
     async with store.begin() as tx:
-        assert await tx.of(DEPARTURES).take(SHOP, NOW, 10) == 2
+        assert await tx.of(DepartureRows).take(SHOP, NOW, 10) == 2

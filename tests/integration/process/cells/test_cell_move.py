@@ -17,7 +17,7 @@ from payagg_testing.builders import a_payment
 
 from payagg.adapters.postgres.doctor import examine
 from payagg.domain.values import Environment
-from payagg.extensions.cells.ports import DEPARTURES
+from payagg.extensions.cells.postgres import DepartureRows
 from tests.support.cell_world import NAMES, SECRET, CellWorld, event_about, three_cells
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, working
 from tests.support.processes import SECRETS, environment
@@ -122,7 +122,7 @@ async def taken(market: Market) -> None:
     async with asyncio.timeout(90):
         while not rows:
             async with services.store.begin() as tx:
-                rows = await tx.of(DEPARTURES).take(market.shop.business.id, services.clock.now(), 10)
+                rows = await tx.of(DepartureRows).take(market.shop.business.id, services.clock.now(), 10)
             await asyncio.sleep(0.01)
 
 
@@ -252,7 +252,7 @@ async def test_a_cell_says_to_wait_while_a_business_leaves_it_and_then_sends_on(
     [reference] = town.paid
     own = town.own
     async with own.services.store.begin() as tx:
-        assert await tx.of(DEPARTURES).close(town.shop.business.id, OTHER, own.services.clock.now())
+        assert await tx.of(DepartureRows).close(town.shop.business.id, OTHER, own.services.clock.now())
     initiate: dict[str, Any] = {"headers": town.shop.as_sandbox, "json": {"amount": 1000}}
     for answer in (
         await own.client.post("/payments/initiate", **initiate),

@@ -26,7 +26,7 @@ from payagg.domain.report import Outcome, ReportEffect
 from payagg.entrypoints.settings import SettingsError, read_settings
 from payagg.extensions.archive.files import archive_place
 from payagg.extensions.archive.parquet import read_rows
-from payagg.extensions.archive.ports import ARCHIVE
+from payagg.extensions.archive.postgres import ArchiveRows
 from payagg.extensions.archive.reader import ArchiveReader
 from payagg.extensions.archive.tables import MANIFEST, TABLES
 from payagg.extensions.archive.writer import Archive, ArchivedDay, ArchiveTaken
@@ -384,7 +384,7 @@ async def _told(
 
 
 async def _histories(world: ArchiveWorld) -> dict[str, Any]:
-    return await world.store.transaction.of(ARCHIVE).histories(sorted(world.store.state.payments))
+    return await world.store.transaction.of(ArchiveRows).histories(sorted(world.store.state.payments))
 
 
 async def _folders(world: ArchiveWorld) -> set[str]:

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from payagg.extensions.cells.cell_maps import CellMaps
-from payagg.extensions.cells.domain import Cells
-from payagg.extensions.cells.ports import CellNames
+from payagg.extensions.cells.domain import CellNames, Cells
 
 CELLS = Cells("PAY", {"PAY": "http://127.0.0.1:1", "PBX": "http://127.0.0.1:2"})
 KEYS = ("a" * 32, "b" * 32, "c" * 32)

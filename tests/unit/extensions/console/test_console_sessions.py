@@ -8,7 +8,7 @@ from payagg_testing.memory import MemoryStore
 
 from payagg.domain.audit import ActorRealm
 from payagg.extensions.console.console_sessions import ConsoleSessions, digest
-from payagg.extensions.console.ports import SESSIONS
+from payagg.extensions.console.postgres import SessionRows
 from tests.contracts.console_sessions import ConsoleSessionContract
 
 IDLE = timedelta(minutes=30)
@@ -53,7 +53,7 @@ async def test_a_session_ends_at_its_end_however_often_it_is_used(
     assert not await sessions.see("one", None)
     await sessions.begin("two", MERCHANT, "ada", None, clock.now() + IDLE)
     async with sessions.store.begin() as tx:
-        assert await tx.of(SESSIONS).find(digest("one")) is None
+        assert await tx.of(SessionRows).find(digest("one")) is None
 
 
 async def test_a_session_notes_a_request_at_most_once_a_minute(sessions: ConsoleSessions, clock: ManualClock) -> None:

@@ -1,14 +1,9 @@
-"""The console's sessions."""
+"""A session of the console: a pure value."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
-from payagg.application.ports.store import Repository
 from payagg.domain.audit import ActorRealm
-
-if TYPE_CHECKING:
-    from payagg.extensions.console.postgres import PostgresConsoleSessions
 
 SESSION_MAX = timedelta(hours=12)
 SESSION_IDLE = timedelta(minutes=30)  # without a request
@@ -32,8 +27,3 @@ class ConsoleSession:
 
     def is_seen_stale(self, now: datetime) -> bool:
         return now - self.seen_at >= SEEN_EVERY
-
-
-SESSIONS: "Repository[PostgresConsoleSessions]" = Repository(
-    "payagg.extensions.console.postgres:PostgresConsoleSessions"
-)
