@@ -24,7 +24,7 @@ from payagg_testing.builders import (
 
 from payagg.adapters.postgres.store import PostgresStore, PostgresTransaction
 from payagg.application.ports.store import Transaction
-from payagg.application.schemas.resolutions import ResolvePayment
+from payagg.application.schemas.operations import ResolvePayment
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.business import Role
 from payagg.domain.errors import ErrorCode, Refusal

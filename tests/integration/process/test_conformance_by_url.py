@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.providers.provider_b import launch
+from payagg.adapters.providers.provider_b import client
 from payagg.entrypoints.dev.fake_providers import serve_asgi
 from payagg.entrypoints.http.app import create_app
 from tests.support.harness import harness
@@ -90,7 +90,7 @@ def test_a_counterexample_is_a_story_without_secrets(capsys: pytest.CaptureFixtu
 def test_a_charge_at_a_played_provider_is_judged(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "naira_text", str)  # so the popup is opened with kobo, where it takes naira
+    monkeypatch.setattr(client, "naira_text", str)  # so the popup is opened with kobo, where it takes naira
     with served() as one:
         played = ("--provider-b", "provider_b", "--machine", "settlement-b")
         status, told = harness(capsys, "run", *one.options, *BRIEF, *played)

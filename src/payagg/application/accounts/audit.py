@@ -11,13 +11,11 @@ from msgspec.structs import replace
 
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import DeliveryResult
-from payagg.application.schemas.views import check_after, id_form, view_of
+from payagg.application.schemas.views import check_after, id_form, page_of, view_of
 from payagg.domain.audit import Action, ActorRealm, AuditEntry, AuditFilter, clock
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.errors import invalid
 
-PAGE_DEFAULT = 50
-PAGE_MAX = 100
 EntryId = Annotated[str, id_form("aud")]
 # The client's address, or the host name of a command.
 Address = Annotated[str, Meta(max_length=255, examples=["192.0.2.1"])]
@@ -98,12 +96,8 @@ class AuditTrail:
         check_after(after, "aud", "an entry's id, for example the last answer's nextCursor")
         async with self.store.begin() as tx:
             found = await tx.audit.list_entries(wanted, after, limit + 1)
-        shown = found[:limit]
-        return AuditPage(
-            entries=[view(entry) for entry in shown],
-            next_cursor=shown[-1].id if shown else after,
-            has_more=len(found) > limit,
-        )
+        shown, cursor, has_more = page_of(found, limit, after)
+        return AuditPage([view(entry) for entry in shown], cursor, has_more)
 
 
 def line_of(entry: AuditEntryView) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from payagg.application.ports.store import Transaction
-from payagg.application.schemas.views import check_after, view_of
+from payagg.application.schemas.views import check_after, page_of, view_of
 from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, Actor, ActorRealm, changes_of
 from payagg.domain.business import (
@@ -105,8 +105,8 @@ class Businesses(UseCase):
         check_after(after, "biz", "a business's id, for example the last answer's nextCursor")
         async with self.store.begin() as tx:
             found = await tx.businesses.list_businesses(search, after, limit + 1)
-        shown = [view_of(AdminBusiness, business) for business in found[:limit]]
-        return BusinessPage(shown, shown[-1].id if shown else after, len(found) > limit)
+        shown, cursor, has_more = page_of(found, limit, after)
+        return BusinessPage([view_of(AdminBusiness, business) for business in shown], cursor, has_more)
 
     async def list_managed(self, subject: str) -> ManagedBusinesses:
         """What the user may manage, oldest first."""

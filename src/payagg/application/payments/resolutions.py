@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.payments import LockedPayment
 from payagg.application.ports.store import Transaction
-from payagg.application.schemas.resolutions import ResolvePayment
+from payagg.application.schemas.operations import ResolvePayment
 from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, Actor, changes_of
 from payagg.domain.errors import ErrorCode, must_exist

@@ -1,9 +1,10 @@
 """Anomalies for operators: list, acknowledge, assign, note, close."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from payagg.application.ports.reports import AnomalyFilter
+from payagg.application.schemas.views import page_of
 from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, Changes, changes_of
@@ -11,9 +12,10 @@ from payagg.domain.errors import must_exist
 
 
 class Anomalies(UseCase):
-    async def list_anomalies(self, wanted: AnomalyFilter, limit: int) -> list[Anomaly]:
-        """A page, newest first; the next page follows the last id."""
-        return await in_transaction(self.store, lambda tx: tx.anomalies.page(wanted, limit))
+    async def list_anomalies(self, wanted: AnomalyFilter, limit: int) -> tuple[Sequence[Anomaly], str | None, bool]:
+        """A page, newest first, the next one's cursor, and whether there is one."""
+        found = await in_transaction(self.store, lambda tx: tx.anomalies.page(wanted, limit + 1))
+        return page_of(found, limit, wanted.after)
 
     async def acknowledge(self, anomaly_id: str, *, by: Actor) -> Anomaly:
         """Raises NOT_FOUND or ANOMALY_NOT_OPEN."""

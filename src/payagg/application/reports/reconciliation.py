@@ -25,7 +25,8 @@ from payagg.application.reports.provider_lines import (
     read_lists,
     silent,
 )
-from payagg.application.schemas.reconciliations import COLUMNS, cells_of
+from payagg.application.schemas.operations import FINDING_COLUMNS, cells_of
+from payagg.application.schemas.views import page_of
 from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.anomaly import RECONCILIATION
 from payagg.domain.audit import Actor, clock
@@ -112,9 +113,10 @@ class ReconciliationRuns(UseCase):
                 _log.warning("reconciliation postponed", gateway=gateway, reason=fault.kind.value)
         return done
 
-    async def page(self, after: str | None, limit: int) -> list[ReconciliationRun]:
-        """Newest first; the next page follows the last id."""
-        return await in_transaction(self.store, lambda tx: tx.reconciliations.page(after, limit))
+    async def page(self, after: str | None, limit: int) -> tuple[Sequence[ReconciliationRun], str | None, bool]:
+        """A page, newest first, the next one's cursor, and whether there is one."""
+        found = await in_transaction(self.store, lambda tx: tx.reconciliations.page(after, limit + 1))
+        return page_of(found, limit, after)
 
     async def get(self, run_id: str) -> ReconciliationRun:
         """Raises NOT_FOUND."""
@@ -123,7 +125,7 @@ class ReconciliationRuns(UseCase):
     async def findings_csv(self, run_id: str) -> AsyncGenerator[bytes, None]:
         """A run's findings as CSV with a header row, a page at a time. Raises NOT_FOUND."""
         await self.get(run_id)
-        yield csv_lines([COLUMNS])
+        yield csv_lines([FINDING_COLUMNS])
         after = 0
         while True:
             async with self.store.begin() as tx:

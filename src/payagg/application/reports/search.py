@@ -27,6 +27,7 @@ from payagg.application.schemas.payment_search import (
     exact,
 )
 from payagg.application.schemas.payments import PaymentDetail
+from payagg.application.schemas.views import page_of
 from payagg.application.use_case import retry_on_conflict
 from payagg.domain.adjustment import AdjustmentTotal
 from payagg.domain.anomaly import Anomaly
@@ -278,5 +279,5 @@ async def adjustment_page(store: Store, wanted: AdjustmentFilter, limit: int) ->
     """Newest first by the latest fact of each, strictly after the cursor."""
     async with store.begin() as tx:
         found = await tx.adjustments.page(wanted, limit + 1)
-    shown = [AdjustmentView.of(adjustment) for adjustment in found[:limit]]
-    return AdjustmentPage(shown, shown[-1].id if shown else wanted.after, len(found) > limit)
+    shown, cursor, has_more = page_of(found, limit, wanted.after)
+    return AdjustmentPage([AdjustmentView.of(adjustment) for adjustment in shown], cursor, has_more)

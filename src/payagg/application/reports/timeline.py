@@ -9,8 +9,8 @@ from msgspec import Struct, structs
 from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.ports.outside import Clock
 from payagg.application.ports.store import Store, Transaction
+from payagg.application.schemas.operations import ResolutionView
 from payagg.application.schemas.payments import PaymentDetail
-from payagg.application.schemas.resolutions import ResolutionView
 from payagg.application.schemas.views import view_of
 from payagg.application.schemas.webhooks import DeliveryView, EventId
 from payagg.domain.archived import ArchivedPayment, ArchivePart

@@ -5,9 +5,8 @@ from typing import Annotated, cast
 
 from msgspec import Meta, Raw, Struct, field
 
-from payagg.application.schemas.anomalies import AnomalyId
 from payagg.application.schemas.payments import PaymentAdjustment, PaymentDetail, Reference
-from payagg.application.schemas.views import view_of
+from payagg.application.schemas.views import AnomalyId, view_of
 from payagg.domain.adjustment import Adjustment, AdjustmentKind
 from payagg.domain.payment import Status
 from payagg.domain.payment_search import CURSOR_LENGTH, PAGE_MAX, SUMMARY_PAYMENTS

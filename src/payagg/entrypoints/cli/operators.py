@@ -216,10 +216,9 @@ def anomalies(options: argparse.Namespace, settings: Settings) -> int:
 
     async def act(use: Anomalies) -> list[str]:
         if options.action == "list":
-            found = await use.list_anomalies(anomaly_filter(), options.limit + 1)
-            page, now = found[: options.limit], use.clock.now()
-            more = [f"There is more: --after {page[-1].id}"] if len(found) > options.limit else []
-            return [*(line_of(one, now) for one in page), *more]
+            shown, last, has_more = await use.list_anomalies(anomaly_filter(), options.limit)
+            lines = [line_of(one, use.clock.now()) for one in shown]
+            return [*lines, f"There is more: --after {last}"] if has_more else lines
         by = operator(options.by)
         if options.action == "acknowledge":
             done = await use.acknowledge(options.id, by=by)

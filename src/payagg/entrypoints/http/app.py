@@ -16,20 +16,16 @@ from payagg.application.ports.outside import Unavailable
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.extensions import parts
 from payagg.entrypoints.http.api import (
-    anomalies,
-    api_keys,
     audit,
     businesses,
     checkout,
-    checkout_settings,
     gateways,
-    health,
     metrics,
+    operations,
     payment_history,
     payment_search,
     payments,
     provider_events,
-    reconciliations,
     webhooks,
 )
 from payagg.entrypoints.http.checkout_page import pages
@@ -73,9 +69,7 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    administration = (gateways, businesses, anomalies, reconciliations, audit, health)
-    merchants = (api_keys, webhooks, checkout_settings)
-    modules = (payments, payment_search, payment_history, checkout, *merchants, *administration)
+    modules = (payments, payment_search, payment_history, checkout, webhooks, gateways, businesses, operations, audit)
     return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
 
 

@@ -7,5 +7,5 @@ EXTENSION = Extension(
     services="console_sessions:console_over",
     routes="routes:routes",
     exception_handlers="page_request:EXCEPTION_HANDLERS",
-    dev_pages="dev_links:dev_pages",
+    dev_pages="sign_in:dev_pages",
 )

@@ -13,7 +13,7 @@ from payagg.extensions.console.api import part
 from payagg.extensions.console.names import names_of
 from payagg.extensions.console.page_request import PageRequest, Pages
 from payagg.extensions.console.pages import see_other
-from payagg.extensions.console.payment_list import (
+from payagg.extensions.console.payments import (
     EXPORTED,
     FILTERS,
     found_of,

@@ -13,7 +13,6 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.rate_limits import client_of, limits
 from payagg.entrypoints.http.server.routing import AnyRequest, services
-from payagg.extensions.console import cookies
 from payagg.extensions.console import session as sessions
 from payagg.extensions.console.api import ApiRefused
 from payagg.extensions.console.console_sessions import Console
@@ -47,7 +46,7 @@ async def _start(request: AnyRequest, realm: Realm) -> Response[bytes]:
     response = Response(b"", status_code=303, headers={"Location": page, "Cache-Control": "no-store"})
     content = {**asdict(flow), "expires": sessions.now_of(use_cases) + FLOW_SECONDS}
     # Lax: the issuer's page, another site, leads back here.
-    response.set_cookie(cookies.seal_cookie(use_cases, _name(realm), content, FLOW_SECONDS, "lax"))
+    response.set_cookie(sessions.seal_cookie(use_cases, _name(realm), content, FLOW_SECONDS, "lax"))
     return response
 
 
@@ -80,7 +79,7 @@ async def _back(request: AnyRequest, realm: Realm) -> Response[bytes]:
     # ours links on.
     response = render_page(use_cases, "signed_in", {"home": HOME[realm]})
     response.set_cookie(cookie)
-    response.set_cookie(cookies.forgotten(use_cases, _name(realm)))
+    response.set_cookie(sessions.forgotten(use_cases, _name(realm)))
     return response
 
 
@@ -104,7 +103,7 @@ def _issuer(use_cases: Services) -> OpenIdIssuer:
 
 def _flow(request: AnyRequest, realm: Realm) -> SignInFlow | None:
     """The sign-in this browser began, None when it is too old."""
-    content = cookies.open_cookie(request, _name(realm)) or {"expires": 0}
+    content = sessions.open_cookie(request, _name(realm)) or {"expires": 0}
     return SignInFlow(**content) if content.pop("expires") > sessions.now_of(services(request)) else None
 
 

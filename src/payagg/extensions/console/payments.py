@@ -1,23 +1,148 @@
-"""A business's payments: list, export, one payment's timeline, adjustments, test payments."""
+"""Payments, as merchants and administrators see them: the list, an export, one payment's timeline; and a business's
+adjustments and test payments."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+from urllib.parse import urlencode
 
 from litestar import Response
 
-from payagg.domain.values import MAX_AMOUNT, MIN_AMOUNT
+from payagg.domain.payment import Status
+from payagg.domain.values import MAX_AMOUNT, MIN_AMOUNT, REFERENCE_SHAPE
 from payagg.entrypoints.http.checkout_page.words import naira
 from payagg.extensions.console.api import ApiRefused, part
-from payagg.extensions.console.business_context import BASE, business_context
+from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
+from payagg.extensions.console.names import names_of, who
 from payagg.extensions.console.page_request import PageRequest, Pages
-from payagg.extensions.console.payment_list import (
-    EXPORTED,
-    FILTERS,
-    LIMIT,
-    found_of,
-    instants,
-    kobo,
-    list_page,
-    query_values,
-    timeline_facts,
-)
+
+FILTERS = ("status", "from", "to", "search")
+EXPORTED = ("status", "from", "to")
+OPEN = ("INITIATED", "PENDING")
+LIMIT = 50
+SCANNED = 10  # pages that one search by status, name, amount or last six reads; the next continues from there
+SCAN = 100  # payments of such a page
+LAST = 6  # characters of a reference that a payer reads out
+Find = Callable[[PageRequest, str, dict[str, Any], str], Awaitable[Any]]
+NAIRA = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,2}))?")
+
+
+async def list_page(
+    request: PageRequest, path: str, fixed: Mapping[str, str], names: tuple[str, ...], facts: Mapping[str, Any]
+) -> Response[bytes]:
+    """A page of the list at `path` of the API, filtered by the page's own parameters `names`; `fixed` are the API's
+    alone."""
+    wanted = query_values(request, names)
+    request, found = await found_of(request, path, wanted, "payments", _find_page, **fixed)
+    kept = {name: wanted[name] for name in names if wanted[name] and name != "search"}
+    own = {
+        "names": await names_of(request, facts.get("context")),
+        "statuses": [status.value for status in Status],
+        "export": urlencode(kept),
+    }
+    return request.page("payments", {**found, **own, **facts})
+
+
+async def _find_page(request: PageRequest, path: str, query: dict[str, Any], after: str) -> Any:
+    """A page of the API's list. The API finds a whole reference and an email, and a status on many pages where it is
+    rare; for a name, an amount or the end of a reference the newest SCANNED pages are read, and the answer's cursor
+    continues from there."""
+    query = instants(query)
+    term = query.pop("search")
+    if REFERENCE_SHAPE.fullmatch(term.upper()):
+        query["reference"] = term.upper()
+    elif "@" in term:
+        query["email"] = term
+    elif term:
+        return await _scan(request, path, query, term, after)
+    for _ in range(SCANNED):
+        found: dict[str, Any] = await request.api.get(path, **query, after=after, limit=LIMIT)
+        after = found["nextCursor"]
+        if found["payments"] or not found["hasMore"]:
+            break
+    return found
+
+
+async def _scan(request: PageRequest, path: str, query: dict[str, str], term: str, after: str) -> dict[str, Any]:
+    found: list[Any] = []
+    for _ in range(SCANNED):
+        page = await request.api.get(path, **query, after=after, limit=SCAN)
+        found += [one for one in page["payments"] if _is_found(one.get("payment", one), term)]
+        after = page["nextCursor"]
+        if not page["hasMore"] or len(found) >= LIMIT:
+            break
+    return {**page, "payments": found}
+
+
+def _is_found(payment: Mapping[str, Any], term: str) -> bool:
+    is_last = len(term) == LAST and payment["reference"].endswith(term.upper())
+    return is_last or payment["amount"] == kobo(term) or term.casefold() in (payment["customerName"] or "").casefold()
+
+
+def kobo(naira: str) -> int | None:
+    """None when it is no amount of naira."""
+    found = NAIRA.fullmatch(naira.strip().removeprefix("₦").replace(",", ""))
+    return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0")) if found else None
+
+
+def query_values(request: PageRequest, names: tuple[str, ...]) -> dict[str, str]:
+    """The parameters of the page's address by name, empty when absent."""
+    return {name: request.query(name).strip() for name in names}
+
+
+def instants(wanted: Mapping[str, str]) -> dict[str, str]:
+    """The same for the API: a day of Lagos time is an instant there, and the last day is included here."""
+    return {**wanted, "from": _day(wanted["from"], 0), "to": _day(wanted["to"], 1)}
+
+
+def _day(text: str, later: int) -> str:
+    try:
+        return f"{date.fromisoformat(text) + timedelta(days=later)}T00:00:00+01:00" if text else ""
+    except (ValueError, OverflowError):
+        return text  # the API refuses it by name
+
+
+async def _get(request: PageRequest, path: str, query: dict[str, Any], after: str) -> Any:
+    return await request.api.get(path, **query, after=after)
+
+
+async def found_of(
+    request: PageRequest, path: str, wanted: Mapping[str, str], name: str, find: Find = _get, **fixed: Any
+) -> tuple[PageRequest, dict[str, Any]]:
+    """A list's content, under `name`, filtered by the page's parameters `wanted` and by the API's alone, `fixed`; a
+    refused filter is shown above it."""
+    shown: dict[str, Any] = {name: [], "nextCursor": None, "hasMore": False}
+    after = request.query("after")
+    try:
+        shown = await find(request, path, {**fixed, **wanted}, after)
+    except ApiRefused as refused:
+        if refused.status != 400 or request.problem is not None:
+            raise
+        request = replace(request, problem=refused)
+    kept = {key: value for key, value in wanted.items() if value}
+    newest = f"?{urlencode(kept)}" if after else None
+    older = f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None
+    return request, {name: shown[name], "wanted": wanted, "first": newest, "next": older}
+
+
+async def timeline_facts(
+    request: PageRequest, story: Mapping[str, Any], context: BusinessContext | None = None
+) -> dict[str, Any]:
+    """What a payment's page shows beside its timeline. It reloads while the payment may still change."""
+    payment = story["payment"]
+    is_open = payment["status"] in OPEN
+    waits = any(one["status"] == "PENDING" for one in story["deliveries"])
+    checkout = f"{request.services.settings.base_url}/checkout/{payment['reference']}"
+    return {
+        "names": await names_of(request, context),
+        "who": who,
+        "story": story,
+        "is_live": is_open or waits,
+        "checkout_url": checkout if is_open else None,
+    }
+
 
 routes = Pages("merchant")
 KEY_BYTES = 16

@@ -1,9 +1,14 @@
-"""Sessions of signed-in browsers, sealed in a cookie, and the proof that one of our pages sent a form."""
+"""A browser's session, sealed in a cookie for this host alone, and the proof that one of our pages sent a form."""
 
+import base64
 import hmac
+import ipaddress
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from litestar.datastructures import Cookie
 
@@ -13,9 +18,88 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server.rate_limits import client_ip
 from payagg.entrypoints.http.server.routing import AnyRequest, services
-from payagg.extensions.console import cookies
 from payagg.extensions.console.console_sessions import Console
 from payagg.extensions.console.domain import SESSION_MAX
+
+COOKIE_MAX = 3800  # browsers keep 4096 bytes of a cookie, its name and attributes among them
+TWO_COOKIES = "The browser sent two cookies of one name. Delete the cookies of this site, and sign in again."
+
+
+def seal_cookie(
+    use_cases: Services,
+    name: str,
+    content: Mapping[str, Any],
+    seconds: int,
+    same_site: Literal["strict", "lax"] = "strict",
+) -> Cookie:
+    """Raises VALIDATION_ERROR on `token` for one that no browser would keep."""
+    value = base64.urlsafe_b64encode(use_cases.vault.seal(json.dumps(content).encode(), _context(name))).decode()
+    if len(value) > COOKIE_MAX:
+        raise Refusal(ErrorCode.VALIDATION_ERROR, "The token is too long for a browser's cookie.", "token")
+    return _cookie(use_cases, name, value, seconds, same_site)
+
+
+def forgotten(use_cases: Services, name: str) -> Cookie:
+    """The cookie that makes the browser delete it."""
+    return _cookie(use_cases, name, "", 0, "strict")
+
+
+def open_cookie(request: AnyRequest, name: str) -> dict[str, Any] | None:
+    """The content of the browser's cookie, None without one or when it is not ours. Raises VALIDATION_ERROR for two."""
+    use_cases = services(request)
+    try:
+        value = base64.urlsafe_b64decode(_cookie_value(request, _with_prefix(use_cases, name)))
+        content = json.loads(use_cases.vault.open(value, _context(name)))
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def are_secure(use_cases: Services) -> bool:
+    """Everywhere except on this machine without TLS."""
+    parts = urlsplit(use_cases.settings.base_url)
+    if parts.scheme == "https":
+        return True
+    host = parts.hostname or ""
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost"
+
+
+def _cookie_value(request: AnyRequest, name: str) -> bytes:
+    """The browser's value under this name, empty without one. Ours is base64, quoted when padded, so nothing is
+    unquoted: the standard library's unquoting, which `request.cookies` uses, is quadratic in older Pythons
+    (CVE-2024-7592). Of two, somebody else set one, at another path or for a parent domain."""
+    pairs = [pair for field, value in request.scope["headers"] if field == b"cookie" for pair in value.split(b";")]
+    found = [value for key, _, value in (pair.partition(b"=") for pair in pairs) if key.strip() == name.encode()]
+    if len(found) > 1:
+        raise Refusal(ErrorCode.VALIDATION_ERROR, TWO_COOKIES, "Cookie")
+    return found[0].strip(b' \t"') if found else b""
+
+
+def _cookie(use_cases: Services, name: str, value: str, seconds: int, same_site: Literal["strict", "lax"]) -> Cookie:
+    return Cookie(
+        key=_with_prefix(use_cases, name),
+        value=value,
+        path="/",
+        max_age=seconds,
+        httponly=True,
+        samesite=same_site,
+        secure=are_secure(use_cases),
+    )
+
+
+def _with_prefix(use_cases: Services, name: str) -> str:
+    """With the `__Host-` prefix: neither a page without TLS nor another host of the domain can set it (RFC 6265bis,
+    4.1.3)."""
+    return f"__Host-{name}" if are_secure(use_cases) else name
+
+
+def _context(name: str) -> str:
+    """Bound to the cookie's name: a sealed value opens under that name alone."""
+    return f"console:{name}"
+
 
 Realm = Literal["merchant", "admin"]
 HOME: dict[Realm, str] = {"merchant": "/console", "admin": "/console/admin"}
@@ -81,11 +165,11 @@ async def begin_session(request: AnyRequest, session: Session) -> Cookie:
 
 
 async def find_session(request: AnyRequest, realm: Realm, *, is_sign_in: bool = False) -> Session | None:
-    """The browser's session, or with `visits` that of its sign-in form; None without one, or when it is expired, ended
-    or not ours. Raises VALIDATION_ERROR for two of them."""
+    """The browser's session, or with `is_sign_in` that of its sign-in form; None without one, or when it is
+    expired, ended or not ours. Raises VALIDATION_ERROR for two of them."""
     use_cases = services(request)
     try:
-        session = Session(**(cookies.open_cookie(request, _name(realm, is_sign_in=is_sign_in)) or {}))
+        session = Session(**(open_cookie(request, _name(realm, is_sign_in=is_sign_in)) or {}))
     except TypeError:  # no session, or another release's
         return None
     is_right = session.realm == realm and session.is_signed_in is not is_sign_in
@@ -100,17 +184,17 @@ def cookie(use_cases: Services, session: Session) -> Cookie:
     """Raises VALIDATION_ERROR on `token` for one that no browser would keep."""
     content = {name: getattr(session, name) for name in Session.__dataclass_fields__}
     name = _name(session.realm, is_sign_in=not session.is_signed_in)
-    return cookies.seal_cookie(use_cases, name, content, session.expires - now_of(use_cases))
+    return seal_cookie(use_cases, name, content, session.expires - now_of(use_cases))
 
 
 def no_cookie(use_cases: Services, realm: Realm) -> Cookie:
     """The cookie that makes the browser delete its session."""
-    return cookies.forgotten(use_cases, _name(realm, is_sign_in=False))
+    return forgotten(use_cases, _name(realm, is_sign_in=False))
 
 
 def needs_tls(use_cases: Services) -> bool:
     """Whether browsers would drop the cookie: the deployment's address is http, and not on this machine."""
-    return cookies.are_secure(use_cases) and not use_cases.settings.base_url.startswith("https://")
+    return are_secure(use_cases) and not use_cases.settings.base_url.startswith("https://")
 
 
 def ensure_from_our_page(request: AnyRequest, session: Session | None, form_token: str) -> None:

@@ -1,5 +1,8 @@
-"""Signing in with a token, signing out, a user's own sessions, where `/` leads, and the files of pages."""
+"""Signing in with a token or by a link of `dev`, signing out, a user's own sessions, where `/` leads, and the files of
+pages."""
 
+import hmac
+from collections.abc import Mapping
 from typing import Any
 
 from litestar import Response, get, post
@@ -10,6 +13,7 @@ from litestar.params import FromPath
 from payagg.domain.audit import ActorRealm
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.extensions import DevPages
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import envelope, whole_body
 from payagg.extensions.console import session as sessions
@@ -198,3 +202,28 @@ async def root(request: AnyRequest) -> Response[Any]:
 routes: list[HTTPRouteHandler] = [root, file, *of_merchants]
 for own in HOME:
     routes += [*_for_realm(own), *_own_sessions(own)]
+
+
+CODE_BYTES = 12
+
+
+def dev_pages(core: Services, tokens: Mapping[str, str]) -> DevPages:
+    """Signs in with the token of the link's realm."""
+    this_run = core.entropy.hex(CODE_BYTES)
+
+    @get("/dev/console/{realm:str}/{code:str}")
+    async def enter(request: AnyRequest, realm: FromPath[str], code: FromPath[str]) -> Response[bytes]:
+        use_cases = services(request)
+        found: sessions.Realm | None = next((one for one in sessions.HOME if one == realm), None)
+        if found is None or not hmac.compare_digest(code.encode(), this_run.encode()):
+            return Response(b"This link is of another run: the terminal shows the new one.", status_code=404)
+        session = sessions.signed_in(use_cases, found, tokens[found])
+        response = see_other(use_cases, sessions.HOME[found])
+        response.set_cookie(await sessions.begin_session(request, session))
+        return response
+
+    base = f"{core.settings.base_url}/dev/console"
+    return DevPages(
+        [enter],
+        {"consoleUrl": f"{base}/merchant/{this_run}", "adminConsoleUrl": f"{base}/admin/{this_run}"},
+    )

@@ -18,9 +18,9 @@ from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.business import BusinessStatus, Role
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
-from payagg.extensions.console.cookies import COOKIE_MAX
-from payagg.extensions.console.dev_links import dev_pages
-from payagg.extensions.console.payment_list import SCAN
+from payagg.extensions.console.payments import SCAN
+from payagg.extensions.console.session import COOKIE_MAX
+from payagg.extensions.console.sign_in import dev_pages
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.console_browser import SAME_ORIGIN, Browser, base_of
 from tests.support.http_world import Api, Shop, a_token, admin_token, an_api, merchant_token

@@ -12,7 +12,7 @@ import pytest
 from payagg_testing.builders import REFERENCE
 from payagg_testing.provider_faults import FakeServers
 
-from payagg.adapters.providers.provider_b.launch import launch_parameters
+from payagg.adapters.providers.provider_b.client import launch_parameters
 from payagg.domain.attempt import Charge
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import WebhookMode

@@ -18,7 +18,7 @@ from payagg_testing.builders import LIVE, SANDBOX, a_payment
 
 from payagg.adapters.providers import transport
 from payagg.adapters.providers.payer_defaults import ALIAS_NAME, ALIAS_PHONE, names_of, phone_of
-from payagg.adapters.providers.provider_b.launch import SDK_EMAIL, launch_parameters
+from payagg.adapters.providers.provider_b.client import SDK_EMAIL, launch_parameters
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.providers.values import kobo_of, naira_text
 from payagg.domain.attempt import Charge

@@ -7,9 +7,9 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
-from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.payments import GET, PAYMENT
 from payagg.adapters.postgres.repositories.rows import PostgresRepository
+from payagg.adapters.postgres.repositories.webhook_events import BEGAN, WRITING
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.domain.payment import Payment, Status

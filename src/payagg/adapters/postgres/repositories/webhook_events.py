@@ -17,12 +17,19 @@ from payagg.adapters.postgres.repositories.event_bodies import (
     split,
     whole_body,
 )
-from payagg.adapters.postgres.repositories.horizon import BEGAN, WRITING
 from payagg.adapters.postgres.repositories.rows import RowMap, parameters
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.delivery import Delivery, DeliveryStatus, Event, attempts_before_redelivery
 from payagg.domain.values import CLOCK_SLACK, Environment
 
+# The transactions that may still commit what no list shows yet, and since when each runs.
+# The server does not tell one role when another's transaction began, not even where both are ours, as after a change of
+# the password by a second role. Who may add payments counts as ours. No transaction of ours lasts longer than this: see
+# TIMEOUTS.
+BEGAN = "CASE WHEN backend_type IS NULL THEN now() - interval '1 minute' ELSE xact_start END"
+WRITING = """pg_stat_activity
+    WHERE backend_xid IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()
+    AND (backend_type IS NOT NULL OR has_table_privilege(usesysid, 'payments', 'INSERT'))"""
 OF_PAYMENT_MAX = 1_000
 PAST_EVENTS = "evt_g"  # every id of an event is below it
 # Between an event's id being drawn and its transaction being seen to run; covers clocks a little apart.

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from payagg.application.accounts.access import Administrator, Manager
-from payagg.application.accounts.audit import PAGE_DEFAULT, PAGE_MAX, AuditEntryView, AuditPage
+from payagg.application.accounts.audit import AuditEntryView, AuditPage
+from payagg.application.schemas.views import PAGE_DEFAULT, PAGE_MAX
 from payagg.domain.audit import Action, AuditFilter
 from payagg.domain.business import SUBJECT_MAX
 from payagg.domain.values import parse_instant

@@ -1,6 +1,7 @@
-"""Businesses, their KYC and their members, for administrators; the own business for its managers."""
+"""Businesses, their KYC and their members, for administrators; the own business and its API keys for its managers."""
 
 from payagg.application.accounts.access import Administrator, Manager, MerchantUser
+from payagg.application.accounts.api_keys import BusinessApiKeyGroups, GenerateApiKey, GeneratedApiKey
 from payagg.application.accounts.businesses import (
     SEARCH_MAX,
     AdminBusiness,
@@ -14,18 +15,16 @@ from payagg.application.accounts.businesses import (
     SetMember,
 )
 from payagg.application.schemas.payments import Message
-from payagg.application.schemas.views import view_of
+from payagg.application.schemas.views import PAGE_DEFAULT, PAGE_MAX, view_of
 from payagg.domain.business import BusinessStatus, KycStatus
 from payagg.domain.errors import ErrorCode
-from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by, manager_reads, merchant
+from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by, manager_changes, manager_reads, merchant
 from payagg.entrypoints.http.server.routing import KB, Call, Routes
 from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
 routes = Routes("Admin businesses")
 BASE = "/admin/businesses"
 ONE = BASE + "/{business_id:str}"
-PAGE_DEFAULT = 50
-PAGE_MAX = 100
 
 
 @routes.add(
@@ -137,3 +136,42 @@ async def get_own_business(call: Call[Manager, None]) -> AdminBusiness:
 )
 async def list_own_business_members(call: Call[Manager, None]) -> list[BusinessMember]:
     return (await call.services.businesses.detail(call.path["business_id"])).members
+
+
+KEYS = "/merchant/businesses/{business_id:str}/api-keys"
+
+
+# The interface refuses this list, unlike others, to a business that is not active.
+@routes.add("GET", KEYS, "List the keys", tag="API keys", guard=manager_changes)
+async def list_api_keys(call: Call[Manager, None]) -> BusinessApiKeyGroups:
+    return await call.services.api_keys.groups(call.caller.business.id)
+
+
+@routes.add(
+    "POST",
+    KEYS,
+    "Generate a key",
+    tag="API keys",
+    guard=manager_changes,
+    body_max=2 * KB,
+    status=201,
+    errors=(ErrorCode.KYC_REQUIRED, ErrorCode.KEY_LIMIT_REACHED),
+    description="Only this response shows the secret.",
+)
+async def generate_api_key(call: Call[Manager, GenerateApiKey]) -> GeneratedApiKey:
+    return await call.services.api_keys.generate(call.caller.business.id, call.body, by=by(call))
+
+
+# Whatever the business's status.
+@routes.add(
+    "DELETE",
+    KEYS + "/{key_id:str}",
+    "Revoke a key",
+    tag="API keys",
+    guard=manager_reads,
+    errors=(ErrorCode.API_KEY_ALREADY_REVOKED,),
+    description="Permanent: the next request with the key fails.",
+)
+async def revoke_api_key(call: Call[Manager, None]) -> Message:
+    await call.services.api_keys.revoke(call.caller.business.id, call.path["key_id"], by=by(call))
+    return Message("The key is revoked.")

@@ -4,7 +4,7 @@ import re
 
 from litestar import Response
 
-from payagg.application.accounts.access import Administrator
+from payagg.application.accounts.access import Administrator, Manager
 from payagg.application.gateways.readiness import GatewayReadiness, gateway_readiness, try_credentials
 from payagg.application.schemas.gateways import (
     SEARCH_MAX,
@@ -14,7 +14,10 @@ from payagg.application.schemas.gateways import (
     CreateGateway,
     CredentialsTest,
     EndedOverlap,
+    GatewayWithBusinessSettings,
+    ReorderGateways,
     TestCredentials,
+    UpdateBusinessGateway,
     UpdateCredentials,
     UpdateGateway,
     UploadedLogo,
@@ -22,7 +25,7 @@ from payagg.application.schemas.gateways import (
 from payagg.application.schemas.payments import Message
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import LOGO_MAX_BYTES
-from payagg.entrypoints.http.api.auth import admin_reads, anyone, by, gateway_changes
+from payagg.entrypoints.http.api.auth import admin_reads, anyone, by, gateway_changes, manager_changes, manager_reads
 from payagg.entrypoints.http.server.routing import KB, Call, Routes
 from payagg.entrypoints.http.server.wire import empty_envelope, page_envelope, page_query, text_query
 
@@ -219,3 +222,38 @@ async def get_gateway_readiness(call: Call[Administrator, None]) -> GatewayReadi
 async def get_gateway_logo(call: Call[None, None]) -> Response[bytes]:
     logo = await call.services.gateways.logo(call.path["gateway_id"])
     return Response(logo.content, media_type=logo.media_type, headers=LOGO_HEADERS)
+
+
+OWN = "/merchant/businesses/{business_id:str}/gateways"
+
+
+@routes.add("GET", OWN, "List the gateways of a business", tag="Merchant gateways", guard=manager_reads)
+async def list_business_gateways(call: Call[Manager, None]) -> list[GatewayWithBusinessSettings]:
+    return await call.services.checkout_settings.list_gateways(call.caller.business.id)
+
+
+@routes.add(
+    "PATCH",
+    OWN + "/{gateway_id:str}",
+    "Change a gateway for a business",
+    tag="Merchant gateways",
+    guard=manager_changes,
+    body_max=2 * KB,
+    description="The built-in gateway can be neither disabled nor reordered. Disabling clears the default flag.",
+)
+async def update_business_gateway(call: Call[Manager, UpdateBusinessGateway]) -> GatewayWithBusinessSettings:
+    business_id, gateway_id = call.caller.business.id, call.path["gateway_id"]
+    return await call.services.checkout_settings.update(business_id, gateway_id, call.body, by=by(call))
+
+
+@routes.add(
+    "POST",
+    OWN + "/reorder",
+    "Reorder the gateways of a business",
+    tag="Merchant gateways",
+    guard=manager_changes,
+    body_max=32 * KB,
+    description="Every gateway must be active; the built-in one is ignored and stays first.",
+)
+async def reorder_business_gateways(call: Call[Manager, ReorderGateways]) -> list[GatewayWithBusinessSettings]:
+    return await call.services.checkout_settings.reorder(call.caller.business.id, call.body, by=by(call))

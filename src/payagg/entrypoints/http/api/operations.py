@@ -1,31 +1,42 @@
-"""Anomalies for administrators: list, assign, note, acknowledge, close; and ending a payment by hand, which one
-administrator requests and another confirms.
+"""What administrators watch: health, anomalies, reconciliations; and ending a payment by hand, which one administrator
+requests and another confirms.
 
 The confirmation has its own path: with one path, the same POST would be a request or a confirmation depending on stored
-state, and the sender must choose which.
-"""
+state, and the sender must choose which."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from litestar import Response
+
 from payagg.application.accounts.access import Administrator
 from payagg.application.ports.reports import AnomalyFilter
-from payagg.application.schemas.anomalies import (
-    PAGE_DEFAULT,
-    PAGE_MAX,
+from payagg.application.reports.health import ServiceHealth, service_health
+from payagg.application.schemas.operations import (
     AddNote,
     AnomalyPage,
     AnomalyView,
     AssignAnomaly,
     CloseAnomaly,
+    ReconciliationPage,
+    ReconciliationView,
+    ResolutionView,
+    ResolvePayment,
 )
-from payagg.application.schemas.resolutions import ResolutionView, ResolvePayment
+from payagg.application.schemas.views import PAGE_DEFAULT, PAGE_MAX
 from payagg.domain.anomaly import ASSIGNEE_MAX, Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.errors import ErrorCode
 from payagg.domain.values import REFERENCE_PATTERN, parse_reference
 from payagg.entrypoints.http.api.auth import admin_changes, admin_reads, by
 from payagg.entrypoints.http.server.routing import KB, AnyRequest, Call, Routes
-from payagg.entrypoints.http.server.wire import WORD_MAX, cursor_parameters, cursor_query, text_query, word_query
+from payagg.entrypoints.http.server.wire import (
+    WORD_MAX,
+    csv_stream,
+    cursor_parameters,
+    cursor_query,
+    text_query,
+    word_query,
+)
 
 routes = Routes("Anomalies")
 BASE = "/admin/anomalies"
@@ -60,9 +71,8 @@ FILTERS: Mapping[str, Any] = {
 async def list_anomalies(call: Call[Administrator, None]) -> AnomalyPage:
     after, limit = cursor_query(call.request, "anm", PAGE_DEFAULT, PAGE_MAX)
     wanted = _filter(call.request, after)
-    found = await call.services.anomalies.list_anomalies(wanted, limit + 1)
-    page, has_more = found[:limit], len(found) > limit
-    return AnomalyPage([_view(call, anomaly) for anomaly in page], page[-1].id if page else None, has_more)
+    shown, cursor, has_more = await call.services.anomalies.list_anomalies(wanted, limit)
+    return AnomalyPage([_view(call, anomaly) for anomaly in shown], cursor, has_more)
 
 
 @routes.add(
@@ -159,3 +169,53 @@ def _filter(request: AnyRequest, after: str | None) -> AnomalyFilter:
         severity=word_query(request, "severity", Severity),
         assignee=text_query(request, "assignee", ASSIGNEE_MAX),
     )
+
+
+RECONCILIATIONS = "/admin/reconciliations"
+RECONCILIATION = RECONCILIATIONS + "/{reconciliation_id:str}"
+
+
+@routes.add(
+    "GET",
+    RECONCILIATIONS,
+    "List reconciliations with providers' lists",
+    tag="Reconciliations",
+    guard=admin_reads,
+    query=cursor_parameters("rec", PAGE_DEFAULT, PAGE_MAX),
+    description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is running, or was killed.",
+)
+async def list_reconciliations(call: Call[Administrator, None]) -> ReconciliationPage:
+    after, limit = cursor_query(call.request, "rec", PAGE_DEFAULT, PAGE_MAX)
+    shown, cursor, has_more = await call.services.reconciliation_runs.page(after, limit)
+    return ReconciliationPage([ReconciliationView.of(run) for run in shown], cursor, has_more)
+
+
+@routes.add(
+    "GET", RECONCILIATION, "Show a reconciliation with its counts and sums", tag="Reconciliations", guard=admin_reads
+)
+async def get_reconciliation(call: Call[Administrator, None]) -> ReconciliationView:
+    return ReconciliationView.of(await call.services.reconciliation_runs.get(call.path["reconciliation_id"]))
+
+
+@routes.add(
+    "GET",
+    RECONCILIATION + "/findings.csv",
+    "Export the differences as CSV",
+    tag="Reconciliations",
+    guard=admin_reads,
+    returns=bytes,
+    media_types=("text/csv",),
+    description="UTF-8 with a header row; amounts in kobo. Empty until the reconciliation has ended.",
+)
+async def export_reconciliation_findings(call: Call[Administrator, None]) -> Response[Any]:
+    run_id = call.path["reconciliation_id"]
+    rows = call.services.reconciliation_runs.findings_csv(run_id)
+    return await csv_stream(call.request, rows, f"{run_id}.csv")
+
+
+@routes.add(
+    "GET", "/admin/health", "Show how late the queues are and what waits for a person", tag="Health", guard=admin_reads
+)
+async def get_service_health(call: Call[Administrator, None]) -> ServiceHealth:
+    use_cases = call.services
+    return await service_health(use_cases.store, use_cases.clock, use_cases.reconciler, use_cases.refused_events)
