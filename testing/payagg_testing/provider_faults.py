@@ -14,7 +14,7 @@ from payagg.entrypoints.dev.fake_providers import paystack as paystacks
 from payagg.entrypoints.dev.fake_providers.book import Book
 from payagg.entrypoints.dev.fake_providers.payaza import FakePayaza, fake_payaza
 from payagg.entrypoints.dev.fake_providers.paystack import FakePaystack, fake_paystack
-from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
+from payagg.entrypoints.dev.fake_providers.steering import serve_asgi
 
 
 class Fault(Enum):

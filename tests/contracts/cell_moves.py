@@ -23,7 +23,7 @@ from payagg_testing.builders import (
 )
 
 from payagg.application.ports.outside import Conflict, Unavailable
-from payagg.application.ports.provider_events import ProviderEvent
+from payagg.application.ports.providers import ProviderEvent
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.reports.explain import timeline
 from payagg.domain.attempt import AttemptState

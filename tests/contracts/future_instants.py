@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from payagg_testing.builders import NOW, REFERENCE, a_business, a_delivery, a_payment, an_attempt, an_endpoint, an_event
 
-from payagg.application.ports.provider_events import ProviderEvent
+from payagg.application.ports.providers import ProviderEvent
 from payagg.domain.attempt import LEASE, AttemptState
 from payagg.domain.checks import with_changes
 from payagg.domain.values import Environment

@@ -6,7 +6,7 @@ from typing import Any
 
 from payagg_testing.builders import DAY, NOW, a_payment, an_attempt, an_event, an_id
 
-from payagg.application.ports.provider_events import ProviderEvent
+from payagg.application.ports.providers import ProviderEvent
 from payagg.domain.attempt import AttemptState
 from payagg.domain.checks import with_changes
 from payagg.domain.payment import Payment, Trigger

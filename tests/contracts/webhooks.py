@@ -23,7 +23,7 @@ from payagg_testing.builders import (
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.application.payments.settlement import Settlement
-from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
+from payagg.application.ports.providers import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult
 from payagg.domain.delivery import ALONE_FROM, Delivery, DeliveryStatus, Event
 from payagg.domain.health import Health

@@ -13,7 +13,7 @@ from payagg.domain.values import CURRENCY
 from payagg.entrypoints.dev.fake_providers.book import Book, FakeCharge, WebhookMode
 from payagg.entrypoints.dev.fake_providers.payaza import FakePayaza
 from payagg.entrypoints.dev.fake_providers.paystack import FakePaystack
-from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
+from payagg.entrypoints.dev.fake_providers.steering import serve_asgi
 from payagg_testing.provider_faults import Fault, faulty_payaza, faulty_paystack
 
 PREFIX = {"SANDBOX": "sandbox", "LIVE": "live"}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
+from payagg.application.ports.providers import ProviderEvent, RefusedEvent
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 from payagg_testing.memory.state import MemoryRepository

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from payagg.application.ports.payments import ProviderCall
-from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
+from payagg.application.ports.providers import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.api_key import ApiKey
 from payagg.domain.archived import ArchivedPayment, ArchivePart

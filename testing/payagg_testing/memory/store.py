@@ -11,7 +11,7 @@ from typing import Any, cast
 from payagg.application.ports.accounts import KeyHolder, Membership
 from payagg.application.ports.gateways import GatewayChoices
 from payagg.application.ports.outside import KeyStateChanged
-from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
+from payagg.application.ports.providers import ProviderEvent, RefusedEvent
 from payagg.application.ports.store import Kept, Transaction
 from payagg.application.ports.webhooks import DeliveryQueue
 from payagg.domain.attempt import Attempt

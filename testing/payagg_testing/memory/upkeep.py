@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from payagg.application.ports.provider_events import LONGEST_RETRY
+from payagg.application.ports.providers import LONGEST_RETRY
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.domain.attempt import LEASE, LONGEST_CHECK
 from payagg.domain.checks import with_changes

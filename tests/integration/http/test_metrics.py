@@ -20,7 +20,7 @@ from payagg.application import telemetry
 from payagg.domain.health import Health
 from payagg.domain.report import Outcome, ProviderReport
 from payagg.domain.values import Environment
-from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.http.api.metrics import COUNTERS, HISTOGRAMS
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import Api, admin_token, an_api, bearer, working
 from tests.support.machine import program

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from payagg.entrypoints.dev.fake_providers import WebhookMode
-from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
+from payagg.entrypoints.dev.fake_providers.steering import serve_asgi
 from payagg.entrypoints.http.app import create_app
 from tests.integration.http.providers.test_inbound import InboundWorld
 from tests.support.answers.recorder import recorded

@@ -22,7 +22,7 @@ from payagg.adapters.postgres.repositories.attempts import ATTEMPTS_OF
 from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresTransaction
 from payagg.application.ports.payments import ProviderCall
-from payagg.application.ports.provider_events import ProviderEvent
+from payagg.application.ports.providers import ProviderEvent
 from payagg.application.ports.reports import AdjustmentFilter, AnomalyFilter
 from payagg.application.ports.webhooks import DeliveryAttemptResult, DeliveryResult
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity

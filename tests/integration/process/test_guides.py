@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from payagg.entrypoints.http.docs.description import describe
-from payagg.entrypoints.http.docs.samples import samples
+from payagg.entrypoints.http.docs.reference import samples
 from payagg.entrypoints.settings import Settings
 from tests.integration.process.listings import Listing, ReadersShell, is_refusal, listings, shape
 from tests.integration.process.test_dev import dev, first_line

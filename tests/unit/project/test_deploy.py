@@ -17,7 +17,7 @@ import yaml
 from payagg_testing.memory import MemoryStore
 
 from payagg.entrypoints.cli.arguments import parser
-from payagg.entrypoints.http.api.metric_families import COUNTERS, HISTOGRAMS
+from payagg.entrypoints.http.api.metrics import COUNTERS, HISTOGRAMS
 from payagg.entrypoints.process.worker import JITTER, sweeps
 from payagg.entrypoints.settings import read_settings, variables
 from tests.support.assembly import services_over

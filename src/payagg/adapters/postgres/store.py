@@ -38,7 +38,7 @@ from payagg.adapters.postgres.repositories.upkeep import PostgresUpkeep
 from payagg.adapters.postgres.repositories.webhook_events import PostgresWebhookEvents
 from payagg.adapters.postgres.statement import Statement
 from payagg.application.ports.accounts import Membership
-from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent
+from payagg.application.ports.providers import ProviderEvent, RefusedEvent
 from payagg.application.ports.store import Kept, Transaction
 from payagg.domain.rate_limit import EPOCH, RateLimit
 from payagg.domain.values import CLOCK_SLACK

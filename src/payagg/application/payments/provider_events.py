@@ -18,8 +18,13 @@ from payagg.application.payments.refused_events import RefusedEvents
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Conflict, Unavailable
-from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent, SignatureFault
-from payagg.application.ports.providers import Provider, ProviderEventRoute
+from payagg.application.ports.providers import (
+    LONGEST_RETRY,
+    Provider,
+    ProviderEvent,
+    ProviderEventRoute,
+    SignatureFault,
+)
 from payagg.application.telemetry import count, trace_of
 from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.adjustment import is_named

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from payagg.application.ports.outside import Clock, Unavailable
-from payagg.application.ports.provider_events import RefusedEvent, SignatureFault
+from payagg.application.ports.providers import RefusedEvent, SignatureFault
 from payagg.application.ports.store import Store
 from payagg.application.telemetry import count
 from payagg.application.use_case import in_transaction

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
-from payagg.application.ports.provider_events import ProviderEvent
+from payagg.application.ports.providers import ProviderEvent
 from payagg.application.ports.store import Transaction
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.application.schemas.webhooks import EventBody, Notice

@@ -25,7 +25,7 @@ from payagg.application.ports.payments import (
     ProviderCallRepository,
     ResolutionRepository,
 )
-from payagg.application.ports.provider_events import ProviderEvent, ProviderEventRepository, RefusedEvent
+from payagg.application.ports.providers import ProviderEvent, ProviderEventRepository, RefusedEvent
 from payagg.application.ports.reports import (
     AdjustmentRepository,
     AnomalyRepository,

@@ -11,7 +11,7 @@ from payagg import __version__
 from payagg.application.payments.refused_events import RefusedEvents
 from payagg.application.payments.status_checks import Reconciler
 from payagg.application.ports.outside import Clock
-from payagg.application.ports.provider_events import SignatureFault
+from payagg.application.ports.providers import SignatureFault
 from payagg.application.ports.store import Store
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.values import Environment

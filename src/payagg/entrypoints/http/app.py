@@ -69,8 +69,11 @@ async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 def api_routes(settings: Settings = DEFAULTS) -> list[HTTPRouteHandler]:
     """Every handler under /api/v1; the description and the tests read the same list."""
-    modules = (payments, payment_search, payment_history, checkout, webhooks, gateways, businesses, operations, audit)
-    return [*(handler for module in modules for handler in module.routes), *provider_events.routes_for(settings)]
+    merchants = (businesses.keys, webhooks.routes, gateways.of_merchants)
+    watched = (operations.routes, operations.reconciliations, audit.routes, operations.health)
+    of_payments = (payments.routes, payment_search.routes, payment_history.routes, checkout.routes)
+    every = (*of_payments, *merchants, gateways.routes, businesses.routes, *watched)
+    return [*(handler for routes in every for handler in routes), *provider_events.routes_for(settings)]
 
 
 class Application(Litestar):

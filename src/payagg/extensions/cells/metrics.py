@@ -3,7 +3,7 @@
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from payagg.entrypoints.bootstrap import Services
-from payagg.entrypoints.http.api.metric_families import CounterKind, Totals, counter_families
+from payagg.entrypoints.http.api.metrics import CounterKind, Totals, counter_families
 from payagg.extensions.cells.among_cells import among_cells
 from payagg.extensions.cells.gateway_replication import replication_over
 

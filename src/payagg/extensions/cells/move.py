@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from payagg.application.ports.outside import Clock, Entropy, Vault
-from payagg.application.ports.provider_events import LONGEST_RETRY, ProviderEvent
-from payagg.application.ports.providers import Provider
+from payagg.application.ports.providers import LONGEST_RETRY, Provider, ProviderEvent
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.use_case import in_transaction, record, retry_on_conflict
 from payagg.domain.attempt import payment_reference

@@ -3,9 +3,8 @@
 from litestar import Response
 
 from payagg.domain.audit import Action
-from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
 from payagg.extensions.console.names import action, change, names_of, who
-from payagg.extensions.console.page_request import PageRequest, Pages
+from payagg.extensions.console.page_request import BASE, BusinessContext, PageRequest, Pages, business_context
 from payagg.extensions.console.payments import found_of, query_values
 
 of_merchants, of_administrators = Pages("merchant"), Pages("admin")

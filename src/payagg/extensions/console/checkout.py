@@ -11,8 +11,7 @@ from payagg.domain.gateway import simulator_allowed
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.checkout_page.states import option
 from payagg.extensions.console.api import part
-from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
-from payagg.extensions.console.page_request import PageRequest, Pages
+from payagg.extensions.console.page_request import BASE, BusinessContext, PageRequest, Pages, business_context
 from payagg.extensions.console.pages import root_of
 
 routes = Pages("merchant")

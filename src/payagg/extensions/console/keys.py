@@ -6,8 +6,7 @@ from typing import Any
 from litestar import Response
 
 from payagg.extensions.console.api import ApiRefused
-from payagg.extensions.console.business_context import BASE, business_context
-from payagg.extensions.console.page_request import PageRequest, Pages
+from payagg.extensions.console.page_request import BASE, PageRequest, Pages, business_context
 
 routes = Pages("merchant")
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from payagg.application.gateways.payment_options import SIMULATOR_OPTION
 from payagg.extensions.console.api import ApiRefused
-from payagg.extensions.console.business_context import BusinessContext
-from payagg.extensions.console.page_request import PageRequest
+from payagg.extensions.console.page_request import BusinessContext, PageRequest
 
 Names = Mapping[str, str]
 KINDS = {"api_key": "API key", "webhook": "webhook endpoint"}

@@ -14,9 +14,8 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.payment import Status
 from payagg.domain.payment_search import PAGE_MAX
 from payagg.domain.values import Environment
-from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
 from payagg.extensions.console.names import names_of
-from payagg.extensions.console.page_request import PageRequest, Pages
+from payagg.extensions.console.page_request import BASE, BusinessContext, PageRequest, Pages, business_context
 
 routes = Pages("merchant")
 DAYS = (7, 14, 30)

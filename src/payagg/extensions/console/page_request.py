@@ -1,4 +1,7 @@
-"""Declares a page or a form of the console: session, form, call, page, in one order, refusals as pages."""
+"""Declares a page or a form of the console: session, form, call, page, in one order, refusals as pages.
+
+A merchant's page has a business and an environment in its address, so no page, tab or bookmark ever shows the other
+environment's data."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +16,7 @@ from litestar.handlers import HTTPRouteHandler
 from multipart import MultipartError, MultipartParser, parse_options_header
 
 from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.server import errors
 from payagg.entrypoints.http.server.routing import AnyRequest, services
@@ -238,3 +242,37 @@ def _refused_by_api(request: AnyRequest, refused: ApiRefused) -> Response[bytes]
 
 PAGES = errors.pages(_refusal_page) | {ApiRefused: _refused_by_api}
 EXCEPTION_HANDLERS = {HTTPException: refused_by_framework}
+
+
+BASE = "/console/business/{business_id:str}/{environment:str}"
+
+
+@dataclass(frozen=True)
+class BusinessContext:
+    """`home` and `url` are addresses of the console, `api` a path of the API."""
+
+    business: dict[str, Any]
+    environment: str
+    home: str
+
+    @property
+    def name(self) -> str:
+        return self.environment.lower()
+
+    @property
+    def url(self) -> str:
+        return f"{self.home}/{self.name}"
+
+    @property
+    def api(self) -> str:
+        return f"/merchant/businesses/{part(self.business['id'])}"
+
+
+async def business_context(request: PageRequest) -> BusinessContext:
+    """Raises NOT_FOUND for an unknown environment, and ApiRefused for a business that is not the user's."""
+    environment = request.path["environment"].upper()
+    if environment not in Environment.__members__ or request.path["environment"].isupper():
+        raise Refusal(ErrorCode.NOT_FOUND)
+    business_id = part(request.path["business_id"])
+    business = await request.api.get(f"/merchant/businesses/{business_id}")
+    return BusinessContext(business, environment, f"/console/business/{business_id}")

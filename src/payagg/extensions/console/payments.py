@@ -14,9 +14,8 @@ from payagg.domain.payment import Status
 from payagg.domain.values import MAX_AMOUNT, MIN_AMOUNT, REFERENCE_SHAPE
 from payagg.entrypoints.http.checkout_page.words import naira
 from payagg.extensions.console.api import ApiRefused, part
-from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
 from payagg.extensions.console.names import names_of, who
-from payagg.extensions.console.page_request import PageRequest, Pages
+from payagg.extensions.console.page_request import BASE, BusinessContext, PageRequest, Pages, business_context
 
 FILTERS = ("status", "from", "to", "search")
 EXPORTED = ("status", "from", "to")

@@ -7,8 +7,7 @@ from litestar import Response
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.webhook import EventType
 from payagg.extensions.console.api import part
-from payagg.extensions.console.business_context import BASE, BusinessContext, business_context
-from payagg.extensions.console.page_request import PageRequest, Pages
+from payagg.extensions.console.page_request import BASE, BusinessContext, PageRequest, Pages, business_context
 
 routes = Pages("merchant")
 ONE = BASE + "/webhooks/{endpoint_id:str}"

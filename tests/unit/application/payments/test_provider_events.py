@@ -14,8 +14,7 @@ from payagg.adapters.providers import PROVIDERS
 from payagg.application.payments.provider_events import FIRST_RETRY, RETRY_BATCH
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Conflict, Unavailable
-from payagg.application.ports.provider_events import ProviderEvent
-from payagg.application.ports.providers import ProviderEventRoute
+from payagg.application.ports.providers import ProviderEvent, ProviderEventRoute
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ChargeFacts
 from payagg.domain.payment import Status

@@ -8,7 +8,7 @@ from payagg_testing.builders import AN_ADMIN, DAY, LIVE, NOW, SANDBOX, a_payment
 from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg_testing.memory import MemoryStore
 
-from payagg.application.ports.provider_events import ProviderEvent
+from payagg.application.ports.providers import ProviderEvent
 from payagg.application.upkeep.retention import BATCH, WALK, Erasure, Retention
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.checks import with_changes

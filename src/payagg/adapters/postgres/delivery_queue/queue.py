@@ -26,8 +26,7 @@ from payagg.adapters.postgres.pipeline import StatementConnection
 from payagg.adapters.postgres.pool import StatementPool
 from payagg.adapters.postgres.repositories.accounts import PostgresAudit
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT
-from payagg.adapters.postgres.repositories.event_bodies import LOCK_METADATA, PURGE_METADATA
-from payagg.adapters.postgres.repositories.webhook_events import DELIVERY, id_at
+from payagg.adapters.postgres.repositories.webhook_events import DELIVERY, LOCK_METADATA, PURGE_METADATA, id_at
 from payagg.application.accounts.audit import switched_off
 from payagg.application.ports.webhooks import SWITCHED_OFF, UNSIGNED, ClaimedDelivery, DeliveryResult
 from payagg.domain.delivery import Delivery, DeliveryStatus

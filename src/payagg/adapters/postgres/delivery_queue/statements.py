@@ -10,8 +10,7 @@ rows wait in them. A test keeps the plans.
 from functools import cache
 
 from payagg.adapters.postgres.repositories.endpoints import ENDPOINT
-from payagg.adapters.postgres.repositories.event_bodies import whole_body
-from payagg.adapters.postgres.repositories.webhook_events import DELIVERY
+from payagg.adapters.postgres.repositories.webhook_events import DELIVERY, whole_body
 from payagg.adapters.postgres.statement import Statement
 from payagg.domain.delivery import ALONE_FROM
 from payagg.domain.payment import SEQUENCE_MAX

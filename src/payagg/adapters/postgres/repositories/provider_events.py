@@ -11,7 +11,7 @@ from payagg.adapters.postgres.repositories.rows import PostgresRepository, RowMa
 from payagg.adapters.postgres.repositories.webhook_events import id_at
 from payagg.adapters.postgres.schema.tables import HAS_BODY
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports.provider_events import ProviderEvent, RefusedEvent, SignatureFault
+from payagg.application.ports.providers import ProviderEvent, RefusedEvent, SignatureFault
 from payagg.domain.health import Health
 from payagg.domain.values import Environment
 

@@ -11,7 +11,7 @@ from payagg.adapters.postgres.repositories.payments import PAYMENT
 from payagg.adapters.postgres.repositories.rows import PostgresRepository
 from payagg.adapters.postgres.schema.tables import HAS_PAYER, IS_UNSETTLED
 from payagg.adapters.postgres.statement import Statement
-from payagg.application.ports.provider_events import LONGEST_RETRY
+from payagg.application.ports.providers import LONGEST_RETRY
 from payagg.application.ports.upkeep import SealedBlob, SealedKind
 from payagg.domain.attempt import LEASE, LONGEST_CHECK
 from payagg.domain.delivery import LONGEST_DELAY

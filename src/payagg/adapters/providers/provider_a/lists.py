@@ -8,9 +8,18 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from payagg.adapters.providers import statements
 from payagg.adapters.providers.adapter import ProviderAdapter
-from payagg.adapters.providers.listing import PAGE, PAGE_BYTES, Pace, foreign, line, page_of, query
+from payagg.adapters.providers.listing import (
+    PAGE,
+    PAGE_BYTES,
+    Pace,
+    StatementShape,
+    foreign,
+    line,
+    page_of,
+    query,
+    read_csv,
+)
 from payagg.adapters.providers.provider_a.client import PaystackEnvelope, fault_of
 from payagg.adapters.providers.provider_a.status_map import ABSENT, DOMAINS, UNIT, PaystackTransaction, report_of
 from payagg.adapters.providers.provider_a.webhook import DISPUTE_RESOLVED, REFUNDED, read_event
@@ -24,7 +33,7 @@ from payagg.domain.values import Environment
 PATHS = {LineKind.CHARGE: "/transaction", LineKind.REFUND: "/refund", LineKind.DISPUTE: "/dispute"}
 PROCESSED, DISPUTED = "processed", "charge.dispute.create"
 DISPUTE_ENDS = ("resolved", "archived")
-STATEMENT = statements.StatementShape(
+STATEMENT = StatementShape(
     columns={
         "id": "id",
         "transaction id": "id",
@@ -125,7 +134,7 @@ class PaystackLists:
             )
             return _charge(told, row.get("id") or f"of {row['reference']}", row.get("at"))
 
-        return statements.read(content, STATEMENT, line_of)
+        return read_csv(content, STATEMENT, line_of)
 
 
 @dataclass

@@ -13,9 +13,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from payagg.adapters.providers import statements
 from payagg.adapters.providers.adapter import ProviderAdapter
-from payagg.adapters.providers.listing import PAGE, PAGE_BYTES, Pace, line, page_of
+from payagg.adapters.providers.listing import PAGE, PAGE_BYTES, Pace, StatementShape, line, page_of, read_csv
 from payagg.adapters.providers.provider_b.client import (
     OWN_QUERY,
     PayazaEnvelope,
@@ -40,7 +39,7 @@ PATHS = {
 # A chargeback under any other word waits for an answer, so that no money counts as kept or lost by mistake.
 CHARGEBACK_ENDS = frozenset({"won", "lost", "accepted"})
 REFUNDED = "SUCCESS"  # nothing moved before
-STATEMENT = statements.StatementShape(
+STATEMENT = StatementShape(
     columns={
         "merchant reference": "reference",
         "merchant transaction reference": "reference",
@@ -136,7 +135,7 @@ class PayazaLists:
         return await pace.ask(call)
 
     def read_statement(self, content: bytes, environment: Environment) -> LinePage:
-        return statements.read(content, STATEMENT, _charge)
+        return read_csv(content, STATEMENT, _charge)
 
 
 def _charge(row: Mapping[str, str], amount: int | None, fee: int | None) -> ProviderLine | None:

@@ -6,7 +6,7 @@ with needing("server", "payagg.entrypoints.dev.fake_providers"):
     from payagg.entrypoints.dev.fake_providers.book import Book, FakeCharge, WebhookMode
     from payagg.entrypoints.dev.fake_providers.payaza import FakePayaza, fake_payaza
     from payagg.entrypoints.dev.fake_providers.paystack import FakePaystack, fake_paystack
-    from payagg.entrypoints.dev.fake_providers.serve import serve_asgi
+    from payagg.entrypoints.dev.fake_providers.steering import serve_asgi
 
 __all__ = [
     "Book",

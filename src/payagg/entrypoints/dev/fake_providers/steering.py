@@ -1,12 +1,19 @@
-"""What both fakes share: JSON answers, pages and their few assets."""
+"""What both fakes share: an application on a loopback port of its own, inside the caller's event loop; JSON answers,
+pages and their few assets."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 import msgspec
+import uvicorn
 from litestar import Litestar, Response, get
 from litestar.params import FromPath
+from litestar.types import ASGIApp
+from uvicorn.server import ServerState
 
 _ASSETS = files("payagg.entrypoints.dev.fake_providers") / "assets"
 PAGE_POLICY = (
@@ -60,3 +67,33 @@ def application(handlers: list[Any]) -> Litestar:
         return asset(name) if name in ("pay.css", "popup.js") else json({"message": "no such file"}, 404)
 
     return Litestar([assets, *handlers], openapi_config=None, logging_config=None)
+
+
+STOP_SECONDS = 1
+
+
+@asynccontextmanager
+async def serve_asgi(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
+    """Serves `app` on loopback; yields its base URL. Port 0 = a free one.
+
+    It ends with the answers that are under way. Uvicorn's own server looks every 0.1 s whether it may, and hundreds of
+    tests would wait for that.
+    """
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none", proxy_headers=False)
+    config.load()
+    state = ServerState()
+
+    def connection() -> asyncio.Protocol:
+        return config.http_protocol_class(config=config, server_state=state, app_state={})  # type: ignore[call-arg]
+
+    server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", port, backlog=512)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for one in list(state.connections):
+            one.shutdown()
+        if state.tasks:
+            _, late = await asyncio.wait(state.tasks, timeout=STOP_SECONDS)
+            for task in late:
+                task.cancel()

@@ -23,6 +23,7 @@ from payagg.entrypoints.http.server.routing import KB, Call, Routes
 from payagg.entrypoints.http.server.wire import cursor_parameters, cursor_query, text_query
 
 routes = Routes("Admin businesses")
+keys = Routes("API keys")
 BASE = "/admin/businesses"
 ONE = BASE + "/{business_id:str}"
 
@@ -142,16 +143,15 @@ KEYS = "/merchant/businesses/{business_id:str}/api-keys"
 
 
 # The interface refuses this list, unlike others, to a business that is not active.
-@routes.add("GET", KEYS, "List the keys", tag="API keys", guard=manager_changes)
+@keys.add("GET", KEYS, "List the keys", guard=manager_changes)
 async def list_api_keys(call: Call[Manager, None]) -> BusinessApiKeyGroups:
     return await call.services.api_keys.groups(call.caller.business.id)
 
 
-@routes.add(
+@keys.add(
     "POST",
     KEYS,
     "Generate a key",
-    tag="API keys",
     guard=manager_changes,
     body_max=2 * KB,
     status=201,
@@ -163,11 +163,10 @@ async def generate_api_key(call: Call[Manager, GenerateApiKey]) -> GeneratedApiK
 
 
 # Whatever the business's status.
-@routes.add(
+@keys.add(
     "DELETE",
     KEYS + "/{key_id:str}",
     "Revoke a key",
-    tag="API keys",
     guard=manager_reads,
     errors=(ErrorCode.API_KEY_ALREADY_REVOKED,),
     description="Permanent: the next request with the key fails.",

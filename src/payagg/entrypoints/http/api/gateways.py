@@ -30,6 +30,7 @@ from payagg.entrypoints.http.server.routing import KB, Call, Routes
 from payagg.entrypoints.http.server.wire import empty_envelope, page_envelope, page_query, text_query
 
 routes = Routes("Admin gateways")
+of_merchants = Routes("Merchant gateways")
 BASE = "/admin/gateways"
 ONE = BASE + "/{gateway_id:str}"
 CREDENTIALS_BODY_MAX = 2_500_000  # fifty values of 4,000 characters, each at most twelve bytes as escaped JSON
@@ -227,16 +228,15 @@ async def get_gateway_logo(call: Call[None, None]) -> Response[bytes]:
 OWN = "/merchant/businesses/{business_id:str}/gateways"
 
 
-@routes.add("GET", OWN, "List the gateways of a business", tag="Merchant gateways", guard=manager_reads)
+@of_merchants.add("GET", OWN, "List the gateways of a business", guard=manager_reads)
 async def list_business_gateways(call: Call[Manager, None]) -> list[GatewayWithBusinessSettings]:
     return await call.services.checkout_settings.list_gateways(call.caller.business.id)
 
 
-@routes.add(
+@of_merchants.add(
     "PATCH",
     OWN + "/{gateway_id:str}",
     "Change a gateway for a business",
-    tag="Merchant gateways",
     guard=manager_changes,
     body_max=2 * KB,
     description="The built-in gateway can be neither disabled nor reordered. Disabling clears the default flag.",
@@ -246,11 +246,10 @@ async def update_business_gateway(call: Call[Manager, UpdateBusinessGateway]) ->
     return await call.services.checkout_settings.update(business_id, gateway_id, call.body, by=by(call))
 
 
-@routes.add(
+@of_merchants.add(
     "POST",
     OWN + "/reorder",
     "Reorder the gateways of a business",
-    tag="Merchant gateways",
     guard=manager_changes,
     body_max=32 * KB,
     description="Every gateway must be active; the built-in one is ignored and stays first.",

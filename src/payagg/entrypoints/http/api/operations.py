@@ -39,6 +39,8 @@ from payagg.entrypoints.http.server.wire import (
 )
 
 routes = Routes("Anomalies")
+health = Routes("Health")
+reconciliations = Routes("Reconciliations")
 BASE = "/admin/anomalies"
 ONE = BASE + "/{anomaly_id:str}"
 RESOLVE = "/admin/payments/{reference:str}/resolve"
@@ -175,11 +177,10 @@ RECONCILIATIONS = "/admin/reconciliations"
 RECONCILIATION = RECONCILIATIONS + "/{reconciliation_id:str}"
 
 
-@routes.add(
+@reconciliations.add(
     "GET",
     RECONCILIATIONS,
     "List reconciliations with providers' lists",
-    tag="Reconciliations",
     guard=admin_reads,
     query=cursor_parameters("rec", PAGE_DEFAULT, PAGE_MAX),
     description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is running, or was killed.",
@@ -190,18 +191,15 @@ async def list_reconciliations(call: Call[Administrator, None]) -> Reconciliatio
     return ReconciliationPage([ReconciliationView.of(run) for run in shown], cursor, has_more)
 
 
-@routes.add(
-    "GET", RECONCILIATION, "Show a reconciliation with its counts and sums", tag="Reconciliations", guard=admin_reads
-)
+@reconciliations.add("GET", RECONCILIATION, "Show a reconciliation with its counts and sums", guard=admin_reads)
 async def get_reconciliation(call: Call[Administrator, None]) -> ReconciliationView:
     return ReconciliationView.of(await call.services.reconciliation_runs.get(call.path["reconciliation_id"]))
 
 
-@routes.add(
+@reconciliations.add(
     "GET",
     RECONCILIATION + "/findings.csv",
     "Export the differences as CSV",
-    tag="Reconciliations",
     guard=admin_reads,
     returns=bytes,
     media_types=("text/csv",),
@@ -213,9 +211,7 @@ async def export_reconciliation_findings(call: Call[Administrator, None]) -> Res
     return await csv_stream(call.request, rows, f"{run_id}.csv")
 
 
-@routes.add(
-    "GET", "/admin/health", "Show how late the queues are and what waits for a person", tag="Health", guard=admin_reads
-)
+@health.add("GET", "/admin/health", "Show how late the queues are and what waits for a person", guard=admin_reads)
 async def get_service_health(call: Call[Administrator, None]) -> ServiceHealth:
     use_cases = call.services
     return await service_health(use_cases.store, use_cases.clock, use_cases.reconciler, use_cases.refused_events)
