@@ -155,6 +155,12 @@ class ProviderReport:
         """Whether it is a reversal of less than the payment, which stays paid."""
         return self.outcome is Outcome.REVERSED and bool(self.amounts) and max(self.amounts) < payment.amount
 
+    def may_be_paid_there(self, asked: Attempt) -> bool:
+        """Whether, as the answer about this attempt, another charge beside it could be paid too: it is in doubt, and
+        its payer is at it, or another account answered."""
+        is_no_end = self.outcome is Outcome.PENDING or asked.is_of_other_account(self.account)
+        return asked.is_in_doubt and is_no_end
+
     def proves_unpaid(self, payment: Payment, attempt: Attempt) -> bool:
         """Whether it is evidence that nothing was paid, about this very attempt and in its environment.
 

@@ -210,7 +210,10 @@ class Checkout(UseCase):
                 return
             raise _no_answer(attempt) from None
         await self.settlement.report(report, attempt.gateway, claimed.payment.environment, "process", asked=attempt)
-        await self._finish(claimed, AttemptState.REFUSED)
+        may_pay_there = report.may_be_paid_there(attempt)
+        await self._finish(claimed, AttemptState.UNKNOWN if may_pay_there else AttemptState.REFUSED)
+        if may_pay_there:
+            raise _no_answer(attempt)
 
     async def _start(self, claimed: ClaimedAttempt) -> ProcessedPayment | None:
         """Calls the provider and records the result; None when an earlier call turns out to have reached it."""

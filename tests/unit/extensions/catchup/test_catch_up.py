@@ -126,14 +126,23 @@ async def test_where_the_payer_may_have_been_sent_is_passed_over_once_it_answere
     shop.clock.move(MINUTE)
     await shop.catch_up()
     shop.a.fetch_fault = FaultKind.TIMEOUT
-    for changes in ({}, {"credentials": None}):
-        await shop.change("provider_a", **changes)
-        refused = await refused_with(shop.process(reference, "provider_b"))
+
+    async def refuses(slug: str) -> None:
         # The page tells a payer whose choice is refused that nothing was charged, and here something may be.
-        assert refused[0] is ErrorCode.SERVICE_UNAVAILABLE
-    assert shop.b.started == []
+        assert (await refused_with(shop.process(reference, slug)))[0] is ErrorCode.SERVICE_UNAVAILABLE
+
+    await refuses("provider_b")
+    await shop.change("provider_a", credentials=None)
+    await refuses("provider_b")
     shop.a.fetch_fault = None
+    await shop.change("provider_a", credentials=shop.vault.seal(b'{"account": "other"}', "gw_provider_a"))
+    await refuses("provider_b")
     await shop.change("provider_a")
+    shop.pays(shop.a, reference, Outcome.PENDING)  # the payer is at it
+    for slug in ("provider_a", "provider_b"):
+        await refuses(slug)
+    assert (len(shop.a.started), shop.b.started) == (1, [])
+    shop.pays(shop.a, reference, Outcome.UNPAID)
     await shop.process(reference, "provider_b")
     assert [one.reference for one in shop.b.started] == [f"{reference}.2"]
 
