@@ -1,6 +1,6 @@
 """The only writer of a payment's status: the change, its event and its deliveries are one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -37,11 +37,12 @@ from payagg.domain.webhook import EVENT_FOR, EventType, Subscriber, anomaly_even
 @dataclass(frozen=True)
 class Settled:
     """The result of a report; `payment` after it, None when it was not read or does not exist. `is_known`: an equal
-    anomaly is stored already."""
+    anomaly is stored already. `told_by`: the one that says the same otherwise."""
 
     effect: ReportEffect
     payment: Payment | None
     is_known: bool = False
+    told_by: Anomaly | None = None
 
 
 @dataclass(frozen=True)
@@ -136,11 +137,12 @@ class Settlement(UseCase):
         asked: Attempt | None = None,
         event: ProviderEvent | None = None,
         as_of: datetime | None = None,
+        told_by: Callable[[Sequence[Anomaly]], Anomaly | None] | None = None,
     ) -> Settled:
         """Applies a provider's report about one of our references; `asked` is the attempt that was checked,
         `event` the stored event that reported, which is handled in the same transaction. It is judged as of now, or as
-        of an instant known to lie before the money moved. Raises MISDIRECTED_REQUEST or Unavailable for a payment that
-        moved to another cell or is on its way."""
+        of an instant known to lie before the money moved. `told_by` finds the anomaly that tells of it already. Raises
+        MISDIRECTED_REQUEST or Unavailable for a payment that moved to another cell or is on its way."""
         if asked is not None and report.changes_nothing(asked):
             return Settled(ReportEffect.UNCHANGED, None)
         reference = asked.reference if asked else payment_reference(report.provider_reference)
@@ -154,6 +156,8 @@ class Settlement(UseCase):
             payment = found.payment if found is not None else None
             attempts, paid = found.attempts if found is not None else [], await self._paid_transactions(tx, payment)
             known = found.anomalies if found is not None else []
+            if told_by is not None and (fact := told_by(known)) is not None:
+                return Settled(ReportEffect.UNCHANGED, payment, told_by=fact)
             if payment is not None and payment.is_final and not attempts:
                 archived = await tx.payments.archived(reference)
                 if archived is not None:

@@ -28,7 +28,7 @@ from payagg.application.reports.provider_lines import (
 from payagg.application.schemas.operations import FINDING_COLUMNS, cells_of
 from payagg.application.schemas.views import page_of
 from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
-from payagg.domain.anomaly import RECONCILIATION
+from payagg.domain.anomaly import RECONCILIATION, Anomaly
 from payagg.domain.audit import Actor, clock
 from payagg.domain.errors import Refusal, invalid, must_exist
 from payagg.domain.reconciliation import (
@@ -233,23 +233,15 @@ class ReconciliationRuns(UseCase):
                     known[anomaly.details["providerReference"]].append(dict(anomaly.details))
         return known
 
-    @retry_on_conflict
-    async def _is_told(self, match: Match, told: set[str], listed: Collection[str]) -> bool:
-        """Whether an anomaly not in `told` is about this refund; adds it to `told`. `listed` are refunds' ids."""
-        (line,) = match.lines
-        async with self.store.begin() as tx:
-            known = await tx.anomalies.of_payment(line.reference)
-        fact = fact_of(line, [one for one in known if one.id not in told], listed)
-        if fact is not None:
-            told.add(fact.id)
-        return fact is not None
-
     async def _report(
         self, run: ReconciliationRun, match: Match, known: _Known, told: set[str], listed: Collection[str]
     ) -> str | None:
-        """The result of a match's reports: the first that changed something; None without any."""
-        if match.is_refund and await self._is_told(match, told, listed):
-            return ReportEffect.UNCHANGED.value
+        """The result of a match's reports: the first that changed something; None without any. `listed` are refunds'
+        ids, `told` the anomalies that a refund's line is about."""
+
+        def told_by(facts: Sequence[Anomaly]) -> Anomaly | None:
+            return fact_of(match.lines[0], [one for one in facts if one.id not in told], listed)
+
         effects = []
         for report in match.reports:
             if match.bucket is MatchBucket.THERE_ONLY:
@@ -259,9 +251,12 @@ class ReconciliationRuns(UseCase):
                     continue
                 facts.append(evidence)
             try:
-                settled = await self.settlement.report(report, run.gateway, run.environment, RECONCILIATION)
+                settled = await self.settlement.report(
+                    report, run.gateway, run.environment, RECONCILIATION, told_by=told_by if match.is_refund else None
+                )
             except Refusal as refusal:  # the payment moved to another cell
                 return refusal.code.name
+            told |= {settled.told_by.id} if settled.told_by is not None else set()
             effects.append(ReportEffect.UNCHANGED if settled.is_known else settled.effect)
         done = [effect for effect in effects if effect is not ReportEffect.UNCHANGED] or effects
         return done[0].value if done else None

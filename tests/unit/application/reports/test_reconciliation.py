@@ -10,6 +10,7 @@ import pytest
 from payagg_testing.builders import AN_ADMIN, DAY, HOUR, LIVE, SECOND
 from payagg_testing.clocks import START
 
+from payagg.application.payments.settlement import Settled, Settlement
 from payagg.application.ports.providers import LinePage
 from payagg.application.reports.reconciliation import STALE
 from payagg.domain.adjustment import told_of
@@ -360,13 +361,25 @@ async def test_a_second_transaction_that_the_lists_show_as_refunded_came_and_wen
 
 @pytest.mark.parametrize("amount", [100, 150_000])
 @pytest.mark.parametrize("details", [{"refundId": "132013318360"}, {"eventDigest": "0a"}])
-async def test_a_refunds_event_that_comes_after_its_list_is_told_once(
-    shop: ReconciledShop, amount: int, details: dict[str, str]
+@pytest.mark.parametrize("is_beside", [False, True])
+async def test_a_refunds_event_that_comes_after_its_list_or_beside_it_is_told_once(
+    shop: ReconciledShop, amount: int, details: dict[str, str], is_beside: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reference = await shop.paid()
     refund = a_said(reference, Outcome.REVERSED, amount, refundId="7")
     shop.lists.tell(a_line(reference), ProviderLine(LineKind.REFUND, "7", amount, START, refund))
+    tell = Settlement.report
+
+    async def tell_after_the_event(settlement: Settlement, *of_line: Any, **more: Any) -> Settled:
+        with monkeypatch.context() as only_once:
+            only_once.setattr(Settlement, "report", tell)
+            await shop.told(replace(refund, details=details))
+            return await tell(settlement, *of_line, **more)
+
+    if is_beside:
+        monkeypatch.setattr(Settlement, "report", tell_after_the_event)
     await shop.reconcile()
+    monkeypatch.setattr(Settlement, "report", tell)
     (known,) = await shop.anomalies()
     await shop.told(replace(refund, details=details))
     await shop.reconcile()
