@@ -122,44 +122,53 @@ class CatchUp(UseCase):
     async def _look(
         self, payment: Payment, since: datetime, gate: asyncio.Semaphore, paces: _Paces, closed: Collection[str]
     ) -> "_Seen":
-        """Asks about every reference that the payment's next attempts can have had: a refused one leaves a gap. A
-        provider that does not answer is not asked again about the payment."""
+        """Asks about the attempts in doubt, and every reference that the payment's next ones can have had: a refused
+        one leaves a gap. A provider that does not answer is not asked again about the payment."""
         seen = _Seen([], is_unanswered=bool(closed) and not payment.is_test)
         choices, known = await self._choices(payment, since, closed)
+
+        async def ask(attempt: Attempt) -> ProviderReport | None:
+            await paces[attempt.gateway].wait()
+            try:
+                return await self.provider_calls.fetch(payment, attempt, choices[attempt.gateway], SOURCE)
+            except ProviderFault:
+                seen.is_unanswered = True
+                del choices[attempt.gateway]
+                return None
+
         async with gate:
-            for number in range(known + 1, ATTEMPTS_MAX + 1):
-                for slug, choice in list(choices.items()):
-                    attempt = self._assumed_attempt(payment, number, choice, slug, since)
-                    await paces[slug].wait()
-                    try:
-                        report = await self.provider_calls.fetch(payment, attempt, choice, SOURCE)
-                    except ProviderFault:
-                        seen.is_unanswered = True
-                        del choices[slug]
-                        continue
-                    if report.is_of_a_charge:
+            for attempt in known:
+                if attempt.is_in_doubt and attempt.gateway in choices and (report := await ask(attempt)) is not None:
+                    await self._settle(payment, attempt, report, since)
+            for number in range(len(known) + 1, ATTEMPTS_MAX + 1):
+                for slug in list(choices):
+                    attempt = self._assumed_attempt(payment, number, choices[slug], slug, since)
+                    report = await ask(attempt)
+                    if report is not None and report.is_of_a_charge:
                         seen.found.append(attempt.provider_reference)
-                        await self._take_up(payment, attempt, report, since)
+                        if await self._add(payment, attempt):
+                            await self._settle(payment, attempt, report, since)
                         break
         return seen
 
     @retry_on_conflict
     async def _choices(
         self, payment: Payment, since: datetime, closed: Collection[str]
-    ) -> tuple[dict[str, ChosenProvider], int]:
-        """The providers by slug that may have been called for the payment, and the number of known attempts; those
-        without an end are left in doubt."""
+    ) -> tuple[dict[str, ChosenProvider], list[Attempt]]:
+        """The providers by slug that may have been called for the payment, and its known attempts; those without an end
+        are left in doubt."""
         if payment.is_test:
-            return {}, 0
+            return {}, []
         async with self.store.begin() as tx:
             await tx.payments.lock(payment.reference)
             attempts = await tx.attempts.of_payment(payment.reference)
             for attempt in attempts:
                 if attempt.state in (AttemptState.CLAIMED, AttemptState.UNKNOWN) and attempt.gateway != SANDBOX_SLUG:
                     await tx.attempts.save(attempt.leave_in_doubt(since), attempt.token)
+            known = await tx.attempts.of_payment(payment.reference)
             asked = [slug for slug in self._slugs if slug not in closed]
             found = {slug: await self.payment_options.of_slug(tx, slug, payment.environment) for slug in asked}
-        return {slug: choice for slug, choice in found.items() if choice is not None}, len(attempts)
+        return {slug: choice for slug, choice in found.items() if choice is not None}, known
 
     def _assumed_attempt(
         self, payment: Payment, number: int, choice: ChosenProvider, slug: str, since: datetime
@@ -177,17 +186,16 @@ class CatchUp(UseCase):
         )
         return claim.leave_unknown(now, self.entropy.chance()).leave_in_doubt(since)
 
-    async def _take_up(self, payment: Payment, attempt: Attempt, report: ProviderReport, since: datetime) -> None:
+    async def _settle(self, payment: Payment, attempt: Attempt, report: ProviderReport, since: datetime) -> None:
         """The payer was handed off while the window was open, so the report is judged as of the restored instant."""
-        if await self._add(payment, attempt):
-            await self.settlement.report(
-                report,
-                attempt.gateway,
-                payment.environment,
-                SOURCE,
-                asked=attempt,
-                as_of=max(since, payment.created_at),
-            )
+        await self.settlement.report(
+            report,
+            attempt.gateway,
+            payment.environment,
+            SOURCE,
+            asked=attempt,
+            as_of=max(since, payment.created_at),
+        )
 
     @retry_on_conflict
     async def _add(self, payment: Payment, attempt: Attempt) -> bool:

@@ -3,11 +3,14 @@
 import copy
 import time
 from dataclasses import dataclass, field
+from unittest.mock import AsyncMock
 
 import pytest
 from payagg_testing.builders import AN_ADMIN, HOUR, MINUTE
 from payagg_testing.clocks import START
 
+from payagg.application.payments.settlement import Settlement
+from payagg.application.ports.outside import Unavailable
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ATTEMPTS_MAX, CHECK_AFTER, AttemptState, Charge
 from payagg.domain.errors import ErrorCode
@@ -65,18 +68,37 @@ async def shop(monkeypatch: pytest.MonkeyPatch) -> RestoredShop:
     return await RestoredShop().begun()
 
 
-async def test_a_payment_that_was_begun_and_paid_since_is_paid_here_too(shop: RestoredShop) -> None:
+@pytest.mark.parametrize(
+    "story", ["the attempt was lost", "the attempt was known", "the run died after its first commit"]
+)
+async def test_a_payment_that_was_begun_and_paid_since_is_paid_here_too(
+    shop: RestoredShop, story: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reference = await shop.initiated()
     shop.keep()
     shop.clock.move(MINUTE)
-    await shop.process(reference, "provider_b")
-    shop.pays(shop.b, reference)
+    payer, gate = await shop.call_under_way(reference)
+    if story == "the attempt was known":
+        shop.keep()
+    gate.set()
+    await payer
+    shop.pays(shop.a, reference)
     shop.lose()
     # Long after its hour: it was begun within.
     shop.clock.move(5 * HOUR)
-    assert (await shop.catch_up()).found == (reference,)
+    if story == "the attempt was known":
+        shop.a.fetch_fault = FaultKind.TIMEOUT
+        assert (await shop.catch_up()).unanswered == (reference,)
+        shop.a.fetch_fault = None
+    elif story == "the run died after its first commit":
+        with monkeypatch.context() as dying:
+            dying.setattr(Settlement, "report", AsyncMock(side_effect=Unavailable))
+            with pytest.raises(Unavailable):
+                await shop.catch_up()
+    is_lost = story == "the attempt was lost"
+    assert (await shop.catch_up()).found == ((reference,) if is_lost else ())
     payment = await shop.payment(reference)
-    assert (payment.status, payment.gateway, payment.settled_at) == (Status.SUCCESS, "provider_b", START)
+    assert (payment.status, payment.gateway, payment.settled_at) == (Status.SUCCESS, "provider_a", START)
     assert await shop.events(reference) == ["payment.success"]
     assert await shop.anomalies() == []
     again = await shop.catch_up()
