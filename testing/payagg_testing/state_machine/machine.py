@@ -239,7 +239,13 @@ class PaymentMachine(PaymentAgreement):
         """After a wait of its own: by chance, asking would rarely be due."""
         self.system.wait(time)
         now = self.system.now()
-        for model in self.models.values():
+        unsent = {reference: model.due_unsent(now) for reference, model in self.models.items()}
+        if any(len(due) > 1 or (due and self.models[one].is_due(now)) for one, due in unsent.items()):
+            said = Said(Outcome.PENDING)  # no order is promised of two charges of one payment
+        for reference, model in self.models.items():
+            for number in unsent[reference]:
+                model.ask_unsent(number, said, now)
+                self.seen["what was paid and never handed off is asked about"] += 1
             is_paid = model.confirmed_at is not None
             learnt = model.ask_if_due(said, now)
             self._saw(learnt, model.accounts[-1] if model.accounts else None)

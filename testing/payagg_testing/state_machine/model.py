@@ -1,6 +1,7 @@
 """One payment as the requirements see it, in their own words: no rule of the domain is imported here, so a mistake
 would have to be made twice to pass."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -56,6 +57,15 @@ class Fact:
 
 
 @dataclass
+class Unsent:
+    """A charge that its payer was never sent to, known to be paid `since`."""
+
+    since: datetime
+    next_check: datetime | None = None
+    asked_at: datetime | None = None
+
+
+@dataclass
 class Model:
     """One payment as the requirements see it."""
 
@@ -76,6 +86,7 @@ class Model:
     asked_at: datetime | None = None  # when the provider was asked last
     confirmed_at: datetime | None = None  # when the charge of the hand-off was first known to be paid
     next_check: datetime | None = None  # while there is one, the attempt of the hand-off is open
+    unsent: dict[int, Unsent] = field(default_factory=dict)  # by the attempt's number
     attempts: list[str] = field(default_factory=list)
     accounts: list[GatewayModel | None] = field(default_factory=list)  # where each attempt was made; None: simulator
     opened_with: list[int] = field(default_factory=list)  # the gateway's account then; 0: simulator
@@ -111,7 +122,7 @@ class Model:
     def learn(self, number: int, said: Said, reason: str | None, now: datetime, asked: bool = False) -> str:
         """A report about attempt `number` of ours, an event or the answer to asking; the word for what it does."""
         outcome = said.outcome.value
-        if asked and outcome not in NEWS:
+        if asked and outcome not in NEWS and self.is_at(number):
             self.declined = None
         if outcome == "DISPUTED":
             is_of_mismatch = said.state in LOST and self.is_of_mismatch(number, said)
@@ -142,6 +153,8 @@ class Model:
                 self.confirmed.add(number)
                 if self.is_at(number):
                     self.confirmed_at, self.next_check = now, None
+                else:
+                    self.unsent[number] = Unsent(now)
             done = "MOVED"
         elif outcome == "SUCCEEDED":
             done = "UNCHANGED" if is_repeat else self.keep("SECOND_CHARGE" if charges else "LATE_SUCCESS", number, said)
@@ -162,6 +175,9 @@ class Model:
             if self.is_at(number):
                 self.confirmed_at = self.confirmed_at or now
                 self.plan(now)
+            else:
+                charge = self.unsent.setdefault(number, Unsent(now))
+                charge.next_check = _ahead(charge.since, now, CHECKS_WHEN_PAID)
 
     def charges(self) -> set[int | None]:
         """The attempts that brought the payment's amount, as far as it is known; 0 for what was simulated."""
@@ -294,7 +310,7 @@ class Model:
     def ask_if_due(self, said: Said, now: datetime) -> str | None:
         """The reconciler's turn, should one be due, and the word for what the answer does. The last one ends a payment
         of which nothing was paid."""
-        if self.handed_at is None or self.next_check is None or now < self.next_check:
+        if not self.is_due(now):
             return None
         learnt, is_unpaid = None, False
         if self.is_past_asking():
@@ -316,14 +332,31 @@ class Model:
                 self.keep("NO_EVIDENCE", len(self.attempts), Said(Outcome.PENDING))
         return learnt
 
+    def is_due(self, now: datetime) -> bool:
+        """Whether the charge of the hand-off is to be asked about."""
+        return self.handed_at is not None and self.next_check is not None and now >= self.next_check
+
+    def due_unsent(self, now: datetime) -> list[int]:
+        return [number for number, one in self.unsent.items() if one.next_check is not None and now >= one.next_check]
+
+    def ask_unsent(self, number: int, said: Said, now: datetime) -> None:
+        """As `ask_if_due`, about a charge that its payer was never sent to."""
+        charge, account = self.unsent[number], self.accounts[number - 1]
+        assert account is not None
+        if account.has_credentials and account.account == self.opened_with[number - 1]:
+            self.learn(number, said, None, now, asked=True)
+        end = charge.since + CHECKS_WHEN_PAID[-1]
+        is_again = (charge.asked_at or charge.since) < end or now < end + LAST_AGAIN
+        again = now + HOUR if is_again and not account.has_credentials else None
+        charge.asked_at, charge.next_check = now, _ahead(charge.since, now, CHECKS_WHEN_PAID) or again
+
     def plan(self, now: datetime) -> tuple[datetime, tuple[timedelta, ...]]:
         """The next ask after `now`: seldom once the charge is known to be paid. The schedule and its begin."""
         assert self.handed_at is not None
         since, schedule = (
             (self.confirmed_at, CHECKS_WHEN_PAID) if self.confirmed_at else (self.handed_at, CHECKED_AFTER)
         )
-        ahead = [since + after for after in schedule if since + after > now]
-        self.next_check = ahead[0] if ahead and not self.is_past_asking() else None
+        self.next_check = _ahead(since, now, schedule) if not self.is_past_asking() else None
         return since, schedule
 
     def is_past_asking(self) -> bool:
@@ -355,3 +388,8 @@ class Model:
         if self.hand_off is not None:
             return None
         return "GATEWAY_NOT_AVAILABLE" if refused or not self.may_choose(gateway, is_active) else None
+
+
+def _ahead(since: datetime, now: datetime, schedule: Sequence[timedelta]) -> datetime | None:
+    """The next instant of a schedule that began at `since`."""
+    return next((since + after for after in schedule if since + after > now), None)

@@ -121,6 +121,35 @@ def a_failed_payment_is_paid_all_the_same(told: RuleScript) -> None:
     told.hear(payment, DISPUTE, id="one", state="lost")
 
 
+def what_was_refused_is_paid_and_asked_about(told: RuleScript) -> None:
+    first, twice = told.new(), told.new()
+    for payment in (first, twice):
+        told.process(payment, A, refused=True)
+    told.process(twice, B)
+    told.hear(twice, PAID, number=2, gateway=B)
+    for payment in (first, twice):
+        told.hear(payment, PAID)
+    told.reconcile(PAID, CHECKS_WHEN_PAID[0])
+    told.gateway(A, "ROTATE")
+    told.reconcile(BACK, CHECKS_WHEN_PAID[1])
+    for payment in (first, twice):
+        told.hear(payment, BACK, id="one")
+    told.gateway(A, "DISABLE", "WAIT", "DELETE", "SWEEP")
+    for _ in range(2):
+        told.reconcile(SILENCE, CHECKS_WHEN_PAID[-1])
+
+
+def a_refused_charge_that_was_paid_goes_back(told: RuleScript) -> None:
+    payment = told.new()
+    told.process(payment, A, refused=True)
+    told.hear(payment, PAID)
+    told.reconcile(BACK, CHECKS_WHEN_PAID[0])
+    told.process(reversed_ := told.new(), A, refused=True)
+    told.hear(reversed_, BACK)
+    told.hear(reversed_, PAID)
+    told.reconcile(LOST, CHECKS_WHEN_PAID[-1])
+
+
 def money_goes_back_in_parts(told: RuleScript) -> None:
     payment = told.new(A)
     told.hear(payment, PAID)

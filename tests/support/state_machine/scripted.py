@@ -43,10 +43,10 @@ class ScriptedProvider:
         return credentials.get(ACCOUNT)
 
     async def start_charge(self, charge: Charge) -> HandOff:
+        self.accounts[charge.reference] = charge.credentials[ACCOUNT]  # a refused one may be paid all the same
         if self.refuses:
             raise ProviderFault(FaultKind.REJECTED)
         self.charges[payment_reference(charge.reference)] += 1
-        self.accounts[charge.reference] = charge.credentials[ACCOUNT]
         return HandOff(HandOffKind.REDIRECT, f"https://{self.slug}.example/{charge.reference}")
 
     async def fetch_charge(self, charge: Charge) -> ProviderReport:

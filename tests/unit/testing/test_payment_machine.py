@@ -42,6 +42,7 @@ EVERYTHING = {
     *("GATEWAY_ALREADY_ENABLED", "GATEWAY_IN_USE", "GATEWAY_NOT_ACTIVE", "GATEWAY_NOT_AVAILABLE"),
     *("GATEWAY_SLUG_EXISTS", "MOVED", "UNCHANGED", "ANOMALY", "MISMATCH", "DECLINED"),
     *("told while it is open", "a final payment is verified", "what was paid is asked about"),
+    "what was paid and never handed off is asked about",
     *("MOVED through a deleted gateway", "payment.attention", "payment.late_success", "payment.refunded"),
     *("payment.disputed", "PARTIAL_REFUND", "LATE_SUCCESS", "SECOND_CHARGE", "LATE_FAILURE", "LATE_REVERSAL"),
     *("DISPUTE", "NO_EVIDENCE", "WRONG_ENVIRONMENT", "WRONG_PROVIDER"),
