@@ -25,7 +25,7 @@ AMOUNT = 150_000  # kobo
 
 @dataclass
 class Flood:
-    """Orders under one secret key. `held`: requests that were due when every connection waited for an answer."""
+    """Orders under one secret key."""
 
     port: int
     secret: str
@@ -34,7 +34,6 @@ class Flood:
     asked: set[str] = field(default_factory=set)
     answers: Counter[str] = field(default_factory=Counter)
     false: list[str] = field(default_factory=list)
-    held: int = 0
     _free: int = 0
     _again: list[tuple[float, str, int]] = field(default_factory=list)  # when, key, tries before
 
@@ -51,7 +50,6 @@ class Flood:
         while (now := time.monotonic()) < began + seconds:
             wanted = int((now - began) * rate) - due if rate else self._free
             due += wanted
-            self.held += max(0, wanted - self._free)
             for _ in range(min(wanted, self._free)):
                 self._free -= 1
                 queue.put_nowait(self._next(now))
