@@ -53,30 +53,11 @@ def check_json(data: bytes) -> None:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_plain, parse_constant=_no_constant)
         assert isinstance(value, dict)
         _ensure_kept(value)
-        for field in msgspec.structs.fields(kind):
-            ours = msgspec.to_builtins(getattr(taken, field.name), builtin_types=(bytes,))
-            theirs = value.get(field.encode_name)
-            if theirs is not None:
-                _ensure_same(ours, theirs)
+        assert repr(taken) == repr(msgspec.convert(value, kind))  # 1, 1.0 and True are equal, and no such texts
         if isinstance(taken, InitiatePayment):
             assert type(taken.amount) is int
             assert MIN_AMOUNT <= taken.amount <= MAX_AMOUNT
             assert str(taken.amount).encode() in data
-
-
-def _ensure_same(ours: Any, theirs: Any) -> None:
-    """Equal, and of the same types all through. Fields that nobody asked for may be missing from ours."""
-    assert type(ours) is type(theirs), (ours, theirs)
-    if isinstance(ours, dict):
-        assert ours.keys() <= theirs.keys()
-        for name, value in ours.items():
-            _ensure_same(value, theirs[name])
-    elif isinstance(ours, list):
-        assert len(ours) == len(theirs)
-        for one, other in zip(ours, theirs, strict=True):
-            _ensure_same(one, other)
-    else:
-        assert ours == theirs
 
 
 def _ensure_kept(value: Any, depth: int = 0) -> None:
