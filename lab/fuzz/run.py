@@ -7,8 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ import httpx
 
 from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
-from lab.kit.processes import PAYAGG, STOP_SECONDS
+from lab.kit.processes import PAYAGG, until
 from tests.support.machine import ROOT
 from tests.support.ports import free_port
-from tests.support.processes import environment
+from tests.support.processes import environment, running
 
 HERE = Path(__file__).parent
 OWNER = "demo-owner"
@@ -36,12 +35,14 @@ def main(arguments: Sequence[str]) -> int:
     chosen, more = parser.parse_known_args(arguments)
     tally = RunSummary("fuzz", arguments)
     with a_folder("fuzz") as folder:
-        limits = {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
-        environ = environment(PAYAGG_STATE_DIR=str(folder / "state"), **limits)
-        with dev(environ) as told:
+        state, port = folder / "state", free_port()
+        own = {"PAYAGG_STATE_DIR": str(state)} | {f"PAYAGG_{name}_LIMIT": "1000000" for name in LIMITS}
+        with running("dev", port, "--json", **own):
+            until((state / "demo.json").exists, "the demo of payagg dev")
+            told, environ = json.loads((state / "demo.json").read_text()), environment(**own)
             schemathesis = shutil.which("schemathesis", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
             assert schemathesis is not None
-            sign_with_our_secret(told)
+            sign_with_our_secret(told, port)
             environ |= {
                 "FUZZ_ADMIN_TOKEN": told["adminToken"],
                 "FUZZ_MERCHANT_TOKEN": told["merchantToken"],
@@ -55,25 +56,6 @@ def main(arguments: Sequence[str]) -> int:
     found = re.search(r"([0-9]+) generated, \1 passed", said)
     tally.line("Schemathesis", [] if status == 0 else ["see above"])
     return tally.end(whole=chosen.cases >= CASES and not more, cases=int(found[1]) if found else 0)
-
-
-@contextmanager
-def dev(environ: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """What `payagg dev` tells about itself, with its port; it must live until the block is left."""
-    port = free_port()
-    command = [*PAYAGG, "dev", "--port", str(port), "--json"]
-    with subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        try:
-            line = running.stdout.readline()
-            if not line:
-                raise SystemExit("payagg dev did not start.")
-            yield {"port": port, **json.loads(line)}
-            if running.poll() is not None:
-                raise SystemExit("payagg dev ended during the run.")
-        finally:
-            running.terminate()
-            running.wait(STOP_SECONDS)
 
 
 def told_by(command: Sequence[str], environ: dict[str, str]) -> tuple[int, str]:
@@ -94,11 +76,11 @@ def a_business(environ: dict[str, str]) -> str:
     return str(json.loads(made.stdout)["id"])
 
 
-def sign_with_our_secret(told: dict[str, Any]) -> None:
+def sign_with_our_secret(told: dict[str, Any], port: int) -> None:
     """Gives both provider gateways the secrets that the hooks sign events with; the fakes stay where `dev` put them."""
     for slug, at, credentials in (
-        ("provider_a", told["port"] + 1, {"SecretKey": "sk_{}_fuzz", "WebhookSecret": "{secret}"}),
-        ("provider_b", told["port"] + 2, {"PublicKey": "PZ78-PK{}-FUZZ", "SigningSecret": "{secret}"}),
+        ("provider_a", port + 1, {"SecretKey": "sk_{}_fuzz", "WebhookSecret": "{secret}"}),
+        ("provider_b", port + 2, {"PublicKey": "PZ78-PK{}-FUZZ", "SigningSecret": "{secret}"}),
     ):
         whole = {
             f"{environment}{name}": value.format(
