@@ -50,6 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Nobody is left alone with a long test when the others have ended."""
     if rule := config.getoption("rule"):
         items[:] = [item for item in items if any(rule in mark.args for mark in item.iter_markers("rule"))]
+    if "PAYAGG_TEST_POSTGRES" in os.environ:  # what needs none is no other on it
+        items[:] = [item for item in items if "postgres" in getattr(item, "fixturenames", ())]
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
