@@ -41,7 +41,7 @@ PARTS = (
     Part("parsers", "the parsers of strangers' bytes keep their properties under libFuzzer", "4 min"),
     Part("simulation", "the invariants hold in 100,000 histories in virtual time", "45 min"),
     Part("defects", "a test, the simulation or the harness notices each planted defect", "35 min"),
-    Part("mutants", "unit tests notice changes in the code of money", "12 min"),
+    Part("mutants", "unit tests notice changes in the code of money", "25 min"),
     Part("cells", "neither a killed cell nor a new one disturbs the others", "5 min"),
 )  # fmt: skip
 

@@ -1,66 +1,27 @@
-"""The code that decides about money, the unit tests that are to notice when it decides otherwise, and where they need
-not."""
+"""The code that decides about money, and where no test need notice that it decides otherwise."""
 
-from pathlib import Path
-
-from tests.support.extensions import is_removed
-
-# By module: tests/unit/FOLDER/test_NAME.py, as FOLDER/NAME, or as NAME where the folder is the module's.
-_NAMED = {
-    "application/payments/payments.py": "payments conflicts",
-    "application/payments/checkout.py": (
-        "checkout application/gateways/payment_options conflicts extensions/cells/moved_meanwhile"
-    ),
-    "application/payments/settlement.py": (
-        "settlement conflicts extensions/cells/moved_meanwhile extensions/archive/writer"
-    ),
-    "application/payments/expiry.py": "settlement conflicts application/payments/status_checks",
-    "application/payments/verification.py": "verification conflicts extensions/cells/moved_meanwhile",
-    "application/payments/provider_calls.py": "checkout verification conflicts",
-    "application/payments/provider_events.py": "provider_events conflicts extensions/cells/moved_meanwhile",
-    "application/payments/status_checks.py": "status_checks conflicts extensions/cells/moved_meanwhile",
-    "application/gateways/payment_options.py": (
-        "payment_options application/payments/checkout application/payments/payments extensions/catchup/catch_up"
-    ),
-    "application/webhooks/dispatcher.py": "webhook_deliveries",
-    "application/accounts/api_keys.py": "api_keys application/payments/conflicts",
-    "application/accounts/access.py": "access",
-    "domain/payment.py": "payment guards machines application/payments/settlement application/upkeep/retention",
-    "domain/attempt.py": (
-        "attempt next_step report guards application/payments/checkout application/payments/status_checks"
-    ),
-    "domain/report.py": (
-        "attempt next_step report report_product guards application/payments/settlement "
-        "application/webhooks/webhook_deliveries extensions/catchup/catch_up"
-    ),
-    "domain/machine.py": "machines",
-    "domain/api_key.py": "api_key guards application/accounts/access",
-    "domain/gateway.py": "gateway guards application/gateways/gateways",
-    "domain/business_gateway.py": "business_gateway gateway guards application/payments/payments",
-    "domain/business.py": "guards api_key machines application/accounts/businesses",
-    "domain/health.py": "attempt",
-    "domain/simulator.py": "attempt",
-    "domain/signing.py": "signing",
-    "domain/webhook.py": "webhook guards application/payments/settlement",
-    "domain/delivery.py": "delivery guards",
-    "domain/values.py": "values guards",
-    "domain/checks.py": "guards bounds",
-    "domain/rate_limit.py": "rate_limit",
-}
-MODULES: dict[str, tuple[str, ...]] = {
-    module: tuple(
-        "unit/{}/test_{}.py".format(*(name if "/" in name else f"{Path(module).parent}/{name}").rsplit("/", 1))
-        for name in names.split()
-        if not is_removed(name)
+MODULES = tuple(
+    f"{folder}/{name}.py"
+    for folder, names in (
+        (
+            "application/payments",
+            "payments checkout settlement expiry verification provider_calls provider_events status_checks",
+        ),
+        ("application/gateways", "payment_options"),
+        ("application/webhooks", "dispatcher"),
+        ("application/accounts", "api_keys access"),
+        ("domain", "payment attempt report machine api_key gateway business_gateway business health simulator signing"),
+        ("domain", "webhook delivery values checks rate_limit"),
     )
-    for module, names in _NAMED.items()
-}
+    for name in names.split()
+)
 
 _WAITING = "how often a waiting caller looks is another; the hand-off that it gets is the same"
 _CHOICE = "the number is a choice, and the test counts by its name"
 _WORDS = "words for a person; the refusal and its field are tested"
 
 EXPLAINED: dict[tuple[str, str], str] = {
+    ("application/payments/expiry.py", "BATCH = 200"): _CHOICE,
     ("application/payments/checkout.py", "pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)"): _WAITING,
     (
         "application/accounts/access.py",
