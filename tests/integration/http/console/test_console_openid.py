@@ -1,38 +1,42 @@
 """Signing in to the console at an OpenID Connect issuer, against one that answers as it is told."""
 
 import json
-import threading
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-from urllib.parse import parse_qs, parse_qsl, urlsplit
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
-from litestar.testing import TestClient
+from litestar import Request, Response, route
+from litestar.params import FromPath
 
 from payagg.adapters.system import SystemClock
 from payagg.domain.revocation import Revocation, RevokedClaim
+from payagg.entrypoints.dev.fake_providers import serve_asgi
+from payagg.entrypoints.dev.fake_providers.steering import application
+from payagg.entrypoints.dev.fake_providers.steering import json as json_of
 from payagg.extensions.console.console_sessions import Console
 from payagg.extensions.console.openid import OpenIdIssuer
 from payagg.extensions.console.settings import ConsoleSettings
 from tests.support.assembly import SETTINGS, services_over
 from tests.support.http_world import an_app
 from tests.support.memory_shop import MemoryShop
+from tests.support.ports import free_port
 
 KEY, STRANGER = (rsa.generate_private_key(65537, 2048) for _ in range(2))
 ROLES = ("groups", (("pay-admins", "ADMIN"), ("pay-support", "SUPPORT")))
 BACK = "/console/admin/sign-in/back"
-Client = TestClient[Any]
+Client = httpx.AsyncClient
+BASE_URL = "http://127.0.0.1:8000"
 OUT_OF_DATE = "out of date, or was begun in another browser"
 REFUSED = "did not let you in"
 AWAY = "does not answer as it should"
@@ -82,54 +86,30 @@ class FakeIssuer:
         return self.token_status, {"id_token": signed, "access_token": "at", "token_type": "Bearer"}
 
 
-@contextmanager
-def an_issuer() -> Iterator[FakeIssuer]:
+@pytest.fixture
+async def issuer() -> AsyncIterator[FakeIssuer]:
     issuer = FakeIssuer()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            sent = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
-            status, body = issuer.answer(self.path, {name: one for name, (one,) in parse_qs(sent).items()})
-            content = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    @route("/{path:path}", http_method=["GET", "POST"])
+    async def answer(path: FromPath[str], request: Request[Any, Any, Any]) -> Response[bytes]:
+        status, told = issuer.answer(path, dict(parse_qsl((await request.body()).decode())))
+        return json_of(told, status)
 
-        def do_POST(self) -> None:
-            self.do_GET()
-
-        def log_message(self, *_: Any) -> None:
-            """Nothing: what it was asked is no output of the tests."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        issuer.origin = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield issuer
-        finally:
-            server.shutdown()
-            thread.join()
+    async with serve_asgi(application([answer])) as issuer.origin:
+        yield issuer
 
 
-@pytest.fixture
-def issuer() -> Iterator[FakeIssuer]:
-    with an_issuer() as fake:
-        yield fake
-
-
-@contextmanager
-def a_console(shop: MemoryShop, origin: str, **fields: Any) -> Iterator[Client]:
+@asynccontextmanager
+async def a_console(shop: MemoryShop, issuer: str | None, **fields: Any) -> AsyncIterator[Client]:
     own = (ConsoleSettings(oidc_roles=ROLES),)
-    settings = replace(SETTINGS, base_url="http://127.0.0.1:8000", own=own, **fields)
-    signs_in = OpenIdIssuer(origin, "console", "s3cret", "groups", SystemClock())
-    core = services_over(shop.store, settings)
-    services = replace(core, own=(replace(core.of(Console), issuer=signs_in),))
-    with an_app(services) as app, TestClient(app, base_url="http://127.0.0.1:8000") as client:
-        client.follow_redirects = False
-        yield client
+    services = services_over(shop.store, replace(SETTINGS, base_url=BASE_URL, own=own, **fields))
+    if issuer is not None:
+        signs_in = OpenIdIssuer(issuer, "console", "s3cret", "groups", SystemClock())
+        services = replace(services, own=(replace(services.of(Console), issuer=signs_in),))
+    with an_app(services) as app:
+        transport = httpx.ASGITransport(cast(Any, app))
+        async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as client:
+            yield client
 
 
 @pytest.fixture
@@ -138,29 +118,29 @@ async def shop() -> MemoryShop:
 
 
 @pytest.fixture
-def client(shop: MemoryShop, issuer: FakeIssuer) -> Iterator[Client]:
-    with a_console(shop, issuer.origin) as client:
+async def client(shop: MemoryShop, issuer: FakeIssuer) -> AsyncIterator[Client]:
+    async with a_console(shop, issuer.origin) as client:
         yield client
 
 
-def sign_in(client: Client, issuer: FakeIssuer, home: str = "/console/admin") -> httpx.Response:
+async def sign_in(client: Client, issuer: FakeIssuer, home: str = "/console/admin") -> httpx.Response:
     """The whole way: to the issuer, and back with its code."""
-    started = client.get(f"{home}/sign-in/start")
+    started = await client.get(f"{home}/sign-in/start")
     assert started.status_code == 303, started.text
     code, state = issuer.code_for(started.headers["location"])
-    return client.get(f"{home}/sign-in/back", params={"code": code, "state": state})
+    return await client.get(f"{home}/sign-in/back", params={"code": code, "state": state})
 
 
 @pytest.mark.rule("access.41")
 async def test_an_administrator_signs_in_with_the_role_that_the_claim_gives(client: Client, issuer: FakeIssuer) -> None:
     issuer.claims = {"groups": ["staff", "pay-admins"]}
-    answer = sign_in(client, issuer)
+    answer = await sign_in(client, issuer)
     assert (answer.status_code, "Go to the console" in answer.text) == (200, True), answer.text
     session = next(c for c in answer.headers.get_list("set-cookie") if c.startswith("payagg_console_admin="))
     assert ("SameSite=strict" in session, "HttpOnly" in session) == (True, True)
-    assert client.get("/console/admin/sessions").status_code == 200
+    assert (await client.get("/console/admin/sessions")).status_code == 200
     # Signed in for administrators is not signed in for merchants.
-    assert client.get("/console/businesses").headers["location"].startswith("/console/sign-in")
+    assert (await client.get("/console/businesses")).headers["location"].startswith("/console/sign-in")
 
 
 @pytest.mark.rule("access.38")
@@ -169,23 +149,23 @@ async def test_a_merchant_signs_in_by_membership_with_an_address_that_the_issuer
 ) -> None:
     for userinfo, status in (({}, 403), ({"email_verified": "true"}, 403), ({"email_verified": True}, 200)):
         issuer.userinfo = userinfo
-        assert sign_in(client, issuer, "/console").status_code == status
-    assert client.get("/console").headers["location"] == "/console/business/biz_1/sandbox"
+        assert (await sign_in(client, issuer, "/console")).status_code == status
+    assert (await client.get("/console")).headers["location"] == "/console/business/biz_1/sandbox"
     issuer.claims, issuer.userinfo = {"sub": "eve"}, {"sub": "eve", "email_verified": True}
-    answer = sign_in(client, issuer, "/console")
+    answer = await sign_in(client, issuer, "/console")
     assert (answer.status_code, "You manage no business" in answer.text) == (403, True)
 
 
 async def test_an_address_makes_the_issuer_answer_so_often_and_no_more(shop: MemoryShop, issuer: FakeIssuer) -> None:
-    with a_console(shop, issuer.origin, unknown_reference_limit=4) as client:
+    async with a_console(shop, issuer.origin, unknown_reference_limit=4) as client:
         asked = len(issuer.asked)
-        _, state = issuer.code_for(client.get("/console/sign-in/start").headers["location"])
+        _, state = issuer.code_for((await client.get("/console/sign-in/start")).headers["location"])
         guess = {"code": "a guess", "state": state}
-        told = [client.get("/console/sign-in/back", params=guess) for _ in range(5)]
+        told = [await client.get("/console/sign-in/back", params=guess) for _ in range(5)]
         assert [one.status_code for one in told] == [403, 403, 403, 429, 429]
         assert "retry-after" in told[-1].headers
         assert issuer.asked[asked:].count("/token") == 3
-        assert client.get("/console/sign-in/start").status_code == 429
+        assert (await client.get("/console/sign-in/start")).status_code == 429
 
 
 @pytest.mark.rule("access.41")
@@ -194,9 +174,9 @@ async def test_nobody_is_an_administrator_without_a_value_that_stands_for_a_role
     client: Client, issuer: FakeIssuer, groups: Any
 ) -> None:
     issuer.claims = {"groups": groups}
-    answer = sign_in(client, issuer)
+    answer = await sign_in(client, issuer)
     assert (answer.status_code, "no administrator&#39;s role" in answer.text) == (403, True), answer.text
-    assert client.get("/console/admin/gateways").status_code == 303
+    assert (await client.get("/console/admin/gateways")).status_code == 303
 
 
 @pytest.mark.rule("access.40")
@@ -222,73 +202,71 @@ async def test_an_id_token_that_does_not_hold_signs_nobody_in(
     issuer.claims |= wrong.get("claims", {})
     for name in wrong.keys() - {"claims"}:
         setattr(issuer, name, wrong[name])
-    answer = sign_in(client, issuer)
+    answer = await sign_in(client, issuer)
     assert (answer.status_code, REFUSED in answer.text) == (403, True), answer.text
-    assert client.get("/console/admin/gateways").status_code == 303
+    assert (await client.get("/console/admin/gateways")).status_code == 303
 
 
 @pytest.mark.rule("access.39")
 async def test_an_answer_counts_once_and_in_the_browser_that_asked_for_it(
     client: Client, issuer: FakeIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, state = issuer.code_for(client.get("/console/admin/sign-in/start").headers["location"])
+    code, state = issuer.code_for((await client.get("/console/admin/sign-in/start")).headers["location"])
     right = {"code": code, "state": state}
     for query in (right | {"state": state + "x"}, {"code": code}, {}):
-        answer = client.get(BACK, params=query)
+        answer = await client.get(BACK, params=query)
         assert (answer.status_code, OUT_OF_DATE in answer.text) == (400, True)
     # Another realm's answer, a browser without the cookie, and one that comes too late.
-    assert client.get("/console/sign-in/back", params=right).status_code == 400
+    assert (await client.get("/console/sign-in/back", params=right)).status_code == 400
     kept = httpx.Cookies(client.cookies)
     client.cookies.clear()
-    assert client.get(BACK, params=right).status_code == 400
+    assert (await client.get(BACK, params=right)).status_code == 400
     client.cookies = kept
     with monkeypatch.context() as patch:
         patch.setattr("payagg.extensions.console.session.now_of", lambda _: int(time.time()) + 601)
-        assert OUT_OF_DATE in client.get(BACK, params=right).text
-    refused = client.get(BACK, params={"error": "access_denied", "state": state})
+        assert OUT_OF_DATE in (await client.get(BACK, params=right)).text
+    refused = await client.get(BACK, params={"error": "access_denied", "state": state})
     assert (refused.status_code, REFUSED in refused.text) == (403, True)
-    assert client.get(BACK, params=right).status_code == 200
-    assert OUT_OF_DATE in client.get(BACK, params=right).text
+    assert (await client.get(BACK, params=right)).status_code == 200
+    assert OUT_OF_DATE in (await client.get(BACK, params=right)).text
     client.cookies = kept
-    assert REFUSED in client.get(BACK, params=right).text
+    assert REFUSED in (await client.get(BACK, params=right)).text
 
 
 @pytest.mark.rule("access.12")
 async def test_who_is_revoked_by_subject_is_signed_out_at_the_next_request(
     client: Client, issuer: FakeIssuer, shop: MemoryShop
 ) -> None:
-    assert sign_in(client, issuer).status_code == 200
-    assert client.get("/console/admin/sessions").status_code == 200
+    assert (await sign_in(client, issuer)).status_code == 200
+    assert (await client.get("/console/admin/sessions")).status_code == 200
     async with shop.store.begin() as tx:
         now = SystemClock().now()  # ahead of the session's whole second
         await tx.members.revoke(Revocation(RevokedClaim.SUBJECT, "ada", now + timedelta(seconds=1)))
     for page in ("businesses", "sessions"):
-        answer = client.get(f"/console/admin/{page}")
+        answer = await client.get(f"/console/admin/{page}")
         assert (answer.status_code, answer.headers["location"]) == (303, "/console/admin/sign-in?ended=1"), page
 
 
 async def test_an_issuer_that_is_away_is_a_page_that_says_so(issuer: FakeIssuer, shop: MemoryShop) -> None:
-    with an_issuer() as gone:
-        pass
-    with a_console(shop, gone.origin) as client:
-        answer = client.get("/console/admin/sign-in/start")
+    async with a_console(shop, f"http://127.0.0.1:{free_port()}") as client:
+        answer = await client.get("/console/admin/sign-in/start")
         assert (answer.status_code, AWAY in answer.text) == (503, True)
     for lies in ({"issuer": "https://another.example"}, {"authorization_endpoint": "javascript:alert(1)"}):
         issuer.discovery = lies
-        with a_console(shop, issuer.origin) as client:
-            assert AWAY in client.get("/console/admin/sign-in/start").text
+        async with a_console(shop, issuer.origin) as client:
+            assert AWAY in (await client.get("/console/admin/sign-in/start")).text
     issuer.discovery, issuer.token_status = {}, 500
-    with a_console(shop, issuer.origin) as client:
-        answer = sign_in(client, issuer)
+    async with a_console(shop, issuer.origin) as client:
+        answer = await sign_in(client, issuer)
         assert (answer.status_code, AWAY in answer.text) == (503, True)
 
 
 @pytest.mark.rule("access.42")
 async def test_where_an_issuer_signs_in_a_token_is_taken_in_dev_alone(issuer: FakeIssuer, shop: MemoryShop) -> None:
     for dev, takes in ((True, True), (False, False)):
-        with a_console(shop, issuer.origin, dev=dev) as client:
-            shown = client.get("/console/admin/sign-in").text
+        async with a_console(shop, issuer.origin, dev=dev) as client:
+            shown = (await client.get("/console/admin/sign-in")).text
             assert ("/console/admin/sign-in/start" in shown, 'name="token"' in shown) == (True, takes)
-    with an_app(services_over(shop.store)) as app, TestClient(app) as client:
-        assert "/sign-in/start" not in client.get("/console/admin/sign-in").text
-        assert client.get("/console/admin/sign-in/start").status_code == 404
+    async with a_console(shop, None) as client:
+        assert "/sign-in/start" not in (await client.get("/console/admin/sign-in")).text
+        assert (await client.get("/console/admin/sign-in/start")).status_code == 404
