@@ -23,11 +23,6 @@ CHANGING = {
 }
 
 
-@pytest.fixture
-def api(own_api: Api) -> Api:
-    return own_api
-
-
 @pytest.mark.rule("audit.1")
 async def test_every_changing_route_says_who_from_where_what_and_which_request() -> None:
     """By the story of the examples, in which everybody calls every route."""
@@ -68,16 +63,16 @@ async def test_every_changing_route_says_who_from_where_what_and_which_request()
 
 
 @pytest.mark.rule("GET /admin/audit", "GET /merchant/businesses/{businessId}/audit")
-async def test_an_administrator_reads_everything_and_a_manager_the_own_business(api: Api) -> None:
-    shop, other = await api.open_shop(), await api.open_shop()
+async def test_an_administrator_reads_everything_and_a_manager_the_own_business(own_api: Api) -> None:
+    shop, other = await own_api.open_shop(), await own_api.open_shop()
     for one in (shop, other):
         body = {"environment": "LIVE", "name": "Till"}
-        await api.client.post(f"{one.path}/api-keys", json=body, headers=one.as_owner)
-    await api.add_endpoint(shop, environment="LIVE")
-    await api.client.patch(f"/admin/businesses/{shop.business.id}", json={"status": "RESTRICTED"}, headers=ADMIN)
+        await own_api.client.post(f"{one.path}/api-keys", json=body, headers=one.as_owner)
+    await own_api.add_endpoint(shop, environment="LIVE")
+    await own_api.client.patch(f"/admin/businesses/{shop.business.id}", json={"status": "RESTRICTED"}, headers=ADMIN)
 
     async def told(**query: Any) -> list[str]:
-        return [entry["action"] for entry in (await api.get("/admin/audit", SUPPORT, **query))["entries"]]
+        return [entry["action"] for entry in (await own_api.get("/admin/audit", SUPPORT, **query))["entries"]]
 
     own = ["business.update", "webhook.create", "api_key.create"]
     for query, found in (
@@ -89,21 +84,21 @@ async def test_an_administrator_reads_everything_and_a_manager_the_own_business(
         ({"limit": "1"}, ["business.update"]),
     ):
         assert sorted(await told(**query)) == sorted(found), query
-    walked = await api.walked("/admin/audit", ADMIN, "entries", limit=2)
+    walked = await own_api.walked("/admin/audit", ADMIN, "entries", limit=2)
     assert sorted(entry["action"] for entry in walked) == sorted([*own, "api_key.create"])
-    assert (await api.get("/admin/audit", ADMIN, limit=len(walked)))["hasMore"] is False
+    assert (await own_api.get("/admin/audit", ADMIN, limit=len(walked)))["hasMore"] is False
     day = "2025-01-31T12:00:00Z"
     for query, field in (
         ({"action": "gateway.explode"}, "action"),
         ({"from": day, "to": day}, "to"),
         ({"after": "aud_1"}, "after"),
     ):
-        refused = await api.client.get("/admin/audit", headers=ADMIN, params=query)
+        refused = await own_api.client.get("/admin/audit", headers=ADMIN, params=query)
         assert_refused(refused, 400, "VALIDATION_ERROR", field)
 
-    answer = await api.client.get(f"{shop.path}/audit?businessId=x", headers=shop.as_owner)
+    answer = await own_api.client.get(f"{shop.path}/audit?businessId=x", headers=shop.as_owner)
     assert_refused(answer, 400, "VALIDATION_ERROR", "businessId")
-    entries_shown = (await api.get(f"{shop.path}/audit", shop.as_owner))["entries"]
+    entries_shown = (await own_api.get(f"{shop.path}/audit", shop.as_owner))["entries"]
     assert [entry["action"] for entry in entries_shown] == own
     assert {entry["businessId"] for entry in entries_shown} == {shop.business.id}
     update, create, _ = entries_shown

@@ -26,11 +26,6 @@ PATIENCE = 30.0  # seconds; a bound for a slow machine, never an expectation
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-@pytest.fixture(scope="module")
-async def shop(api: Api) -> Shop:
-    return await api.open_shop()
-
-
 async def asked(api: Api, *fields: bytes, line: bytes = LINE) -> tuple[int, dict[str, Any]]:
     """Status of the answer, and its error."""
     head, _, body = (await raw(api.origin, b"".join((line, *fields, CLOSE, b"\r\n")))).partition(b"\r\n\r\n")

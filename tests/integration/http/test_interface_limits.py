@@ -65,11 +65,6 @@ ENDPOINT: Table = {
 }
 
 
-@pytest.fixture(scope="module")
-async def shop(api: Api) -> Shop:
-    return await api.open_shop()
-
-
 def is_described(method: str, path: str, body: dict[str, Any]) -> bool:
     """Whether the description lets `body` pass."""
     from jsonschema import Draft202012Validator  # takes a second

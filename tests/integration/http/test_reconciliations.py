@@ -31,11 +31,6 @@ FINDINGS = [
 ]
 
 
-@pytest.fixture
-def api(own_api: Api) -> Api:
-    return own_api
-
-
 async def with_two(api: Api) -> None:
     async with api.services.store.begin() as tx:
         await tx.reconciliations.add(RUN)

@@ -214,8 +214,9 @@ PAYMENTS = """INSERT INTO payments (reference, business_id, environment, amount,
 OLDER = """INSERT INTO anomalies
     SELECT 'anm_0' || n, NULL, 'UNKNOWN_REFERENCE', 'event:provider_a', '{}', now() FROM generate_series(1, 100) n"""
 REFUSED = """INSERT INTO refused_events (provider, environment, fault, slot, path, digest, size, headers, received_at)
-    SELECT 'provider_a', 'LIVE', 'WRONG_SECRET', n, '/provider_a/live', '', 2, '{}', now()
-    FROM generate_series(1, 21) n"""
+    SELECT 'provider_a', 'LIVE', 'WRONG_SECRET', n, '/provider_a/live',
+    decode(repeat('0d0e', 16), 'hex'), 2, '{}', now() FROM generate_series(1, 21) n"""
+AN_HOUR_AGO = "UPDATE refused_events SET received_at = received_at - interval '1 hour'"
 
 
 def test_doctor_warns_without_failing_and_fails_where_a_money_rule_is_broken(database_url: str, run: Command) -> None:
@@ -225,12 +226,13 @@ def test_doctor_warns_without_failing_and_fails_where_a_money_rule_is_broken(dat
     assert "LATE_SUCCESS PAY-20250101-ABCDEF" in told
     # Of what is too long to list it says how much there is, or that there may be more.
     assert ("\n101 anomalies" in told, told.count("UNKNOWN_REFERENCE - from")) == (True, 99)
-    assert ("\nAt least 20 events refused" in told, told.count("WRONG_SECRET at")) == (True, 20)
+    shown = told.count("WRONG_SECRET at /webhooks/provider_a/live: 2 bytes")
+    assert ("\nAt least 20 events refused" in told, shown, told.count("0d0e" * 16)) == (True, 20, 20)
     assert not [line for line in told.splitlines() if line.startswith("warning")]
     # The triggers would not let this in; whoever switched them off is whom the doctor is for.
-    execute(database_url, "SET session_replication_role = replica", PAYMENTS)
+    execute(database_url, "SET session_replication_role = replica", PAYMENTS, AN_HOUR_AGO)
     broken = run("doctor")
-    assert broken.returncode == 1
+    assert (broken.returncode, "WRONG_SECRET" in broken.stdout) == (1, False)
     for words in (
         "BROKEN  a final payment has exactly one final transition",
         "BROKEN  transitions and notices are numbered",

@@ -13,8 +13,6 @@ import pytest
 from payagg_testing.builders import AN_ADMIN
 from payagg_testing.memory import MemoryStore
 
-from payagg.adapters.postgres.doctor import examine
-from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.providers import PROVIDERS
 from payagg.application import telemetry
 from payagg.application.payments.refused_events import KEPT_FOR, SLOTS, harmless
@@ -25,7 +23,7 @@ from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.integration.http.providers.test_inbound import charge_event
 from tests.support.provider_rigs import SECRET_KEYS, credentials_a
-from tests.support.provider_world import StoreWorld, world_in_memory, world_on
+from tests.support.provider_world import StoreWorld, world_in_memory
 from tests.support.refusals import refused_with
 
 World = StoreWorld[MemoryStore]
@@ -134,14 +132,3 @@ async def test_a_flood_of_refused_events_fills_its_slots_and_no_more(world: Worl
         body = str(number).encode()
         await refuse(world, body, {} if number % 2 else signed(body, "wrong"))
     assert SLOTS < len(await world.services.refused_events.recent()) <= SLOTS * 2  # two faults
-
-
-@pytest.mark.rule("gateways.23")
-async def test_the_doctor_shows_refused_events_of_the_last_hour(database_url: str, tmp_path: Path) -> None:
-    async with world_on(database_url, tmp_path) as world:
-        await refused_with(world.services.provider_events.receive(LIVE_ROUTE, b"{}", {"user-agent": "Provider/1"}))
-        assert examine(world.url).refused_events == []  # by the database's clock this one is long past
-        await world.store.pool.run(Statement("UPDATE refused_events SET received_at = now()"))
-    (line,) = examine(database_url).refused_events
-    assert "NO_SIGNATURE at /webhooks/provider_a/live: 2 bytes" in line
-    assert hashlib.sha256(b"{}").hexdigest() in line
