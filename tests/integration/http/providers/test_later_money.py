@@ -227,12 +227,6 @@ async def test_an_underpayment_that_an_event_and_an_answer_tell_is_one(world: Mo
     assert (one.received, one.state) == (HALF, "UNDERPAID")
 
 
-async def test_an_event_of_two_statuses_about_an_ended_payment_is_kept_for_people(world: MoneyWorld) -> None:
-    payment = await paid(world, "provider_b")
-    await event_b(world, payment, transaction_status="Reversed")
-    assert await kinds(world, payment) == [AnomalyKind.UNKNOWN_STATUS]
-
-
 @pytest.mark.parametrize("more", [0, 1])
 async def test_what_the_provider_calls_an_underpayment_is_told_as_one(world: MoneyWorld, more: int) -> None:
     """The payer owed a fee on top, and paid less than both."""
@@ -265,24 +259,6 @@ async def test_the_fee_and_the_net_amount_are_kept_as_they_were_first_known(
     await succeed(world, payment, fees=9)
     stored = await world.read(payment)
     assert (stored.fee, stored.net_amount) == ((9, AMOUNT - 9) if fee is None else (fee, net))
-
-
-@pytest.mark.parametrize("figure", [HALF, AMOUNT + 1])
-@pytest.mark.parametrize("is_failed", [False, True])
-async def test_a_refund_of_money_that_never_counted_takes_nothing_from_the_payment(
-    world: MoneyWorld, figure: int, is_failed: bool
-) -> None:
-    payment = await world.handed_over()
-    await succeed(world, payment, id=1, amount=figure)
-    if is_failed:
-        await event_a(world, "charge.failed", transaction(payment, "failed"))
-    await refund(world, payment, figure, id=1)
-    await succeed(world, payment, id=2)
-    await refund(world, payment, figure, id=1, createdAt="later")
-    effect = AMOUNT if is_failed else 0
-    assert sum(one.effect for one in await adjustments(world, payment)) == effect
-    await refund(world, payment, HALF, id=2)
-    assert sum(one.effect for one in await adjustments(world, payment)) == effect - HALF
 
 
 async def test_an_address_that_may_not_be_called_says_nothing_of_the_providers_health(
