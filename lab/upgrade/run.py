@@ -81,7 +81,6 @@ READ_SECONDS = 5.0  # that a report goes on once the migration has begun
 TESTS = (
     "tests/integration/postgres/test_contract.py",
     "tests/integration/postgres/test_row_locks.py",
-    "tests/integration/http/webhooks/test_queue.py",
 )
 
 

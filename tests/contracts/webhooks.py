@@ -5,8 +5,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
+import pytest
 from payagg_testing.builders import (
+    HOUR,
     LIVE,
     MINUTE,
     NOW,
@@ -22,13 +25,16 @@ from payagg_testing.builders import (
 )
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
+from payagg.adapters.postgres.delivery_queue.statements import DUE_MAX
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.providers import ProviderEvent, RefusedEvent, SignatureFault
+from payagg.application.ports.store import Transaction
 from payagg.application.ports.webhooks import ClaimedDelivery, DeliveryAttemptResult, DeliveryResult
 from payagg.domain.delivery import ALONE_FROM, Delivery, DeliveryStatus, Event
 from payagg.domain.health import Health
 from payagg.domain.payment import SEQUENCE_MAX, Trigger
 from payagg.domain.rate_limit import MARKS_MAX, RateLimit
+from payagg.domain.values import make_reference
 from payagg.domain.webhook import ANSWERS_WELL, CONCURRENCY_START, Subscriber, WebhookEndpoint
 from tests.contracts.database import Database, put
 
@@ -48,6 +54,16 @@ def an_inbound_event(id: str = "inb_1", digest: bytes = b"d" * 32, provider: str
 
 async def emitted(db: Database, *deliveries: Delivery, event: Event | None = None) -> None:
     await db.webhook_events.emit(event or an_event(), deliveries)
+
+
+async def emit_one(db: Transaction, number: int, endpoint_id: str | None = "whe_1", url: str | None = None) -> Delivery:
+    """One event with one delivery, ordered by `number` in time and id."""
+    at = NOW + timedelta(milliseconds=number)
+    reference = make_reference("PAY", NOW, number)
+    event = an_event(an_id("evt", number, at), reference=reference, created_at=at)
+    delivery = a_delivery(event, an_id("dlv", number, at), endpoint_id, url)
+    await db.webhook_events.emit(event, [delivery])
+    return delivery
 
 
 async def finished(
@@ -304,8 +320,9 @@ class QueueContract:
             await finished(db, [one], DOWN, uncounted=is_ours)
             on = await the_endpoint(db, "whe_2")
             assert (on.is_active, on.failing_since, on.failed) == state
-        await db.endpoints.save(an_endpoint("whe_2", url="https://shop.example/new"))
-        assert (await the_endpoint(db, "whe_2")).failing_since is None
+        for on_again in (an_endpoint(), an_endpoint("whe_2", url="https://shop.example/new")):
+            await db.endpoints.save(on_again)
+            assert (await the_endpoint(db, on_again.id)).failing_since is None
 
     async def test_a_try_at_an_old_address_is_counted_and_says_nothing_of_the_new_one(self, db: Database) -> None:
         await with_endpoints(db, an_endpoint())
@@ -373,6 +390,69 @@ class QueueContract:
         assert (await the_endpoint(db)).successful == 1
         (again,) = await claim(db, MINUTE)
         assert (again.delivery.id, again.delivery.event_id, again.url) == (DLV[1], EVT[1], own.url)
+
+    async def test_a_limit_smaller_than_what_is_due_serves_every_lane_in_turn_oldest_first(self, db: Database) -> None:
+        lanes = [f"whe_{number}" for number in range(8)]
+        await with_endpoints(db, *map(an_endpoint, lanes))
+        made = [await emit_one(db, number, lanes[number % 8]) for number in reversed(range(80))]
+        seen: dict[str, list[str]] = {lane: [] for lane in lanes}
+        for _ in range(4):
+            for one in await claim(db, MINUTE, limit=10):
+                seen[one.delivery.partition].append(one.delivery.id)
+        assert seen == {lane: sorted(one.id for one in made if one.partition == lane)[:5] for lane in lanes}
+
+    @pytest.mark.rule("webhooks.14")
+    async def test_a_crowd_that_waits_for_one_endpoint_keeps_no_other_waiting(self, db: Database) -> None:
+        """So much is due that Postgres walks the lanes; several workers claim at once."""
+        lanes = [f"whe_{number}" for number in range(10)]
+        await with_endpoints(db, *map(an_endpoint, ["whe_dead", *lanes]))
+        async with db.begin() as tx:
+            for number in range(DUE_MAX + 1):
+                await emit_one(tx, number, "whe_dead")
+            for number in range(30):
+                await emit_one(tx, DUE_MAX + 1 + number, lanes[number % 10])
+        claimed = list[str]()
+        found = True
+        while found:
+            parts = await asyncio.gather(*(claim(db, MINUTE, 400) for _ in range(4)))
+            claimed += [one.delivery.partition for part in parts for one in part]
+            found = any(parts)
+        assert Counter(claimed) == {"whe_dead": CONCURRENCY_START, **dict.fromkeys(lanes, 3)}
+
+    @pytest.mark.rule("webhooks.13")
+    async def test_120_hours_of_nothing_but_failures_switch_an_endpoint_off(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint())
+        await emit_one(db, 1)
+        for hours, is_active in ((0, True), (119, True), (120, False)):
+            at = MINUTE + hours * HOUR
+            await finished(db, await claim(db, at), DOWN, NOW + at, NOW + at + MINUTE)
+            assert (await the_endpoint(db)).is_active is is_active
+
+    async def test_a_failing_endpoint_gets_one_try_at_a_time_until_one_succeeds(self, db: Database) -> None:
+        await with_endpoints(db, an_endpoint())
+        for number in range(12):
+            await emit_one(db, number)
+        first = await claim(db, MINUTE, limit=12)
+        assert len(first) == CONCURRENCY_START
+        await finished(db, first, DOWN, NOW + MINUTE, NOW + HOUR)
+        [probe] = await claim(db, MINUTE)
+        assert await claim(db, MINUTE) == []
+        await finished(db, [probe], OK, NOW + MINUTE)
+        assert len(await claim(db, MINUTE)) == CONCURRENCY_START // 2 + 1
+
+    async def test_a_webhook_url_is_signed_with_every_active_secret_or_not_sent(self, db: Database) -> None:
+        url = "https://own.example/x"
+        await with_endpoints(db, an_endpoint("whe_3", is_active=False), an_endpoint("whe_4", LIVE))
+        unsigned = await emit_one(db, 1, None, url)
+        assert await claim(db, MINUTE) == []
+        _, [stored] = await db.webhook_events.of_payment(unsigned.reference)
+        assert stored.status is DeliveryStatus.FAILED
+        old: dict[str, Any] = {"previous_secret": b"old", "previous_secret_expires_at": NOW + HOUR}
+        await put(db, an_endpoint("whe_1"), an_endpoint("whe_2", **old))
+        await emit_one(db, 2, None, url)
+        [one] = await claim(db, MINUTE)
+        secrets = (("whe_1", b"sealed whe_1"), ("whe_2", b"sealed whe_2"), ("whe_2", b"old"))
+        assert (one.url, one.secrets) == (url, secrets)
 
 
 class InboxContract:
