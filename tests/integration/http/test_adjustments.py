@@ -8,30 +8,29 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN
+from payagg_testing.builders import AN_ADMIN, a_report
 from payagg_testing.provider_faults import FakeServers
 
 from payagg.application.reports.explain import timeline
 from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.domain.attempt import ChargeFacts
 from payagg.domain.payment import Trigger
-from payagg.entrypoints.dev.fake_providers import FakePaystack, WebhookMode
-from payagg.entrypoints.dev.fake_providers.book import Outgoing
+from payagg.domain.report import Outcome
+from payagg.domain.values import Environment
 from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer, readers
 from tests.support.provider_rigs import credentials_a, fakes_running
 
 SUPPORT = bearer(admin_token("SUPPORT"))
 SANDBOX = {"environment": "SANDBOX"}
-PAID, FEE = 150_000, 2_250
+PAID, FEE, PROVIDER_ID = 150_000, 2_250, "5000000001"
 
 
 @dataclass
 class Till:
-    """A shop that sells through provider_a's fake, whose events are brought over when a test says so."""
+    """A shop that sells through provider_a's fake, of which the test says what it tells."""
 
     api: Api
     shop: Shop
-    fake: FakePaystack
-    disputes: int = 0
 
     async def get(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> Any:
         return await self.api.get(path, headers or self.shop.as_sandbox, **query)
@@ -44,33 +43,27 @@ class Till:
     async def detail(self, reference: str) -> Any:
         return await self.get(f"/payments/{reference}")
 
-    async def bring(self, event: Outgoing | None = None) -> None:
-        """The event, or the last one that the provider has to tell."""
-        event = event or self.fake.book.waiting[-1]
-        place = "/webhooks/provider_a/sandbox"
-        (await self.api.client.post(place, content=event.body, headers=dict(event.headers))).raise_for_status()
+    async def told(
+        self, reference: str, outcome: Outcome = Outcome.SUCCEEDED, amount: int = PAID, **fields: Any
+    ) -> None:
+        report = a_report(outcome, provider_reference=reference, amounts=frozenset({amount}), **fields)
+        await self.api.services.settlement.report(report, "provider_a", Environment.SANDBOX, "event:provider_a")
 
     async def handed_over(self) -> str:
         reference = str((await self.api.initiate(self.shop))["reference"])
         await self.api.send("POST", f"/public/payments/{reference}/process", gatewaySlug="provider_a")
         return reference
 
-    async def paid(self, fees: int = FEE) -> str:
+    async def paid(self, fee: int | None = FEE) -> str:
         reference = await self.handed_over()
-        self.fake.pay(reference, fees=fees)
-        await self.bring()
+        await self.told(reference, facts=ChargeFacts(PROVIDER_ID, "card", fee, PAID + (fee or 0), datetime.now(UTC)))
         return reference
 
     async def refunded(self, reference: str, amount: int) -> None:
-        self.fake.refund(reference, amount)
-        await self.bring()
+        await self.told(reference, Outcome.REVERSED, amount, details={"refundId": "1"})
 
-    async def disputed(self, reference: str, resolution: str | None = None) -> None:
-        charge = self.fake.book.charges[reference]
-        self.disputes += resolution is None
-        data = {"id": self.disputes, "transaction": self.fake.transaction(charge), "resolution": resolution}
-        name = "charge.dispute.create" if resolution is None else "charge.dispute.resolve"
-        await self.bring(self.fake._sign(name, data, charge))
+    async def disputed(self, reference: str, state: str = "opened") -> None:
+        await self.told(reference, Outcome.DISPUTED, details={"disputeId": reference, "state": state})
 
     async def paid_late(self) -> str:
         reference = await self.handed_over()
@@ -80,15 +73,12 @@ class Till:
             failed, transition = payment.move(Trigger.FAIL, self.api.services.clock.now(), actor="test")
             assert transition is not None
             await tx.payments.save(failed, transition)
-        self.fake.pay(reference)
-        await self.bring()
+        await self.told(reference)
         return reference
 
     async def underpaid(self, received: int = 149_000) -> str:
         reference = await self.handed_over()
-        charge = self.fake.book.charges[reference]
-        less = {"status": "success", "amount": received, "requested_amount": received}
-        await self.bring(self.fake._sign("charge.success", {**self.fake.transaction(charge), **less}, charge))
+        await self.told(reference, amount=received)
         return reference
 
     async def listed(self, **query: Any) -> list[tuple[str, str, str]]:
@@ -99,7 +89,6 @@ class Till:
 @pytest.fixture(scope="module")
 async def fakes() -> AsyncIterator[FakeServers]:
     async with fakes_running() as running:
-        running.paystack.book.webhooks = WebhookMode.HELD
         yield running
 
 
@@ -107,7 +96,7 @@ async def fakes() -> AsyncIterator[FakeServers]:
 async def till(api: Api, fakes: FakeServers) -> Till:
     command = UpdateCredentials(credentials=credentials_a(fakes))
     await api.services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
-    return Till(api, await api.open_shop(), fakes.paystack)
+    return Till(api, await api.open_shop())
 
 
 def kinds(payment: dict[str, Any]) -> list[tuple[str, int | None, str]]:
@@ -121,11 +110,11 @@ def month() -> dict[str, str]:
 
 @pytest.mark.rule("reports.13")
 async def test_summaries_add_up_fees_and_adjustments_by_their_own_day(till: Till) -> None:
-    first, second = await till.paid(), await till.paid(fees=0)
+    first, second = await till.paid(), await till.paid(fee=None)
     await till.refunded(first, 50_000)
     await till.disputed(second)
     await till.disputed(first)
-    await till.disputed(first, "merchant-accepted")
+    await till.disputed(first, "accepted")
     other = await till.api.open_shop()
     for path, headers, said in readers(till.shop):
         found = await till.get(f"{path}/summary", headers, **said, **month())
@@ -148,17 +137,16 @@ async def test_summaries_add_up_fees_and_adjustments_by_their_own_day(till: Till
 
 @pytest.mark.rule("reports.10", "reports.11", "reports.12")
 async def test_fees_and_what_became_of_the_money_are_told_wherever_a_payment_is_read(till: Till) -> None:
-    open_one, silent = await till.handed_over(), await till.paid(fees=0)
+    open_one, silent = await till.handed_over(), await till.paid(fee=None)
     ordinary, reference = await till.paid(), await till.paid()
     await till.refunded(reference, 50_000)
     await till.disputed(reference)
     short = await till.underpaid()
-    disputed = till.fake.book.charges[reference].amount
     told: dict[str, tuple[Any, ...]] = {
         open_one: (None, None, []),
         silent: (None, None, []),  # what the provider does not say is no 0
         ordinary: (FEE, PAID, []),
-        reference: (FEE, PAID, [("REFUND", 50_000, "processed"), ("DISPUTE", disputed, "opened")]),
+        reference: (FEE, PAID, [("REFUND", 50_000, "processed"), ("DISPUTE", PAID, "opened")]),
         short: (None, None, [("ATTENTION", 149_000, "UNDERPAID")]),
     }
     for path, headers, said in readers(till.shop):
@@ -174,12 +162,12 @@ async def test_fees_and_what_became_of_the_money_are_told_wherever_a_payment_is_
     assert story["payment"] == by_reference[reference]
     [attention] = by_reference[short]["adjustments"]
     assert (attention["expected"], attention["received"]) == (PAID, 149_000)
-    await till.disputed(reference, "declined")
-    assert kinds(await till.detail(reference))[1:] == [("DISPUTE", disputed, "won")]
+    await till.disputed(reference, "won")
+    assert kinds(await till.detail(reference))[1:] == [("DISPUTE", PAID, "won")]
     events = await till.api.events(till.shop, 12)
     own = [kinds(event["data"]) for event in events if event["data"]["reference"] == reference]
     assert [len(adjustments) for adjustments in own] == [0, 0, 1, 2, 2]
-    assert own[-1][1] == ("DISPUTE", disputed, "won")
+    assert own[-1][1] == ("DISPUTE", PAID, "won")
     assert {event["data"]["fee"] for event in events if event["type"] == "payment.success"} == {FEE, None}
 
 
@@ -198,7 +186,7 @@ async def test_adjustments_are_walked_by_cursor_and_filtered_by_what_needs_atten
     assert [one["reference"] for one in walked] == [reference for reference, _, _ in newest]
     assert [one["needsAttention"] for one in walked] == [True, False, True, True]
 
-    await till.disputed(disputed, "declined")
+    await till.disputed(disputed, "won")
     admin = bearer(admin_token())
     for anomaly in (await till.get("/admin/anomalies", admin))["anomalies"]:
         await till.api.send("POST", f"/admin/anomalies/{anomaly['id']}/close", admin, reason="Refunded.")
@@ -216,11 +204,9 @@ async def test_adjustments_are_walked_by_cursor_and_filtered_by_what_needs_atten
 @pytest.mark.rule("reports.15")
 async def test_operators_alone_see_the_charge_and_whether_its_account_is_another_one(till: Till) -> None:
     reference = await till.paid()
-    [charge] = [one for one in till.fake.book.charges.values() if one.reference == reference]
-    provider_id = str(till.fake.transaction(charge)["id"])
     story = f"/admin/payments/{reference}/story"
     [attempt] = (await till.get(story, SUPPORT))["attempts"]
-    facts = {"providerId": provider_id, "channel": "card", "fee": FEE, "isOtherAccount": False}
+    facts = {"providerId": PROVIDER_ID, "channel": "card", "fee": FEE, "isOtherAccount": False}
     assert {**attempt, **facts} == attempt
     assert attempt["paidAt"] is not None
     await till.handed_over()  # and still open
@@ -231,11 +217,11 @@ async def test_operators_alone_see_the_charge_and_whether_its_account_is_another
     [attempt] = (await till.get(story, SUPPORT))["attempts"]
     assert attempt["isOtherAccount"] is True
     lines = "\n".join(await timeline(services.store, reference, sealed=services.payment_options.gateway_credentials))
-    assert f"paid, provider's id {provider_id}, channel card, fee NGN 22.50" in lines
+    assert f"paid, provider's id {PROVIDER_ID}, channel card, fee NGN 22.50" in lines
     assert "made with another provider account than the one on file" in lines
     for shown in (
         await till.detail(reference),
         await till.get(f"{till.shop.path}/payments/{reference}/story", till.shop.as_owner, **SANDBOX),
         await till.get("/events"),
     ):
-        assert ("providerId" in str(shown), provider_id in str(shown)) == (False, False)
+        assert ("providerId" in str(shown), PROVIDER_ID in str(shown)) == (False, False)
