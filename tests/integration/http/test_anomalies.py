@@ -85,13 +85,10 @@ async def test_an_anomaly_is_worked_off_by_administrators(api: Api) -> None:
     assert (acknowledged["status"], acknowledged["acknowledgedBy"]) == ("ACKNOWLEDGED", "admin:admin-1")
     assert_refused(await posted("acknowledge"), 409, "ANOMALY_NOT_OPEN")
 
-    for text in ("", " \n", "x" * 2001):
-        assert_refused(await posted("notes", {"text": text}), 400, "VALIDATION_ERROR", "text")
     # Of notes at one moment none is lost, and fifty are kept.
     answers = await asyncio.gather(*(posted("notes", {"text": f"{n} " + "ₐ" * 1990}) for n in range(51)))
     assert sorted(answer.status_code for answer in answers) == [201] * 50 + [409]
     assert_refused(await posted("notes", {"text": "x"}), 409, "NOTE_LIMIT_REACHED")
-    assert_refused(await posted("close", {"reason": ""}), 400, "VALIDATION_ERROR", "reason")
     closed = (await posted("close", {"reason": "Refunded by hand."})).json()["data"]
     assert (closed["status"], closed["closeReason"]) == ("CLOSED", "Refunded by hand.")
     assert closed["details"] == {"amounts": [5000]}
