@@ -1,5 +1,9 @@
 """What doctor says: nothing of what the product writes, and each breach that is made by hand or by a broken machine."""
 
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+
 import psycopg
 import pytest
 from payagg_testing.builders import REFERENCE, a_business, a_gateway, a_payment, a_report, an_attempt, an_endpoint
@@ -16,47 +20,14 @@ from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from tests.support.assembly import services_over
 
+NewDatabase = Callable[..., AbstractContextManager[str]]
 OPEN = "PAY-20250131-000PEN"
 BARE = "PAY-20250131-00BARE"  # nothing has happened to it yet
-NUMBERED = (
-    "transitions and notices are numbered 1, 2, ... without a gap, up to the payment's sequence or beyond its end"
-)
-LAST = "a final payment's sequence is its last transition's"
-MOVED = "each transition has exactly one event, of the matching type"
-NOTICED = "each notice of an anomaly has exactly one event, of the matching type"
-TOLD = "what became of money that was paid is told, and so is money that does not fit its payment"
-MARKED = "a payment with a told fact has adjustments"
-ASKED = "a PENDING payment will be asked about, or people know that nobody can answer"
-WIPED = "a deleted gateway keeps no credentials beyond its settling, and no secret once no event of it is proved"
-GUARDED = "every trigger that guards a table is there and switched on"
-AHEAD = "no instant lies further ahead than a rule can put it"
-OVERDUE = "nothing that the worker does has been due for more than a day"
-ASKABLE = "a charge that is to be asked about is of a provider of this deployment"
-DELIVERED = "an event has a delivery to each endpoint that wanted it"
-UNCHANGED = "an event's body is as it was written"
-EMPTIED = "of a provider's event nothing is kept 30 days after it was handled"
-APART = "metadata that lies apart from its event exists"
-ARCHIVED = "an archived payment is final, and its whole history is in a part that was read back"
-AMOUNT = "a payment's amount is the one that it was initiated with"
-ENDED, OPEN_END = (
-    "a final payment has exactly one final transition, to its own status",
-    "an open payment stands where its last transition ended",
-)
-MOVES = "each transition is a move of the payment machine and starts where the last one ended"
-SAID = "an event says the amount and currency of its payment"
-ONE_HAND_OFF, A_HAND_OFF = "a payment has at most one hand-off", "a PENDING payment has a hand-off"
-SIMULATED, INVENTED = "no test payment ever met a provider", "no LIVE payment ever met the simulator"
-CHARGED = "a payment that was paid names the charge that was paid"
-BELONGS = "an attempt, an event and a delivery belong to a payment of their environment"
-CARRIED, ONCE = "a delivery carries an event that exists", "an event goes to one endpoint at most once"
-KEYED, SETTLED = (
-    "an idempotency key names one payment, which carries it",
-    "a payment is settled when its final transition says",
-)
+OF_PAID, OF_OPEN, OF_BARE = (f"WHERE reference = '{reference}'" for reference in (REFERENCE, OPEN, BARE))
 AGAIN = """INSERT INTO {table} SELECT (json_populate_record(own, '{changed}')).* FROM {table} own
-    WHERE reference = '{reference}' AND {one}"""
-TWICE_SENT = AGAIN.format(table="attempts", changed='{"number": 2}', reference=OPEN, one="number = 1")
-TWICE_TOLD = AGAIN.format(table="deliveries", changed='{"id": "dlv_x"}', reference=OPEN, one="endpoint_id IS NULL")
+    {of_open} AND {one}"""
+TWICE_SENT = AGAIN.format(table="attempts", changed='{"number": 2}', of_open=OF_OPEN, one="number = 1")
+TWICE_TOLD = AGAIN.format(table="deliveries", changed='{"id": "dlv_x"}', of_open=OF_OPEN, one="endpoint_id IS NULL")
 ANOTHER_AMOUNT = """UPDATE events SET body =
     convert_to(replace(convert_from(body, 'UTF8'), '"amount":150000', '"amount":1500'), 'UTF8')"""
 ANOTHER_GATEWAY = """UPDATE events SET body =
@@ -65,89 +36,91 @@ SOON = "(now() + interval '3 hours', now() + interval '4 hours')"
 RECEIVED = "INSERT INTO inbox (id, provider, environment, digest, body, received_at, next_attempt_at) VALUES"
 HANDLED = "INSERT INTO inbox (id, provider, environment, digest, body, received_at, handled_at) VALUES"
 KEPT = "INSERT INTO anomalies (id, reference, kind, source, details, at, business_id, environment) VALUES"
-DELETED = """INSERT INTO gateways (id, slug, name, display_order, is_built_in, status, created_at, updated_at, {column})
-    VALUES ('gw_old', 'old', 'Old', 0, false, 'DELETED', now(), now() - interval '{age} days', 'x')"""
+DELETED = """INSERT INTO gateways
+    (id, slug, name, display_order, is_built_in, status, created_at, updated_at, {columns}) VALUES
+    ('gw_old', 'old', 'Old', 0, false, 'DELETED', now(), now() - interval '{age} days', {values})"""
+SEALED = {"columns": "credentials", "values": "'x'"}
+REPLACED = {"columns": "replaced_secrets, replaced_secrets_until", "values": "'x', now()"}
 DRAINED = """UPDATE gateways SET (status, drain_started_at, drain_ends_at) =
     ('DRAINING', now() - interval '2 days', now() - interval '{hours} hours')"""
-# What is done by hand; the rules that must find it.
+# What is done by hand; words of the rule that must find it.
 BREACHES = [
-    (f"UPDATE anomalies SET event_sequence = 9 WHERE event_sequence = 5 AND reference = '{REFERENCE}'", NUMBERED),
-    (f"UPDATE anomalies SET event_sequence = 2 WHERE event_sequence = 5 AND reference = '{REFERENCE}'", NUMBERED),
-    (f"UPDATE payments SET sequence = 2 WHERE reference = '{OPEN}'", NUMBERED),
-    (f"UPDATE payments SET sequence = 1 WHERE reference = '{OPEN}'", None),
-    (f"UPDATE payments SET sequence = 4 WHERE reference = '{REFERENCE}'", LAST),
-    (f"DELETE FROM events WHERE type = 'payment.pending' AND reference = '{REFERENCE}'", MOVED),
-    (f"DELETE FROM events WHERE type = 'payment.attention' AND reference = '{REFERENCE}'", NOTICED),
-    (f"UPDATE events SET type = 'payment.refunded' WHERE sequence = 5 AND reference = '{REFERENCE}'", NOTICED),
-    (f"UPDATE anomalies SET event_sequence = NULL WHERE event_sequence = 2 AND reference = '{REFERENCE}'", TOLD),
-    (f"UPDATE anomalies SET event_sequence = NULL WHERE event_sequence = 4 AND reference = '{REFERENCE}'", TOLD),
-    (f"{KEPT} ('anm_x', '{OPEN}', 'LATE_SUCCESS', 'verify', '{{}}', now(), 'biz_1', 'SANDBOX')", TOLD),
+    (f"UPDATE anomalies SET event_sequence = 9 {OF_PAID} AND event_sequence = 5", "are numbered"),
+    (f"UPDATE anomalies SET event_sequence = 2 {OF_PAID} AND event_sequence = 5", "are numbered"),
+    (f"UPDATE payments SET sequence = 2 {OF_OPEN}", "are numbered"),
+    (f"UPDATE payments SET sequence = 1 {OF_OPEN}", None),
+    (f"UPDATE payments SET sequence = 4 {OF_PAID}", "payment's sequence is"),
+    (f"DELETE FROM events {OF_PAID} AND type = 'payment.pending'", "each transition has exactly"),
+    (f"DELETE FROM events {OF_PAID} AND type = 'payment.attention'", "each notice"),
+    (f"UPDATE events SET type = 'payment.refunded' {OF_PAID} AND sequence = 5", "each notice"),
+    (f"UPDATE anomalies SET event_sequence = NULL {OF_PAID} AND event_sequence = 2", "paid is told"),
+    (f"UPDATE anomalies SET event_sequence = NULL {OF_PAID} AND event_sequence = 4", "paid is told"),
+    (f"{KEPT} ('anm_x', '{OPEN}', 'LATE_SUCCESS', 'verify', '{{}}', now(), 'biz_1', 'SANDBOX')", "paid is told"),
     (f"{KEPT} ('anm_x', '{OPEN}', 'DISPUTE', 'verify', '{{}}', now(), 'biz_1', 'SANDBOX')", None),
     (f"{KEPT} ('anm_x', '{OPEN}', 'MISMATCH', 'verify', '{{}}', now(), 'biz_1', 'SANDBOX')", None),
     (f"{KEPT} ('anm_x', '{REFERENCE}', 'DISPUTE', 'verify', '{{}}', now(), NULL, NULL)", None),
-    (f"UPDATE payments SET has_adjustments = false WHERE reference = '{REFERENCE}'", MARKED),
-    (f"UPDATE attempts SET next_ask_at = NULL WHERE reference = '{OPEN}'", ASKED),
-    (DELETED.format(column="credentials", age=5), WIPED),
-    (DELETED.format(column="credentials", age=2), None),
-    (DELETED.format(column="replaced_secrets, replaced_secrets_until", age=182).replace("'x'", "'x', now()"), WIPED),
-    (DELETED.format(column="replaced_secrets, replaced_secrets_until", age=179).replace("'x'", "'x', now()"), None),
-    ("ALTER TABLE payments DISABLE TRIGGER payments_fixed", GUARDED),
-    ("DROP TRIGGER audit_append_only ON audit", GUARDED),
-    (f"UPDATE attempts SET next_ask_at = now() + interval '74 hours' WHERE reference = '{OPEN}'", AHEAD),
-    (f"UPDATE attempts SET next_ask_at = now() + interval '71 hours' WHERE reference = '{OPEN}'", None),
-    (f"UPDATE attempts SET (last_ask_at, next_ask_at) = {SOON} WHERE reference = '{OPEN}'", AHEAD),
-    (f"UPDATE attempts SET (confirmed_at, next_ask_at) = {SOON} WHERE reference = '{REFERENCE}'", AHEAD),
-    (f"UPDATE attempts SET confirmed_at = now() WHERE reference = '{REFERENCE}'", None),
-    (f"UPDATE deliveries SET (last_attempt_at, next_attempt_at) = {SOON} WHERE reference = '{OPEN}'", AHEAD),
-    (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now(), now() + interval '2 hours')", AHEAD),
-    (f"UPDATE payments SET created_at = now() + interval '1 hour' WHERE reference = '{BARE}'", AHEAD),
-    ("INSERT INTO token_revocations VALUES ('sub', 'ada', now() + interval '1 hour')", AHEAD),
+    (f"UPDATE payments SET has_adjustments = false {OF_PAID}", "has adjustments"),
+    (f"UPDATE attempts SET next_ask_at = NULL {OF_OPEN}", "will be asked about"),
+    (DELETED.format(age=5, **SEALED), "keeps no credentials"),
+    (DELETED.format(age=2, **SEALED), None),
+    (DELETED.format(age=182, **REPLACED), "keeps no credentials"),
+    (DELETED.format(age=179, **REPLACED), None),
+    ("ALTER TABLE payments DISABLE TRIGGER payments_fixed", "every trigger"),
+    ("DROP TRIGGER audit_append_only ON audit", "every trigger"),
+    (f"UPDATE attempts SET next_ask_at = now() + interval '74 hours' {OF_OPEN}", "no instant"),
+    (f"UPDATE attempts SET next_ask_at = now() + interval '71 hours' {OF_OPEN}", None),
+    (f"UPDATE attempts SET (last_ask_at, next_ask_at) = {SOON} {OF_OPEN}", "no instant"),
+    (f"UPDATE attempts SET (confirmed_at, next_ask_at) = {SOON} {OF_PAID}", "no instant"),
+    (f"UPDATE attempts SET confirmed_at = now() {OF_PAID}", None),
+    (f"UPDATE deliveries SET (last_attempt_at, next_attempt_at) = {SOON} {OF_OPEN}", "no instant"),
+    (f"{RECEIVED} ('inb_x', 'a', 'SANDBOX', 'd', 'b', now(), now() + interval '2 hours')", "no instant"),
+    (f"UPDATE payments SET created_at = now() + interval '1 hour' {OF_BARE}", "no instant"),
+    ("INSERT INTO token_revocations VALUES ('sub', 'ada', now() + interval '1 hour')", "no instant"),
     ("INSERT INTO token_revocations VALUES ('sub', 'ada', now())", None),
-    (f"UPDATE payments SET expires_at = now() + interval '31 days' WHERE reference = '{BARE}'", AHEAD),
-    (f"UPDATE payments SET expires_at = now() + interval '29 days' WHERE reference = '{BARE}'", None),
-    (DRAINED.format(hours=25), OVERDUE),
+    (f"UPDATE payments SET expires_at = now() + interval '31 days' {OF_BARE}", "no instant"),
+    (f"UPDATE payments SET expires_at = now() + interval '29 days' {OF_BARE}", None),
+    (DRAINED.format(hours=25), "has been due"),
     (DRAINED.format(hours=23), None),
-    (f"UPDATE deliveries SET next_attempt_at = now() - interval '25 hours' WHERE reference = '{OPEN}'", OVERDUE),
-    (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now(), now() - interval '25 hours')", OVERDUE),
-    (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now() - interval '25 hours', now())", OVERDUE),
-    (f"{RECEIVED} ('inb_x', 'provider_a', 'SANDBOX', 'd', 'b', now() - interval '23 hours', now())", None),
-    (f"UPDATE payments SET expires_at = now() - interval '25 hours' WHERE reference = '{BARE}'", OVERDUE),
-    (f"UPDATE payments SET expires_at = now() - interval '23 hours' WHERE reference = '{BARE}'", None),
-    (f"UPDATE attempts SET next_ask_at = now() - interval '25 hours' WHERE reference = '{OPEN}'", OVERDUE),
-    (f"UPDATE attempts SET gateway = 'renamed' WHERE reference = '{OPEN}'", ASKABLE),
-    (f"DELETE FROM deliveries WHERE endpoint_id IS NOT NULL AND reference = '{OPEN}'", DELIVERED),
-    (f"DELETE FROM deliveries WHERE endpoint_id IS NULL AND reference = '{OPEN}'", DELIVERED),
-    (f"{ANOTHER_GATEWAY} WHERE reference = '{OPEN}'", UNCHANGED),
-    (f"{HANDLED} ('inb_x', 'provider_a', 'SANDBOX', 'd', '{{}}', now(), now() - interval '32 days')", EMPTIED),
-    (f"UPDATE events SET metadata_at = 1, metadata_digest = 'x' WHERE reference = '{OPEN}'", APART),
-    (f"INSERT INTO archived_payments VALUES ('{BARE}', 1, '', NULL)", ARCHIVED),
-    (f"UPDATE payments SET amount = 15000000 WHERE reference = '{BARE}'", AMOUNT),
-    (f"DELETE FROM transitions WHERE to_status = 'SUCCESS' AND reference = '{REFERENCE}'", ENDED),
-    (f"UPDATE transitions SET to_status = 'SUCCESS' WHERE reference = '{OPEN}'", OPEN_END),
-    (f"UPDATE payments SET status = 'INITIATED' WHERE reference = '{OPEN}'", OPEN_END),
-    (f"UPDATE payments SET status = 'PENDING' WHERE reference = '{BARE}'", OPEN_END),
-    ("UPDATE transitions SET from_status = 'INITIATED' WHERE to_status = 'SUCCESS'", MOVES),
-    ("UPDATE transitions SET trigger = 'FAIL' WHERE to_status = 'SUCCESS'", MOVES),
-    (f"{ANOTHER_AMOUNT} WHERE reference = '{OPEN}'", SAID),
-    (f"DROP INDEX one_hand_off_per_payment; {TWICE_SENT}", ONE_HAND_OFF),
-    (f"DELETE FROM attempts WHERE reference = '{OPEN}'", A_HAND_OFF),
-    (f"UPDATE payments SET (is_test, gateway) = (true, 'sandbox') WHERE reference = '{OPEN}'", SIMULATED),
-    ("UPDATE payments SET environment = 'LIVE'; UPDATE transitions SET reason = 'SIMULATED'", INVENTED),
-    (f"DELETE FROM attempts WHERE reference = '{REFERENCE}'", CHARGED),
-    (f"UPDATE transitions SET reason = '{REFERENCE}.2' WHERE to_status = 'SUCCESS'", CHARGED),
+    (f"UPDATE deliveries SET next_attempt_at = now() - interval '25 hours' {OF_OPEN}", "has been due"),
+    (f"{RECEIVED} ('inb_x', 'a', 'SANDBOX', 'd', 'b', now(), now() - interval '25 hours')", "has been due"),
+    (f"{RECEIVED} ('inb_x', 'a', 'SANDBOX', 'd', 'b', now() - interval '25 hours', now())", "has been due"),
+    (f"{RECEIVED} ('inb_x', 'a', 'SANDBOX', 'd', 'b', now() - interval '23 hours', now())", None),
+    (f"UPDATE payments SET expires_at = now() - interval '25 hours' {OF_BARE}", "has been due"),
+    (f"UPDATE payments SET expires_at = now() - interval '23 hours' {OF_BARE}", None),
+    (f"UPDATE attempts SET next_ask_at = now() - interval '25 hours' {OF_OPEN}", "has been due"),
+    (f"UPDATE attempts SET gateway = 'renamed' {OF_OPEN}", "of this deployment"),
+    (f"DELETE FROM deliveries {OF_OPEN} AND endpoint_id IS NOT NULL", "has a delivery to each"),
+    (f"DELETE FROM deliveries {OF_OPEN} AND endpoint_id IS NULL", "has a delivery to each"),
+    (f"{ANOTHER_GATEWAY} {OF_OPEN}", "body is as it was written"),
+    (f"{HANDLED} ('inb_x', 'a', 'SANDBOX', 'd', '{{}}', now(), now() - interval '32 days')", "nothing is kept"),
+    (f"UPDATE events SET metadata_at = 1, metadata_digest = 'x' {OF_OPEN}", "lies apart"),
+    (f"INSERT INTO archived_payments VALUES ('{BARE}', 1, '', NULL)", "an archived payment"),
+    (f"UPDATE payments SET amount = 15000000 {OF_BARE}", "payment's amount is"),
+    (f"DELETE FROM transitions {OF_PAID} AND to_status = 'SUCCESS'", "exactly one final transition"),
+    (f"UPDATE transitions SET to_status = 'SUCCESS' {OF_OPEN}", "an open payment"),
+    (f"UPDATE payments SET status = 'INITIATED' {OF_OPEN}", "an open payment"),
+    (f"UPDATE payments SET status = 'PENDING' {OF_BARE}", "an open payment"),
+    ("UPDATE transitions SET from_status = 'INITIATED' WHERE to_status = 'SUCCESS'", "is a move of"),
+    ("UPDATE transitions SET trigger = 'FAIL' WHERE to_status = 'SUCCESS'", "is a move of"),
+    (f"{ANOTHER_AMOUNT} {OF_OPEN}", "says the amount"),
+    (f"DROP INDEX one_hand_off_per_payment; {TWICE_SENT}", "at most one hand-off"),
+    (f"DELETE FROM attempts {OF_OPEN}", "payment has a hand-off"),
+    (f"UPDATE payments SET (is_test, gateway) = (true, 'sandbox') {OF_OPEN}", "no test payment"),
+    ("UPDATE payments SET environment = 'LIVE'; UPDATE transitions SET reason = 'SIMULATED'", "no LIVE payment"),
+    (f"DELETE FROM attempts {OF_PAID}", "names the charge"),
+    (f"UPDATE transitions SET reason = '{REFERENCE}.2' WHERE to_status = 'SUCCESS'", "names the charge"),
     ("UPDATE transitions SET reason = 'SIMULATED' WHERE to_status = 'SUCCESS'", None),
-    (f"UPDATE deliveries SET environment = 'LIVE' WHERE reference = '{OPEN}'", BELONGS),
-    (f"UPDATE attempts SET environment = 'LIVE' WHERE reference = '{OPEN}'", BELONGS),
-    (f"DELETE FROM events WHERE reference = '{OPEN}'", CARRIED),
-    (TWICE_TOLD, ONCE),
-    (f"INSERT INTO idempotency_keys VALUES ('biz_1', 'SANDBOX', 'order-1', '{BARE}')", KEYED),
-    (f"UPDATE payments SET idempotency_key = 'order-1' WHERE reference = '{BARE}'", KEYED),
-    (f"UPDATE payments SET settled_at = settled_at + interval '1 second' WHERE reference = '{REFERENCE}'", SETTLED),
+    (f"UPDATE deliveries SET environment = 'LIVE' {OF_OPEN}", "belong to a payment"),
+    (f"UPDATE attempts SET environment = 'LIVE' {OF_OPEN}", "belong to a payment"),
+    (f"DELETE FROM events {OF_OPEN}", "a delivery carries"),
+    (TWICE_TOLD, "to one endpoint at most once"),
+    (f"INSERT INTO idempotency_keys VALUES ('biz_1', 'SANDBOX', 'order-1', '{BARE}')", "names one payment"),
+    (f"UPDATE payments SET idempotency_key = 'order-1' {OF_BARE}", "names one payment"),
+    (f"UPDATE payments SET settled_at = settled_at + interval '1 second' {OF_PAID}", "payment is settled when"),
 ]
 
 
-@pytest.fixture
-async def told(store: PostgresStore) -> PostgresStore:
+async def tell(store: PostgresStore) -> None:
     """A payment that was underpaid, refunded in part before its success came, by more than had come, and disputed; and
     one that is open."""
     clock = ManualClock(await store.now())
@@ -173,7 +146,21 @@ async def told(store: PostgresStore) -> PostgresStore:
     stored = await store.find_payment(REFERENCE)
     assert stored is not None
     assert (stored.status, stored.sequence) == (Status.SUCCESS, 3)
-    return store
+    await store.close()
+
+
+@pytest.fixture(scope="module")
+def filled(new_database: NewDatabase) -> Iterator[str]:
+    """The name of a database that holds what `tell` tells: each test has a copy."""
+    with new_database() as url:
+        asyncio.run(tell(PostgresStore(url, pool_size=2, pgbouncer=False)))
+        yield str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])
+
+
+@pytest.fixture
+def told(filled: str, new_database: NewDatabase) -> Iterator[str]:
+    with new_database(filled) as url:
+        yield url
 
 
 def broken(url: str) -> list[str]:
@@ -181,24 +168,23 @@ def broken(url: str) -> list[str]:
     return [finding.rule for finding in examine(url, providers=providers).rules if not finding.is_kept]
 
 
-async def test_doctor_finds_nothing_wrong_with_facts_told_before_and_after_the_end(
-    told: PostgresStore, database_url: str
-) -> None:
-    async with told.begin() as tx:
-        events, _ = await tx.webhook_events.of_payment(REFERENCE)
+def test_doctor_finds_nothing_wrong_with_facts_told_before_and_after_the_end(told: str) -> None:
+    with psycopg.connect(told) as connection:
+        events = connection.execute(
+            f"SELECT sequence, type FROM events {OF_PAID} ORDER BY sequence".encode()
+        ).fetchall()
     numbered = ["pending", "attention", "success", "refunded", "disputed"]
-    assert [(e.sequence, e.type) for e in events] == [(n, f"payment.{word}") for n, word in enumerate(numbered, 1)]
-    assert broken(database_url) == []
+    assert events == [(n, f"payment.{word}") for n, word in enumerate(numbered, 1)]
+    assert broken(told) == []
 
 
-@pytest.mark.parametrize(("by_hand", "rule"), BREACHES)
-async def test_doctor_names_what_a_hand_or_a_broken_machine_did(
-    told: PostgresStore, database_url: str, by_hand: str, rule: str | None
-) -> None:
-    with psycopg.connect(database_url) as connection:
+@pytest.mark.parametrize(("by_hand", "words"), BREACHES)
+def test_doctor_names_what_a_hand_or_a_broken_machine_did(told: str, by_hand: str, words: str | None) -> None:
+    with psycopg.connect(told) as connection:
         connection.execute("SET session_replication_role = replica")  # the triggers would let none of it in
         connection.execute(by_hand.encode())
-    assert broken(database_url) == [] if rule is None else rule in broken(database_url)
+    found = broken(told)
+    assert found == [] if words is None else any(words in rule for rule in found)
 
 
 def test_doctor_waits_for_nobody_who_holds_a_table(database_url: str) -> None:
@@ -216,17 +202,16 @@ def test_doctor_knows_every_trigger_that_there_is(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["NO_EVIDENCE", "MISMATCH"])
-async def test_doctor_lets_a_payment_rest_of_which_people_know_that_nobody_can_answer(
-    told: PostgresStore, database_url: str, kind: str
-) -> None:
-    with psycopg.connect(database_url) as connection:
+def test_doctor_lets_a_payment_rest_of_which_people_know_that_nobody_can_answer(told: str, kind: str) -> None:
+    with psycopg.connect(told) as connection:
         connection.execute("SET session_replication_role = replica")
-        connection.execute(f"UPDATE attempts SET next_ask_at = NULL WHERE reference = '{OPEN}'".encode())
+        connection.execute(f"UPDATE attempts SET next_ask_at = NULL {OF_OPEN}".encode())
         known = f"{KEPT} ('anm_x', '{OPEN}', '{kind}', 'reconciler', '{{}}', now(), 'biz_1', 'SANDBOX')"
         connection.execute(known.encode())
-    assert broken(database_url) == []
-    with psycopg.connect(database_url) as connection:
+    assert broken(told) == []
+    with psycopg.connect(told) as connection:
         closing = "UPDATE anomalies SET status = 'CLOSED', closed_by = 'a', closed_at = now(), close_reason = 'x'"
         connection.execute(f"{closing} WHERE id = 'anm_x'".encode())
-    [asked] = [finding for finding in examine(database_url).rules if not finding.is_kept]
-    assert (asked.rule, "end it by hand" in asked.remedy, "backup" in asked.remedy) == (ASKED, True, False)
+    [asked] = [finding for finding in examine(told).rules if not finding.is_kept]
+    assert "will be asked about" in asked.rule
+    assert ("end it by hand" in asked.remedy, "backup" in asked.remedy) == (True, False)
