@@ -1,16 +1,14 @@
 """What doctor says of a move that was broken by hand, or that stands still; and what is asked of two real databases."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import psycopg
-import pytest
 from payagg_testing.builders import AN_ADMIN, NOW, a_payment
 
 from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.extensions.cells.postgres import DepartureRows
-from tests.contracts.moving import REFERENCES, SHOP, Removal, open_cells
+from tests.integration.postgres.cells.moving import REFERENCES, SHOP, Removal
 
 TWICE = "a payment, a key and a business are here, or in another cell, or on their way there"
 STANDS = "no move to another cell has been under way for more than an hour"
@@ -20,28 +18,15 @@ def breaches(url: str, rule: str) -> list[str]:
     return next(finding.breaches for finding in examine(url).rules if finding.rule == rule)
 
 
-@pytest.fixture
-async def other(other_database_url: str) -> AsyncIterator[PostgresStore]:
-    store = PostgresStore(other_database_url, pool_size=2, pgbouncer=False)
-    yield store
-    await store.close()
-
-
-async def test_doctor_names_what_is_in_two_places(
-    store: PostgresStore, other: PostgresStore, database_url: str
-) -> None:
-    await open_cells(store, other)
-    await Removal(store, other).command().run(SHOP, by=AN_ADMIN)
+async def test_doctor_names_what_is_in_two_places(removal: Removal, store: PostgresStore, database_url: str) -> None:
+    await removal.command().run(SHOP, by=AN_ADMIN)
     assert breaches(database_url, TWICE) == []
     async with store.begin() as tx:
         await tx.payments.add(a_payment(reference=REFERENCES[0]))
     assert breaches(database_url, TWICE) == [REFERENCES[0]]
 
 
-async def test_doctor_names_a_move_that_stands_still(
-    store: PostgresStore, other: PostgresStore, database_url: str
-) -> None:
-    await open_cells(store, other)
+async def test_doctor_names_a_move_that_stands_still(removal: Removal, store: PostgresStore, database_url: str) -> None:
     now = await store.now()
     async with store.begin() as tx:
         await tx.of(DepartureRows).close(SHOP, "PBX", now)
@@ -67,10 +52,9 @@ async def test_it_waits_for_a_transaction_that_began_before_the_keys_were_closed
 
 
 async def test_a_payment_that_somebody_holds_is_left_for_later(
-    store: PostgresStore, other: PostgresStore, database_url: str
+    removal: Removal, store: PostgresStore, database_url: str
 ) -> None:
-    await open_cells(store, other)
-    await Removal(store, other).command()._close(SHOP, AN_ADMIN)
+    await removal.command()._close(SHOP, AN_ADMIN)
     with psycopg.connect(database_url) as holder:
         holder.execute("SELECT FROM payments WHERE reference = %s FOR NO KEY UPDATE", [REFERENCES[0]])
         holder.execute("SELECT FROM deliveries WHERE reference = %s FOR UPDATE", [REFERENCES[1]])

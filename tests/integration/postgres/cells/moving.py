@@ -38,7 +38,7 @@ from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.entrypoints.extensions import NAMES
 from payagg.extensions.cells.move import CellMove
-from tests.contracts.database import autocommit, put
+from tests.contracts.database import Database, autocommit, put
 from tests.support.state_machine.scripted import LabelVault
 
 SHOP = "biz_1"
@@ -189,6 +189,14 @@ class Removal:
     other: str = "PBX"
     clock: ManualClock = field(default_factory=ManualClock)
     told: list[str] = field(default_factory=list)
+
+    @property
+    def here(self) -> Database:
+        return autocommit(self.source)
+
+    @property
+    def there(self) -> Database:
+        return autocommit(self.target)
 
     def command(self, batch: int = 2) -> CellMove:
         return CellMove(

@@ -1,0 +1,309 @@
+"""What a move of a business between two cells keeps, between two databases."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any, cast
+
+import pytest
+from payagg_testing.builders import (
+    AN_ADMIN,
+    DAY,
+    NOW,
+    a_business,
+    a_choice,
+    a_gateway,
+    a_key,
+    a_payment,
+    an_attempt,
+    an_endpoint,
+)
+
+from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.ports.providers import ProviderEvent
+from payagg.application.ports.store import Store, Transaction
+from payagg.application.reports.explain import timeline
+from payagg.domain.attempt import AttemptState
+from payagg.domain.audit import AuditFilter
+from payagg.domain.business import Role
+from payagg.domain.errors import ErrorCode
+from payagg.domain.values import Environment
+from payagg.domain.webhook import secret_context
+from payagg.extensions.cells.among_cells import AmongCells
+from payagg.extensions.cells.client import HttpCells
+from payagg.extensions.cells.domain import KEY_DIGITS, CellNames, Cells, MoveState
+from payagg.extensions.cells.postgres import ArrivalRows, CellRows, DepartureRows
+from tests.contracts.database import autocommit, put
+from tests.integration.postgres.cells.moving import (
+    CREDENTIALS,
+    REFERENCES,
+    SANDBOX,
+    SHOP,
+    VAULT,
+    Removal,
+    everything,
+    originals,
+    the_gateway,
+)
+from tests.support.refusals import refusal_in, refused_with
+
+GONE = "PBX"
+CELLS = Cells("PAY", {"PAY": "http://a", GONE: "http://b"})
+
+
+def among(store: Store) -> AmongCells:
+    """Of what is asked about here, no other cell is asked."""
+    return AmongCells(store, CELLS, "secret", cast(HttpCells, None))
+
+
+class Power:
+    """Counts the transactions of two stores, and fails at one of them, before its COMMIT or after."""
+
+    def __init__(self, at: int, *, is_done: bool) -> None:
+        self.at, self.is_done, self.count = at, is_done, 0
+
+
+class FailingStore:
+    """A store whose power goes off."""
+
+    def __init__(self, store: Store, power: Power) -> None:
+        self._store, self._power = store, power
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[Transaction]:
+        self._power.count += 1
+        fails = self._power.count == self._power.at
+        async with self._store.begin() as tx:
+            yield tx
+            if fails and not self._power.is_done:
+                raise PowerCut
+        if fails:
+            raise PowerCut
+
+
+class PowerCut(Exception):
+    """The command ends here."""
+
+
+def an_inbound_event(number: int, reference: str) -> ProviderEvent:
+    """As `EventReader` reads it: about that charge, not handled yet."""
+    return ProviderEvent(f"inb_{number}", "provider_a", SANDBOX, bytes([number]) * 32, reference.encode(), NOW, 1, NOW)
+
+
+async def test_a_business_moves_with_all_that_is_its_own_and_nothing_stays(removal: Removal) -> None:
+    before, names = await everything(removal.source, "gw_here"), await _names(removal.source)
+    assert names == CellNames([a_key().secret_hash.hex()[:KEY_DIGITS]], [SHOP])  # key_2 is revoked
+    done = await removal.command().run(SHOP, by=AN_ADMIN)
+    assert done.payments == len(REFERENCES)
+    assert await everything(removal.target, "gw_there") == before
+    assert [await _names(place) for place in (removal.source, removal.target)] == [CellNames([], []), names]
+    assert await originals(removal.target) == list(REFERENCES)
+    assert (await removal.command().run(SHOP, by=AN_ADMIN)).payments == 0
+    assert await everything(removal.target, "gw_there") == before
+    left = await everything(removal.source, "gw_here")
+    assert left.pop("audit") == before["audit"]
+    assert left.pop("events") == [([], [])] * len(REFERENCES)
+    assert not any(any(rows) if isinstance(rows, list) else rows for rows in left.values())
+    assert await originals(removal.source) == [None] * len(REFERENCES)
+    for place in (removal.source, removal.target):
+        entries = await autocommit(place).audit.list_entries(_moves(), None, 10)
+        assert [dict(entry.changes["cell"]) for entry in entries] == [{"before": "PAY", "after": GONE}]
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["before COMMIT", "after COMMIT"])
+async def test_cut_off_at_any_transaction_and_run_again_it_loses_and_doubles_nothing(
+    removal: Removal, is_done: bool
+) -> None:
+    """There and back again, with a cut one transaction later each time, until none comes; and with them an event of
+    a provider that nobody handles."""
+    event = an_inbound_event(1, REFERENCES[0])
+    await removal.here.inbox.add(event)
+    before = await everything(removal.source, "gw_here")
+    cells, at = [(removal.source, "PAY", "gw_here"), (removal.target, GONE, "gw_there")], 0
+    while True:
+        (source, own, _), (target, to, gateway_id) = cells
+        power = Power(at := at + 1, is_done=is_done)
+        cut = Removal(FailingStore(source, power), FailingStore(target, power), own, to)  # type: ignore[arg-type]
+        try:
+            await cut.command().run(SHOP, by=AN_ADMIN)
+        except PowerCut:
+            await _assert_in_one_place(source, target)
+            await Removal(source, target, own, to).command().run(SHOP, by=AN_ADMIN)
+        assert await everything(target, gateway_id) == before, at
+        assert await originals(target) == list(REFERENCES)
+        assert await originals(source) == [None] * len(REFERENCES)
+        due = [await autocommit(place).inbox.lock_due(NOW + DAY, 10) for place in (source, target)]
+        assert [[one.id for one in events] for events in due] == [[], [event.id]], at
+        cells.reverse()
+        if power.count < power.at:
+            break
+    assert at > 30
+
+
+async def test_what_is_asked_for_is_told_to_wait_and_then_where_it_is(removal: Removal) -> None:
+    digest, posts = a_key().secret_hash, among(removal.source)
+    command = removal.command()
+    asks: list[Callable[[], Awaitable[object]]] = [
+        partial(posts.ensure_key_here, digest),
+        partial(posts.ensure_business_here, SHOP),
+        partial(posts.ensure_payment_here, REFERENCES[0]),
+    ]
+    for ask in asks:
+        await ask()
+    await command._close(SHOP, AN_ADMIN)
+    assert await removal.here.of(DepartureRows).take(SHOP, NOW, 10) == len(REFERENCES)
+    assert await removal.source.find_key(digest) is None
+    asks.append(partial(timeline, removal.source, REFERENCES[0], elsewhere=posts))
+    for ask in asks:
+        with pytest.raises(Unavailable):
+            await ask()
+    await command.run(SHOP, by=AN_ADMIN)
+    for ask in asks:
+        moved = await refusal_in(ask())
+        assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
+        assert moved.message == f"The cell {GONE} has this now."
+    moved = await refusal_in(replace(removal, other="PCX").command().run(SHOP, by=AN_ADMIN))
+    assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
+    there = among(removal.target)
+    await there.ensure_key_here(digest)
+    await there.ensure_business_here(SHOP)
+
+
+async def test_nothing_of_a_business_changes_while_it_moves_but_its_payments(removal: Removal) -> None:
+    move = await removal.command()._close(SHOP, AN_ADMIN)
+    await removal.command()._prepare(move, {"gw_here": "gw_there"})
+    for place, gateway_id in ((removal.source, "gw_here"), (removal.target, "gw_there")):
+        for change in _changes(gateway_id):
+            with pytest.raises(Conflict):
+                async with place.begin() as tx:
+                    await change(tx)
+    assert await removal.here.payments.add(a_payment(reference="PAY-20250131-ZZZZZZ"))
+
+
+async def test_what_is_being_charged_or_told_is_waited_for(removal: Removal) -> None:
+    reference = "PAY-20250131-ZZZZZZ"
+    payment = a_payment(reference=reference)
+    await put(removal.here, payment, an_attempt(payment, gateway_id="gw_here"))
+    leased = await removal.source.queue.claim(NOW, 1, 1, timedelta(seconds=45))
+    busy = {reference, *(one.delivery.reference for one in leased)}
+    assert len(busy) == 2
+    await removal.command()._close(SHOP, AN_ADMIN)
+    async with removal.source.begin() as tx:
+        assert await tx.of(DepartureRows).take(SHOP, NOW, 10) == len(REFERENCES) - 1
+        assert {one.reference for one in await tx.of(DepartureRows).under_way(SHOP, 10)} == {*REFERENCES} - busy
+    done = await removal.command().run(SHOP, by=AN_ADMIN)
+    assert done.payments == len(REFERENCES) + 1
+    assert done.closed >= timedelta(seconds=45)
+    assert (await removal.there.attempts.of_payment(reference))[0].state is AttemptState.CLAIMED
+
+
+async def test_a_payment_of_the_other_cell_goes_on_there_and_is_not_set_back(removal: Removal) -> None:
+    command = removal.command()
+    move = await command._close(SHOP, AN_ADMIN)
+    await command._prepare(move, {"gw_here": "gw_there"})
+    async with removal.source.begin() as tx:
+        await tx.of(DepartureRows).take(SHOP, NOW, 10)
+        packed = await tx.of(DepartureRows).under_way(SHOP, 10)
+    there = removal.there
+    assert await there.of(ArrivalRows).receive(packed, {}) == len(REFERENCES)
+    payment = await there.payments.get(REFERENCES[0])
+    assert payment is not None
+    moved, transition = payment.expire()
+    assert transition is not None
+    await there.payments.save(moved, transition)
+    assert await there.of(ArrivalRows).receive(packed, {}) == 0
+    assert await removal.target.find_payment(REFERENCES[0]) == moved
+
+
+async def test_an_event_that_was_not_handled_goes_after_its_payment(removal: Removal) -> None:
+    own, foreign = an_inbound_event(0, f"{REFERENCES[1]}.2"), an_inbound_event(1, "PAY-20250131-ZZZZZZ")
+    await put(removal.here, own, foreign)
+    for _ in range(2):
+        await removal.command().run(SHOP, by=AN_ADMIN)
+    assert await removal.here.inbox.lock_due(NOW, 10) == [foreign]
+    assert await removal.there.inbox.lock_due(NOW, 10) == [own]
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (a_gateway("provider_b", id="gw_there"), "has no gateway provider_a"),
+        (the_gateway("gw_there", credentials=None), "has other credentials"),
+        (the_gateway("gw_there", credentials=VAULT.seal(b"{}", "gw_there")), "has other credentials"),
+        (the_gateway("gw_there", credentials=b"under another key"), "need the same keys"),
+    ],
+)
+async def test_it_is_refused_where_a_gateway_of_the_business_would_not_answer(
+    removal: Removal, there: Any, said: str
+) -> None:
+    await removal.there.gateways.save(replace(there, status=the_gateway("gw_there").status))
+    await _assert_refused(removal, said)
+
+
+async def test_credentials_of_an_environment_in_which_the_business_has_nothing_may_differ(removal: Removal) -> None:
+    both = CREDENTIALS.replace(b"}", b', "liveSecretKey": "sk_live_1"}')
+    here, key = removal.here, a_key("key_9", Environment.LIVE)
+    await here.gateways.save(the_gateway("gw_here", credentials=VAULT.seal(both, "gw_here")))
+    await here.api_keys.add(key)
+    await _assert_refused(removal, "has other credentials")
+    await here.api_keys.save(key.revoke(NOW))
+    await removal.command().run(SHOP, by=AN_ADMIN)
+
+
+async def test_it_is_refused_while_another_move_is_under_way_or_the_id_is_taken(removal: Removal) -> None:
+    await removal.there.businesses.add(a_business())
+    await _assert_refused(removal, "There is a business of this id already.")
+    await removal.command()._close(SHOP, AN_ADMIN)
+    await _assert_refused(removal, "on its way to PBX", to="PCX", is_open=False)
+    assert await refused_with(removal.command().run("biz_9", by=AN_ADMIN)) == (ErrorCode.NOT_FOUND, None)
+
+
+def _moves() -> AuditFilter:
+    return AuditFilter(business_id=SHOP, action="business.move")
+
+
+async def _names(store: Store) -> CellNames:
+    return await autocommit(store).of(CellRows).names()
+
+
+async def _assert_in_one_place(source: Store, target: Store) -> None:
+    """Each payment is at one of the two cells, or in the outbox of the first; its key opens at none of them, or both
+    say so."""
+    before, after = autocommit(source), autocommit(target)
+    move = await before.of(CellRows).of_business(SHOP)
+    posts = {reference: await before.of(CellRows).forwarding_record_of_payment(reference) for reference in REFERENCES}
+    here = {reference for reference in REFERENCES if await before.payments.get(reference) is not None}
+    there = {reference for reference in REFERENCES if await after.payments.get(reference) is not None}
+    for reference, post in posts.items():
+        is_packed = post is not None and post.is_under_way
+        assert (reference in here) + (reference in there or is_packed) == 1, reference
+    digest = a_key().secret_hash
+    holders = [await store.find_key(digest) for store in (source, target)]
+    assert sum(holder is not None for holder in holders) == (
+        1 if move is None or move.state is MoveState.LEFT else holders[1] is not None
+    )
+    if holders[1] is not None:
+        assert there == set(REFERENCES)
+
+
+async def _assert_refused(removal: Removal, said: str, to: str = GONE, *, is_open: bool = True) -> None:
+    """And nothing has changed."""
+    refused = await refusal_in(replace(removal, other=to).command().run(SHOP, by=AN_ADMIN))
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert said in refused.message
+    assert (await removal.source.find_key(a_key().secret_hash) is not None) is is_open
+
+
+def _changes(gateway_id: str) -> list[Any]:
+    sealed = VAULT.seal(b"whsec", secret_context("whe_9"))
+    return [
+        lambda tx: tx.businesses.save(a_business(name="Other")),
+        lambda tx: tx.members.add(SHOP, "cy", Role.ADMIN),
+        lambda tx: tx.api_keys.add(a_key("key_9", Environment.LIVE)),
+        lambda tx: tx.gateway_choices.save(a_choice(the_gateway(gateway_id), is_enabled=False)),
+        lambda tx: tx.endpoints.add(an_endpoint("whe_9", secret=sealed)),
+        lambda tx: tx.endpoints.save(an_endpoint("whe_1", secret=sealed, description="New")),
+        lambda tx: tx.endpoints.remove("whe_1", NOW),
+    ]
