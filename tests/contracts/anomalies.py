@@ -1,9 +1,10 @@
-"""What any Store promises of anomalies."""
+"""What any Store promises of anomalies, and of requests to end a payment by hand."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from payagg_testing.builders import DAY, MINUTE, NOW, REFERENCE, SANDBOX, a_payment, a_report, an_id
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
@@ -13,6 +14,7 @@ from payagg.domain.adjustment import Adjustment, AdjustmentKind, AdjustmentTotal
 from payagg.domain.anomaly import Anomaly, AnomalyKind, AnomalyStatus, Severity
 from payagg.domain.payment import Trigger
 from payagg.domain.payment_search import PaymentFilter
+from payagg.domain.resolution import Resolution
 from payagg.domain.values import Environment
 from tests.contracts.database import Database, breaks_a_rule, put
 from tests.contracts.payment_search import a_reference, added
@@ -21,6 +23,10 @@ FIRST = Anomaly("anm_1", REFERENCE, AnomalyKind.LATE_SUCCESS, "verify", {"amount
 SECOND = Anomaly("anm_2", None, AnomalyKind.UNKNOWN_REFERENCE, "event:provider_a", {}, NOW + timedelta(minutes=1))
 ACKNOWLEDGED = FIRST.acknowledge("ada", NOW)
 CLOSED = ACKNOWLEDGED.close("ada", "Refunded by hand.", NOW)
+
+ASKED = Resolution("res_1", REFERENCE, "Account closed.", "Case 4711.", "admin:ada", NOW)
+AGAIN = replace(ASKED, id="res_2", evidence="Case 4712.", requested_at=NOW + timedelta(days=2))
+CONFIRMED = replace(AGAIN, confirmed_by="admin:ben", confirmed_at=AGAIN.requested_at)
 
 
 def a_fact(
@@ -256,3 +262,21 @@ class AnomalyContract:
         for of_business in (PaymentFilter("biz_1", SANDBOX), PaymentFilter()):
             (total,) = await db.adjustments.totals(replace(of_business, since=NOW, until=NOW + DAY))
             assert (total.day, total.count, total.amount) == (NOW.date(), 1, 5000)
+
+    async def test_the_last_request_to_end_a_payment_is_found_and_confirmed(self, db: Database) -> None:
+        assert await db.resolutions.latest(REFERENCE) is None
+        await put(db, ASKED, replace(AGAIN, id="res_3", reference="PAY-20250131-OTHER1"), AGAIN)
+        assert await db.resolutions.latest(REFERENCE) == AGAIN
+        await db.resolutions.confirm(CONFIRMED)
+        assert await db.resolutions.of_payment(REFERENCE) == [ASKED, CONFIRMED]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [replace(CONFIRMED, confirmed_by="admin:eve"), replace(ASKED, confirmed_by="admin:ada", confirmed_at=NOW)],
+        ids=["confirmed again", "by who asked"],
+    )
+    async def test_a_request_is_confirmed_once_and_by_another(self, db: Database, wrong: Resolution) -> None:
+        await put(db, ASKED, AGAIN)
+        await db.resolutions.confirm(CONFIRMED)
+        await breaks_a_rule(db.resolutions.confirm(wrong))
+        assert await db.resolutions.of_payment(REFERENCE) == [ASKED, CONFIRMED]

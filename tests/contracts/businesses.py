@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from payagg_testing.builders import MINUTE, NOW, TICK, a_business, a_choice, a_gateway, a_key, an_id
 
@@ -10,6 +10,7 @@ from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.store import Transaction
 from payagg.domain.business import BusinessStatus, KycStatus, Role
 from payagg.domain.gateway import Gateway, GatewayStatus
+from payagg.domain.revocation import Revocation, RevokedClaim
 from payagg.domain.values import Environment
 from tests.contracts.database import Database, breaks_a_rule, put
 
@@ -29,6 +30,14 @@ async def with_businesses_named(db: Database, *names: str) -> list[str]:
     ids = [an_id("biz", number) for number in range(len(names))]
     await put(db, *(a_business(id, name) for id, name in zip(ids, names, strict=True)))
     return ids
+
+
+async def is_revoked(db: Database, token_id: str | None, subject: str, issued_at: datetime) -> bool:
+    """By both ways to ask."""
+    found = await db.find_member("biz_none", token_id, subject, issued_at)
+    assert (found.role, found.business) == (None, None)
+    assert found.is_revoked is await db.is_revoked(token_id, subject, issued_at)
+    return found.is_revoked
 
 
 class BusinessContract:
@@ -114,6 +123,22 @@ class BusinessContract:
         sandbox = [key.id for key in listed if key.environment is Environment.SANDBOX]
         assert sandbox == ["key_4", "key_3", "key_0", "key_2"]
         assert [key for key in listed if key.environment is Environment.LIVE] == [live, ended]
+
+    async def test_a_token_is_revoked_by_its_id_whenever_it_was_issued(self, db: Database) -> None:
+        assert not await is_revoked(db, "t-1", "ada", NOW)
+        await db.members.revoke(Revocation(RevokedClaim.TOKEN, "t-1", NOW))
+        assert await is_revoked(db, "t-1", "ada", NOW + TICK)
+        assert not await is_revoked(db, "t-2", "t-1", NOW - TICK)
+        assert not await is_revoked(db, None, "ada", NOW - TICK)
+
+    async def test_a_subjects_tokens_are_revoked_up_to_an_instant_that_never_goes_back(self, db: Database) -> None:
+        for at in (NOW, NOW - timedelta(days=1)):
+            await db.members.revoke(Revocation(RevokedClaim.SUBJECT, "ada", at))
+            assert await is_revoked(db, None, "ada", NOW - TICK)
+            assert not await is_revoked(db, None, "ada", NOW)
+        assert not await is_revoked(db, "ada", "bo", NOW - TICK)
+        await db.members.revoke(Revocation(RevokedClaim.SUBJECT, "ada", NOW + TICK))
+        assert await is_revoked(db, None, "ada", NOW)
 
 
 class GatewayContract:

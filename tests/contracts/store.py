@@ -16,8 +16,6 @@ from tests.contracts.payment_search import PaymentSearchContract
 from tests.contracts.payments import PaymentContract
 from tests.contracts.personal_data import PersonalDataContract
 from tests.contracts.reconciliations import ReconciliationContract
-from tests.contracts.resolutions import ResolutionContract
-from tests.contracts.revocations import RevocationContract
 from tests.contracts.sealed import SealedContract
 from tests.contracts.webhooks import InboxContract, QueueContract, WebhookContract
 
@@ -26,13 +24,11 @@ class StoreContract(
     PaymentContract,
     AnomalyContract,
     ReconciliationContract,
-    ResolutionContract,
     PaymentSearchContract,
     RememberedKeyContract,
     BusinessContract,
     GatewayContract,
     AuditContract,
-    RevocationContract,
     SealedContract,
     WebhookContract,
     QueueContract,
