@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
@@ -76,10 +76,6 @@ class Book:
     alter: dict[str, Any] = field(default_factory=dict)  # wrong facts: amount (kobo), currency, reference, mode
     charges: dict[str, FakeCharge] = field(default_factory=dict)
     returns: list[FakeReturn] = field(default_factory=list)
-    # How its lists differ from its answers about one charge.
-    hidden: set[str] = field(default_factory=set)  # references missing from the lists
-    extra: list[FakeCharge] = field(default_factory=list)  # lines beside the charges, under any reference
-    listed_amounts: dict[str, int] = field(default_factory=dict)  # kobo by reference
     now: Callable[[], datetime] = field(default=partial(datetime.now, UTC))
     calls: list[tuple[str, str]] = field(default_factory=list)  # operation, reference
     answers: list[int] = field(default_factory=list)  # HTTP status of each delivered event; 0 = no answer
@@ -98,10 +94,8 @@ class Book:
 
     def list_charges(self, mode: str, since: str, until: str) -> list[FakeCharge]:
         """The charges of its list, newest first, from and to an instant."""
-        told = [charge for charge in self.charges.values() if charge.reference not in self.hidden]
-        told = [replace(one, amount=self.listed_amounts.get(one.reference, one.amount)) for one in told]
         first, last = datetime.fromisoformat(since), datetime.fromisoformat(until)
-        found = [one for one in (*told, *self.extra) if one.mode == mode and first <= one.created_at < last]
+        found = [one for one in self.charges.values() if one.mode == mode and first <= one.created_at < last]
         return sorted(found, key=lambda charge: charge.id, reverse=True)
 
     def list_returns(self, mode: str, *, is_dispute: bool, since: str, until: str) -> list[FakeReturn]:
