@@ -1,7 +1,7 @@
 """What the tests of the Postgres store share: many payments, callers of one moment, and a way that can be disturbed."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -25,20 +25,23 @@ async def together(store: PostgresStore, *payments: Payment, cached: KeyHolder |
     return await asyncio.gather(*(store.add_payment(payment, cached) for payment in payments), return_exceptions=True)
 
 
+def execute(url: str, *statements: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Each with these values, in one transaction; the rows of the last one."""
+    with psycopg.connect(url) as connection:
+        for statement in statements:
+            done = connection.execute(statement.encode(), values or None)
+        return done.fetchall() if done.description else []
+
+
 async def count(database_url: str, table: str) -> int:
-    async with await psycopg.AsyncConnection.connect(database_url) as connection:
-        row = await (await connection.execute(f"SELECT count(*) FROM {table}".encode())).fetchone()
-        assert row is not None
-        return int(row[0])
+    [(number,)] = await asyncio.to_thread(execute, database_url, f"SELECT count(*) FROM {table}")
+    return int(number)
 
 
 def somebody_waits(database_url: str) -> bool:
     """For a lock that somebody else holds, in this database."""
-    with psycopg.connect(database_url) as connection:
-        found = connection.execute(
-            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        return found.fetchone() is not None
+    waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    return execute(database_url, waits) != []
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ import psycopg
 from payagg_testing.builders import NOW
 from psycopg.abc import Buffer
 from psycopg.pq import Escaping, ExecStatus, TransactionStatus
-from psycopg.pq.abc import PGconn, PGresult
+from psycopg.pq.abc import PGresult
 
 from payagg.adapters.postgres.connections import BY_INDEX, DriverConnection, connector
 from payagg.adapters.postgres.fast_path.statements import FastPath
@@ -25,6 +25,7 @@ from payagg.adapters.postgres.statement import Statement
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.adapters.postgres.week import WEEK, Week
 from tests.support.postgres_rules import superuser_url
+from tests.support.postgres_world import execute
 
 Values = Sequence[Buffer | None]
 LARGE = frozenset(
@@ -164,19 +165,18 @@ def as_of_a_start(database_url: str) -> None:
         connection.execute("VACUUM ANALYZE")
         for table in WAITING:
             connection.execute(f"INSERT INTO {table} SELECT * FROM waiting_{table}".encode())
-    with psycopg.connect(superuser_url(database_url)) as connection:
-        connection.execute("UPDATE pg_class SET relallvisible = 0 WHERE relkind = 'r'")
+    execute(superuser_url(database_url), "UPDATE pg_class SET relallvisible = 0 WHERE relkind = 'r'")
 
 
 def parents(database_url: str) -> dict[str, str]:
     """What a partition, and an index of one, is a part of. An empty partition may be read in any way: it is of none."""
-    with psycopg.connect(database_url) as connection:
-        rows = connection.execute(
-            "SELECT c.relname::text,"
-            " CASE WHEN c.relkind = 'r' AND pg_relation_size(c.oid) = 0 THEN '' ELSE p.relname END"
-            " FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent"
-        )
-        return dict(rows.fetchall())
+    rows = execute(
+        database_url,
+        "SELECT c.relname::text,"
+        " CASE WHEN c.relkind = 'r' AND pg_relation_size(c.oid) = 0 THEN '' ELSE p.relname END"
+        " FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_class p ON p.oid = i.inhparent",
+    )
+    return {part: whole for part, whole in rows}  # noqa: C416
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,7 @@ class Recorder:
 
     def record(self, connection: StatementConnection, statement: Statement, values: Values) -> None:
         if self.name is not None and statement not in (BEGIN, COMMIT, ROLLBACK):
-            sent = Sent(connection, statement, values)
-            seen = visits(sent.explained(), self.parents)
+            seen = visits(explained(connection, statement, values), self.parents)
             self.plans.append(Plan(self.name, statement.sql.decode(), list(seen)))
 
 
@@ -265,43 +264,31 @@ def watched(database_url: str, recorder: Recorder) -> Watched:
     return Watched(store, FastPath(direct), FastPath(store.pool), direct)
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A statement that is about to be sent."""
+def explained(connection: StatementConnection, statement: Statement, values: Values) -> dict[str, Any]:
+    """The plan with what it did, in the state and on the connection that the statement is about to meet."""
+    wire = connection._wire
+    wire.exit_pipeline_mode()
+    given = ["NULL" if value is None else Escaping(wire).escape_literal(value).decode() for value in values]
+    inside = wire.transaction_status == TransactionStatus.INTRANS
+    begin, end = ("SAVEPOINT plan", "ROLLBACK TO plan; RELEASE plan") if inside else ("BEGIN", "ROLLBACK")
 
-    connection: StatementConnection
-    statement: Statement
-    values: Values
+    def run(text: str) -> Any:
+        result = wire.exec_(text.encode())
+        assert result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK), result.get_error_message()
+        return result.get_value(0, 0) if result.ntuples else None
 
-    def explained(self) -> dict[str, Any]:
-        """The plan with what it did, in the state and on the connection that the statement is about to meet."""
-        wire = self.connection._wire
-        wire.exit_pipeline_mode()
-        values = ", ".join("NULL" if value is None else quoted(wire, value) for value in self.values)
-        inside = wire.transaction_status == TransactionStatus.INTRANS
-        begin, end = ("SAVEPOINT plan", "ROLLBACK TO plan; RELEASE plan") if inside else ("BEGIN", "ROLLBACK")
-
-        def run(text: str) -> Any:
-            result = wire.exec_(text.encode())
-            assert result.status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK), result.get_error_message()
-            return result.get_value(0, 0) if result.ntuples else None
-
-        run(begin)
-        for name, value in BY_INDEX.items():
-            run(f"SET LOCAL {name} = {value}")
-        prepared = wire.prepare(b"explained", self.statement.sql)
-        assert prepared.status == ExecStatus.COMMAND_OK, prepared.get_error_message()
-        arguments = f"({values})" if values else ""
-        found = run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE explained {arguments}")
-        run("DEALLOCATE explained")
-        run(end)
-        wire.enter_pipeline_mode()
-        plan: dict[str, Any] = json.loads(found)[0]["Plan"]
-        return plan
-
-
-def quoted(wire: PGconn, value: Buffer) -> str:
-    return Escaping(wire).escape_literal(value).decode()
+    run(begin)
+    for name, value in BY_INDEX.items():
+        run(f"SET LOCAL {name} = {value}")
+    prepared = wire.prepare(b"explained", statement.sql)
+    assert prepared.status == ExecStatus.COMMAND_OK, prepared.get_error_message()
+    arguments = f"({', '.join(given)})" if given else ""
+    found = run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE explained {arguments}")
+    run("DEALLOCATE explained")
+    run(end)
+    wire.enter_pipeline_mode()
+    plan: dict[str, Any] = json.loads(found)[0]["Plan"]
+    return plan
 
 
 def visits(node: dict[str, Any], parents: Mapping[str, str], above: str | None = None) -> Iterator[Visit]:

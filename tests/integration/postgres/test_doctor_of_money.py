@@ -19,6 +19,7 @@ from payagg.domain.payment import Status
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from tests.support.assembly import services_over
+from tests.support.postgres_world import execute
 
 NewDatabase = Callable[..., AbstractContextManager[str]]
 OPEN = "PAY-20250131-000PEN"
@@ -43,6 +44,7 @@ SEALED = {"columns": "credentials", "values": "'x'"}
 REPLACED = {"columns": "replaced_secrets, replaced_secrets_until", "values": "'x', now()"}
 DRAINED = """UPDATE gateways SET (status, drain_started_at, drain_ends_at) =
     ('DRAINING', now() - interval '2 days', now() - interval '{hours} hours')"""
+UNGUARDED = "SET session_replication_role = replica"  # the triggers would let none of it in
 # What is done by hand; words of the rule that must find it.
 BREACHES = [
     (f"UPDATE anomalies SET event_sequence = 9 {OF_PAID} AND event_sequence = 5", "are numbered"),
@@ -169,10 +171,7 @@ def broken(url: str) -> list[str]:
 
 
 def test_doctor_finds_nothing_wrong_with_facts_told_before_and_after_the_end(told: str) -> None:
-    with psycopg.connect(told) as connection:
-        events = connection.execute(
-            f"SELECT sequence, type FROM events {OF_PAID} ORDER BY sequence".encode()
-        ).fetchall()
+    events = execute(told, f"SELECT sequence, type FROM events {OF_PAID} ORDER BY sequence")
     numbered = ["pending", "attention", "success", "refunded", "disputed"]
     assert events == [(n, f"payment.{word}") for n, word in enumerate(numbered, 1)]
     assert broken(told) == []
@@ -180,9 +179,7 @@ def test_doctor_finds_nothing_wrong_with_facts_told_before_and_after_the_end(tol
 
 @pytest.mark.parametrize(("by_hand", "words"), BREACHES)
 def test_doctor_names_what_a_hand_or_a_broken_machine_did(told: str, by_hand: str, words: str | None) -> None:
-    with psycopg.connect(told) as connection:
-        connection.execute("SET session_replication_role = replica")  # the triggers would let none of it in
-        connection.execute(by_hand.encode())
+    execute(told, UNGUARDED, by_hand)
     found = broken(told)
     assert found == [] if words is None else any(words in rule for rule in found)
 
@@ -196,22 +193,17 @@ def test_doctor_waits_for_nobody_who_holds_a_table(database_url: str) -> None:
 
 
 def test_doctor_knows_every_trigger_that_there_is(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        rows = connection.execute("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal").fetchall()
+    rows = execute(database_url, "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal")
     assert sorted(name for (name,) in rows) == sorted(TRIGGERS)
 
 
 @pytest.mark.parametrize("kind", ["NO_EVIDENCE", "MISMATCH"])
 def test_doctor_lets_a_payment_rest_of_which_people_know_that_nobody_can_answer(told: str, kind: str) -> None:
-    with psycopg.connect(told) as connection:
-        connection.execute("SET session_replication_role = replica")
-        connection.execute(f"UPDATE attempts SET next_ask_at = NULL {OF_OPEN}".encode())
-        known = f"{KEPT} ('anm_x', '{OPEN}', '{kind}', 'reconciler', '{{}}', now(), 'biz_1', 'SANDBOX')"
-        connection.execute(known.encode())
+    known = f"{KEPT} ('anm_x', '{OPEN}', '{kind}', 'reconciler', '{{}}', now(), 'biz_1', 'SANDBOX')"
+    execute(told, UNGUARDED, f"UPDATE attempts SET next_ask_at = NULL {OF_OPEN}", known)
     assert broken(told) == []
-    with psycopg.connect(told) as connection:
-        closing = "UPDATE anomalies SET status = 'CLOSED', closed_by = 'a', closed_at = now(), close_reason = 'x'"
-        connection.execute(f"{closing} WHERE id = 'anm_x'".encode())
+    closing = "UPDATE anomalies SET status = 'CLOSED', closed_by = 'a', closed_at = now(), close_reason = 'x'"
+    execute(told, f"{closing} WHERE id = 'anm_x'")
     [asked] = [finding for finding in examine(told).rules if not finding.is_kept]
     assert "will be asked about" in asked.rule
     assert ("end it by hand" in asked.remedy, "backup" in asked.remedy) == (True, False)

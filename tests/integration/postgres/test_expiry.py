@@ -10,7 +10,7 @@ from payagg_testing.builders import DAY, HOUR, MINUTE, NOW
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.payment import Payment
-from tests.support.postgres_world import numbered
+from tests.support.postgres_world import execute, numbered
 
 END = NOW + HOUR  # of the windows of payments initiated now
 PROGRESS = "SELECT until FROM expiry_progress"
@@ -34,8 +34,8 @@ async def swept(store: PostgresStore, now: datetime, limit: int = 9) -> list[str
 
 
 def progress(database_url: str) -> Any:
-    with psycopg.connect(database_url) as connection:
-        return connection.execute(PROGRESS).fetchone()[0]  # type: ignore[index]
+    [(until,)] = execute(database_url, PROGRESS)
+    return until
 
 
 async def test_a_sweep_goes_on_behind_the_payments_that_are_over(store: PostgresStore, database_url: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from payagg.adapters.postgres.migrations import HEAD, is_current
 from payagg.adapters.postgres.migrations.upgrade import MigrationBlocked, migrate, plan_migrations
+from tests.support.postgres_world import execute
 from tests.support.processes import environment, payagg
 
 PATIENCE = 60.0
@@ -58,15 +59,18 @@ class Lines:
 
 
 def revision_of(database_url: str) -> str:
-    with psycopg.connect(database_url) as connection:
-        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-        assert row is not None
-        return str(row[0])
+    [(number,)] = execute(database_url, "SELECT version_num FROM alembic_version")
+    return str(number)
+
+
+def set_for_all(database_url: str, setting: str) -> None:
+    """For every session of the database that begins from now on."""
+    name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    execute(database_url, f"ALTER DATABASE {name} SET {setting}")
 
 
 def add_payment(database_url: str, number: int) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute(ADD, [f"PAY-20250131-{number:06}"])
+    execute(database_url, ADD, values=[f"PAY-20250131-{number:06}"])
 
 
 def test_a_migration_that_gets_no_lock_lets_others_through_and_is_done_when_it_can(empty_url: str) -> None:
@@ -107,17 +111,14 @@ def test_a_migration_that_never_gets_its_lock_gives_up_and_has_changed_nothing(e
         assert done.stderr.startswith("payagg: Migration 0007 got no lock in 1 tries")
         assert "0007: Secrets that outlive their gateway" in done.stdout
     assert revision_of(empty_url) == "0006"
-    with psycopg.connect(empty_url) as connection:
-        columns = "SELECT 1 FROM information_schema.columns WHERE column_name IN ('is_test', 'replaced_secrets')"
-        assert connection.execute(columns).fetchall() == []
+    columns = "SELECT 1 FROM information_schema.columns WHERE column_name IN ('is_test', 'replaced_secrets')"
+    assert execute(empty_url, columns) == []
 
 
 def test_an_index_is_built_beside_writes_and_long_transactions(empty_url: str) -> None:
     migrate(empty_url, to="0004")
-    with psycopg.connect(empty_url, autocommit=True) as connection:
-        name = connection.info.dbname
-        # As a role behind PgBouncer has it, for its servers.
-        connection.execute(f"ALTER DATABASE {name} SET statement_timeout = '1s'".encode())
+    # As a role behind PgBouncer has it, for its servers.
+    set_for_all(empty_url, "statement_timeout = '1s'")
     lines = Lines()
     with ThreadPoolExecutor(1) as pool, a_long_read(empty_url, psycopg.IsolationLevel.REPEATABLE_READ) as reader:
         migrating = pool.submit(migrate, empty_url, to="0005", tell=lines, tries=1)
@@ -128,22 +129,18 @@ def test_an_index_is_built_beside_writes_and_long_transactions(empty_url: str) -
         reader.commit()
         migrating.result()
     assert revision_of(empty_url) == "0005"
-    with psycopg.connect(empty_url) as connection:
-        assert connection.execute("SELECT 1 FROM pg_index WHERE NOT indisvalid").fetchall() == []
+    assert execute(empty_url, "SELECT 1 FROM pg_index WHERE NOT indisvalid") == []
 
 
 def test_a_database_whose_transactions_keep_their_snapshot_is_migrated(empty_url: str) -> None:
     """Building an index waits for every transaction that has one."""
-    with psycopg.connect(empty_url, autocommit=True) as connection:
-        name = connection.info.dbname
-        connection.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'".encode())
+    set_for_all(empty_url, "default_transaction_isolation = 'serializable'")
     done = payagg("migrate", PAYAGG_DATABASE_URL=empty_url)  # which would wait for ever, and is given up
     assert done.returncode == 0, done.stderr
 
 
 def test_a_schema_that_is_ahead_stays_as_it_is(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    execute(database_url, "UPDATE alembic_version SET version_num = '9999'")
     migrate(database_url)
     assert plan_migrations(database_url) == []
     assert revision_of(database_url) == "9999"
@@ -156,8 +153,7 @@ def test_a_dry_run_prints_what_is_pending_and_the_command_tells_its_progress(emp
     assert whole.returncode == 0, whole.stderr
     assert "CREATE TABLE payments" in whole.stdout
     assert "RAISE EXCEPTION '%', TG_ARGV[0]" in whole.stdout  # as the server takes it, whoever sends it
-    with psycopg.connect(empty_url) as connection:
-        assert connection.execute("SELECT to_regclass('payments')").fetchone() == (None,)
+    assert execute(empty_url, "SELECT to_regclass('payments')") == [(None,)]
     migrate(empty_url, to="0007")
     rest = payagg("migrate", "--dry-run", PAYAGG_DATABASE_URL=empty_url).stdout
     assert next(line for line in rest.splitlines() if line.startswith("-- 00")).startswith("-- 0008: What the sweeps")

@@ -76,21 +76,6 @@ def db(database_url: str) -> Iterator[Connection]:
         yield db
 
 
-def test_a_week_is_named_for_its_prefix_and_its_monday() -> None:
-    assert Week.of("PAY", date(2025, 2, 2)) == THIS
-    assert Week.from_partition(THIS.table("events")) == THIS
-    assert Week.from_partition("events_other") is None
-    assert (THIS.first_reference, THIS.end) == ("PAY-20250127", date(2025, 2, 3))
-
-
-def test_this_week_and_the_next_ones_are_made_once_by_several_at_once(database_url: str, db: Connection) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        made = sum(pool.map(lambda _: make(database_url, "PAY", NOW), range(4)))
-    made += make(database_url, "PAY", NOW)
-    assert (made, weeks(db)) == (len(ALL), ALL)
-    assert make(database_url, "PAY", NOW + 7 * DAY) == 1
-
-
 def test_while_one_process_makes_them_no_other_does(database_url: str, db: Connection) -> None:
     db.execute(f"SELECT pg_advisory_lock({partitions.LOCK}, {OWN_SCHEMA})")
     assert (make(database_url, "PAY", NOW), make_patiently(database_url, "PAY", NOW, told, pause=0)) == (0, 0)

@@ -45,6 +45,7 @@ from tests.integration.postgres.query_plans import (
     watched,
 )
 from tests.support.assembly import services_over
+from tests.support.postgres_world import execute
 
 SANDBOX = Environment.SANDBOX
 MINUTE = timedelta(minutes=1)
@@ -472,8 +473,7 @@ LOOK_UPS = {
 @pytest.mark.parametrize("statement", LOOK_UPS.values(), ids=LOOK_UPS)
 def test_a_plan_of_a_time_without_payments_looks_each_up(statement: Statement, database_url: str) -> None:
     """A session keeps it until the server has counted them: a join would read them all for each batch."""
-    with psycopg.connect(database_url) as connection:
-        plan = connection.execute(b"EXPLAIN (GENERIC_PLAN) " + statement.sql).fetchall()
+    plan = execute(database_url, "EXPLAIN (GENERIC_PLAN) " + statement.sql.decode())
     told = "\n".join(line for (line,) in plan)
     assert "Index Cond: (reference = " in told, told
     assert not re.search("Seq Scan|Hash|Merge", told), told
@@ -487,11 +487,11 @@ WRITTEN_FOR_EACH_PAYMENT = [
 
 def test_every_index_that_a_payment_pays_for_serves_a_statement_or_a_rule(database_url: str) -> None:
     """The unique ones are rules of their own."""
-    with psycopg.connect(database_url) as connection:
-        rows = connection.execute(
-            "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-            " WHERE i.indrelid::regclass::text = ANY(%s) AND NOT i.indisunique",
-            [WRITTEN_FOR_EACH_PAYMENT],
-        ).fetchall()
+    rows = execute(
+        database_url,
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " WHERE i.indrelid::regclass::text = ANY(%s) AND NOT i.indisunique",
+        values=[WRITTEN_FOR_EACH_PAYMENT],
+    )
     used = set[str]().union(*ALL.values())
     assert {name for (name,) in rows} - used == set()

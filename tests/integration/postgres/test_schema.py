@@ -19,6 +19,7 @@ from payagg.domain.business import KYC
 from payagg.domain.gateway import GATEWAY
 from payagg.domain.machine import Machine
 from payagg.domain.payment import PAYMENT
+from tests.support.postgres_world import execute
 
 NOW = "2025-01-31T12:00:00Z"
 REFERENCE = "PAY-20250131-000001"
@@ -108,8 +109,7 @@ def refused(rule: str) -> Any:
 
 
 def test_the_migrated_schema_is_the_one_that_is_written_down(schema: str, empty_url: str) -> None:
-    with psycopg.connect(empty_url) as connection:
-        connection.execute(SCHEMA.encode())
+    execute(empty_url, SCHEMA)
     assert definitions(schema) == definitions(empty_url)
 
 
@@ -124,17 +124,17 @@ def test_statements_see_every_column(rows: Rows) -> None:
 
 
 def definitions(url: str) -> set[tuple[str, str, str]]:
-    with psycopg.connect(url) as connection:
-        rows = connection.execute(
-            "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint "
-            "WHERE connamespace = 'public'::regnamespace AND contype <> 'n' UNION "
-            "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' UNION "
-            "SELECT table_name, column_name, concat_ws(' ', data_type, udt_name, is_nullable, column_default) "
-            "FROM information_schema.columns WHERE table_schema = 'public' UNION "
-            "SELECT relname, relpersistence::text || relkind::text, concat(reloptions) FROM pg_class "
-            "WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
-        )
-        return {row for row in rows.fetchall() if row[0] != "alembic_version"}
+    rows = execute(
+        url,
+        "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint "
+        "WHERE connamespace = 'public'::regnamespace AND contype <> 'n' UNION "
+        "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' UNION "
+        "SELECT table_name, column_name, concat_ws(' ', data_type, udt_name, is_nullable, column_default) "
+        "FROM information_schema.columns WHERE table_schema = 'public' UNION "
+        "SELECT relname, relpersistence::text || relkind::text, concat(reloptions) FROM pg_class "
+        "WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')",
+    )
+    return {(table, name, definition) for table, name, definition in rows if table != "alembic_version"}
 
 
 def test_a_change_of_status_writes_to_no_index(rows: Rows) -> None:

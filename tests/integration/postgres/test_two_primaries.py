@@ -34,7 +34,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
     folder = tmp_path_factory.mktemp("two")
     folder.chmod(0o711)
     with ExitStack() as stack:
-        with EmbeddedPostgres(folder / "old") as first, psycopg.connect(first.url) as connection:
+        with EmbeddedPostgres(folder / "old", durable=False) as first, psycopg.connect(first.url) as connection:
             connection.execute("CREATE TABLE servers AS SELECT 'old' AS name")
         data = folder / "new" / "postgres"
         shutil.copytree(folder / "old" / "postgres", data)
@@ -42,8 +42,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
         owner = (folder / "old" / "postgres").stat()
         for one in (data, *data.rglob("*")):
             shutil.chown(one, owner.st_uid, owner.st_gid)
-        old = stack.enter_context(EmbeddedPostgres(folder / "old"))
-        new = stack.enter_context(EmbeddedPostgres(folder / "new"))
+        old = stack.enter_context(EmbeddedPostgres(folder / "old", durable=False))
+        new = stack.enter_context(EmbeddedPostgres(folder / "new", durable=False))
         with psycopg.connect(new.superuser_url, autocommit=True) as connection:
             connection.execute("SELECT pg_promote()")
         with psycopg.connect(new.url) as connection:

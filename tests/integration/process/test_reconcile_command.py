@@ -6,6 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.support.postgres_world import execute
 from tests.support.processes import Command, one_line, succeeded
 
 NOW = datetime.now(UTC)
@@ -50,20 +51,17 @@ def test_a_statement_settles_what_was_paid_and_its_day_is_reconciled(
     assert f"PAID_THERE {REFERENCE} CHARGE" in first
     assert ("MOVED" in first, "MOVED" in again) == (True, False)
     assert "1 payments of 1,500.00 NGN here, 1 lines of 1,500.00 NGN there" in again
-    with psycopg.connect(database_url) as connection:
-        assert connection.execute("SELECT status FROM payments").fetchone() == ("SUCCESS",)
+    assert execute(database_url, "SELECT status FROM payments") == [("SUCCESS",)]
     told = succeeded(run("doctor"))
     assert (unreconciled in told, "_ONLY" in told) == (False, False)
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE reconciliation_runs SET started_at = %s", [DAY])
+    execute(database_url, "UPDATE reconciliation_runs SET started_at = %s", values=[DAY])
     assert unreconciled in run("doctor").stdout, "runs of an unfinished day"
 
 
 @pytest.mark.usefixtures("handed_off")
 def test_findings_that_no_anomaly_tells_of_are_named_by_doctor(database_url: str, run: Command, tmp_path: Path) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute("SET session_replication_role = replica")
-        connection.execute("UPDATE payments SET status = 'SUCCESS', settled_at = updated_at")
+    unguarded = "SET session_replication_role = replica"
+    execute(database_url, unguarded, "UPDATE payments SET status = 'SUCCESS', settled_at = updated_at")
     file = tmp_path / "export.csv"
     found = [f"1 {bucket} in reconciliations of provider_a in 30 days" for bucket in ("HERE_ONLY", "UNREADABLE")]
     for amount, is_found in (("odd", True), ("1500.00", False)):

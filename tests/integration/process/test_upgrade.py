@@ -4,12 +4,12 @@ import signal
 from subprocess import PIPE
 
 import httpx
-import psycopg
 import pytest
 
 from payagg.adapters.postgres.migrations import HEAD
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from tests.support.ports import free_port
+from tests.support.postgres_world import execute
 from tests.support.processes import PATIENCE, answers, children, is_ready, serving, started, wait_until
 
 ASKED = 20  # times, on a connection each, so that every process of a server is asked
@@ -23,8 +23,7 @@ def asked(origin: str, path: str) -> set[int]:
 
 
 def set_revision(database_url: str, revision: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = %s", [revision])
+    execute(database_url, "UPDATE alembic_version SET version_num = %s", values=[revision])
 
 
 def test_a_server_that_is_about_to_stop_is_not_ready_and_goes_on_answering(database_url: str) -> None:

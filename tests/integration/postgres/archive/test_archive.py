@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from payagg.adapters.postgres.store import PostgresStore
@@ -22,6 +21,7 @@ from tests.contracts.archive import ENDED, named, with_history
 from tests.integration.http.providers.test_inbound import InboundWorld, charge_event
 from tests.integration.postgres.test_backup import shell
 from tests.support.machine import ROOT
+from tests.support.postgres_world import execute
 from tests.support.processes import environment, one_line, payagg
 
 pytest.importorskip("pyarrow")
@@ -49,11 +49,10 @@ class Archived:
 
     def in_database(self) -> dict[str, list[Any]]:
         """The archive's columns of every row that the database holds."""
-        with psycopg.connect(self.url, options="-c timezone=UTC") as connection:
-            return {
-                table: connection.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY 1, 2".encode()).fetchall()
-                for table, columns in TABLES.items()
-            }
+        return {
+            table: execute(self.url, "SET timezone = 'UTC'", f"SELECT {', '.join(columns)} FROM {table} ORDER BY 1, 2")
+            for table, columns in TABLES.items()
+        }
 
     def in_files(self) -> dict[str, list[Any]]:
         """The same of every file in the folder, whether the database knows of it or not, as arrow-rs reads it."""
@@ -103,8 +102,7 @@ async def test_an_archived_payment_reads_as_before(site: InboundWorld, archived:
     await site.services.reconciler.run_at("provider_a", payment.environment, site.clock.now())
     await purged(site)
     assert " 0 payments written" in archived.archive("--remove"), "its webhook is not delivered"
-    with psycopg.connect(archived.url) as connection:
-        connection.execute("UPDATE deliveries SET status = 'DELIVERED', next_attempt_at = NULL")
+    execute(archived.url, "UPDATE deliveries SET status = 'DELIVERED', next_attempt_at = NULL")
     await purged(site)
     before, rows = archived.explained(payment.reference), archived.in_database()
     assert any("provider    start_charge" in line for line in before)

@@ -1,6 +1,5 @@
 """What arrives from another cell on a database with windows that have ended."""
 
-import psycopg
 from payagg_testing.builders import DAY, MINUTE
 
 from payagg.adapters.postgres.store import PostgresStore
@@ -8,6 +7,7 @@ from payagg.extensions.cells.domain import MovingPayment
 from payagg.extensions.cells.postgres import ArrivalRows
 from payagg.extensions.cells.statements import OWNED
 from tests.integration.postgres.test_expiry import END, add, progress, swept
+from tests.support.postgres_world import execute
 
 
 async def test_a_payment_that_comes_from_another_cell_past_its_window_is_met(
@@ -16,9 +16,8 @@ async def test_a_payment_that_comes_from_another_cell_past_its_window_is_met(
     late, later = await add(store, 1), await add(store, 2, END + MINUTE)
     parts = ", ".join(f"'{table}', '[]'::jsonb" for table in ("archived", "idempotency_keys", *OWNED))
     packed = f"SELECT jsonb_build_object('payment', to_jsonb(p), {parts})::text FROM payments p WHERE reference = %s"
-    with psycopg.connect(database_url) as connection:
-        [rows] = connection.execute(packed.encode(), [late.reference]).fetchone() or [""]
-        connection.execute("DELETE FROM payments WHERE reference = %s", [late.reference])
+    [(rows,)] = execute(database_url, packed, values=[late.reference])
+    execute(database_url, "DELETE FROM payments WHERE reference = %s", values=[late.reference])
     assert [await swept(store, END + DAY) for _ in range(2)] == [[later.reference], []]
     assert progress(database_url) == later.expires_at
     async with store.begin() as tx:

@@ -9,6 +9,7 @@ from payagg.adapters.postgres.doctor import examine
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.extensions.cells.postgres import DepartureRows
 from tests.integration.postgres.cells.moving import REFERENCES, SHOP, Removal
+from tests.support.postgres_world import execute
 
 TWICE = "a payment, a key and a business are here, or in another cell, or on their way there"
 STANDS = "no move to another cell has been under way for more than an hour"
@@ -33,8 +34,7 @@ async def test_doctor_names_a_move_that_stands_still(removal: Removal, store: Po
         assert await tx.of(DepartureRows).take(SHOP, now - timedelta(hours=2), 1) == 1
         [packed] = await tx.of(DepartureRows).under_way(SHOP, 10)
     assert breaches(database_url, STANDS) == [packed.reference]
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE moved_businesses SET at = at - interval '2 hours'")
+    execute(database_url, "UPDATE moved_businesses SET at = at - interval '2 hours'")
     assert set(breaches(database_url, STANDS)) == {packed.reference, SHOP}
 
 
