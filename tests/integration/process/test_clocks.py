@@ -90,9 +90,9 @@ async def test_a_wrong_clock_of_the_machine_decides_nothing(
             assert processed(first) == 410, offset  # an expired payment never comes back
 
 
-@pytest.mark.parametrize(("offset", "told"), [("+0", None), ("+6", "6 s ahead of"), ("-6", "6 s behind")])
+@pytest.mark.parametrize(("offset", "told"), [("+6", "6 s ahead of"), ("-6", "6 s behind")])
 def test_doctor_tells_of_a_machine_whose_clock_is_not_the_databases(
-    database_url: str, clock: Clock, offset: str, told: str | None
+    database_url: str, clock: Clock, offset: str, told: str
 ) -> None:
     jump, listening = clock
     jump(offset)
@@ -100,4 +100,4 @@ def test_doctor_tells_of_a_machine_whose_clock_is_not_the_databases(
     settings = environment(PAYAGG_DATABASE_URL=database_url, **listening)
     said = subprocess.check_output([sys.executable, "-m", "payagg", "doctor"], env=settings, text=True)
     warned = [line for line in said.splitlines() if line.startswith("warning This machine's clock")]
-    assert warned == [] if told is None else told in " ".join(warned)
+    assert told in " ".join(warned)

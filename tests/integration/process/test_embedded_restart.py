@@ -11,7 +11,7 @@ import pytest
 
 from lab.kit.processes import postmaster
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
-from tests.support.processes import children, is_ready, serving, wait_until, wait_until_two_answer
+from tests.support.processes import children, is_ready, payagg, serving, wait_until, wait_until_two_answer
 
 
 @pytest.mark.release
@@ -20,6 +20,8 @@ from tests.support.processes import children, is_ready, serving, wait_until, wai
 @pytest.mark.error_lines("the embedded Postgres did not start", optional=True)
 def test_a_server_whose_embedded_postgres_is_killed_answers_again(tmp_path: Path) -> None:
     state = tmp_path / "state"
+    made = payagg("doctor", PAYAGG_STATE_DIR=str(state)).stdout
+    assert f"Making a Postgres database in {state}/postgres" in made
     with serving(None, "--workers", "2", PAYAGG_STATE_DIR=str(state)) as (process, origin):
         # One that was still starting would end, as is right, and its supervisor would log that.
         wait_until_two_answer(process, origin)

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -22,18 +22,6 @@ from tests.support.processes import serving, started, wait_until
 CALLERS = 240  # more than two rounds of those who share a statement
 
 
-@pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("frozen") / "state"
-
-
-@pytest.fixture(scope="module")
-def server(state: Path) -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres(state) as running:
-        migrate(running.url)
-        yield running
-
-
 @contextmanager
 def frozen(state: Path) -> Iterator[None]:
     pid = postmaster(state / "postgres")
@@ -47,9 +35,16 @@ def frozen(state: Path) -> Iterator[None]:
 
 # A process that its supervisor ends in the middle of its stop may print where it stood.
 @pytest.mark.error_lines("Traceback (most recent call last):", optional=True)
-async def test_processes_end_as_promised_and_answer_what_they_accepted(server: EmbeddedPostgres, state: Path) -> None:
-    with serving(server.url, "--workers", "2") as (process, origin), frozen(state):
-        limits = httpx.Limits(max_connections=CALLERS)
+async def test_processes_end_as_promised_and_answer_what_they_accepted(tmp_path: Path) -> None:
+    state, limits = tmp_path / "state", httpx.Limits(max_connections=CALLERS)
+    with ExitStack() as stack:
+        server = stack.enter_context(EmbeddedPostgres(state, durable=False))
+        migrate(server.url)
+        worker = stack.enter_context(started("worker", PAYAGG_DATABASE_URL=server.url))
+        serves, origin = stack.enter_context(serving(server.url, "--workers", "2"))
+        # Its sweeps have begun: it holds more connections than it started with.
+        wait_until(lambda: len([one for one in psutil.Process(worker.pid).net_connections("unix") if one.fd > 2]) > 3)
+        stack.enter_context(frozen(state))
         async with httpx.AsyncClient(base_url=origin, trust_env=False, timeout=60, limits=limits) as client:
 
             async def call() -> int:
@@ -59,9 +54,11 @@ async def test_processes_end_as_promised_and_answer_what_they_accepted(server: E
 
             calls = [asyncio.create_task(call()) for _ in range(CALLERS)]
             port = int(origin.rpartition(":")[2])
-            await asyncio.to_thread(wait_until, lambda: len(clients_of(process.pid, port)) >= CALLERS)
-            process.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(process.wait, STOP_SECONDS) == 0
+            await asyncio.to_thread(wait_until, lambda: len(clients_of(serves.pid, port)) >= CALLERS)
+            for one in (serves, worker):
+                one.send_signal(signal.SIGTERM)
+            ends = [asyncio.to_thread(one.wait, STOP_SECONDS) for one in (serves, worker)]
+            assert await asyncio.gather(*ends) == [0, 0]
             assert set(await asyncio.gather(*calls)) == {503}
 
 
@@ -74,15 +71,6 @@ def clients_of(pid: int, port: int) -> list[object]:
         for one in member.net_connections()
         if one.status == psutil.CONN_ESTABLISHED and one.laddr.port == port
     ]
-
-
-def test_a_worker_ends_as_promised(server: EmbeddedPostgres, state: Path) -> None:
-    with started("worker", PAYAGG_DATABASE_URL=server.url) as process:
-        # Its sweeps have begun: it holds more connections than it started with.
-        wait_until(lambda: len([one for one in psutil.Process(process.pid).net_connections("unix") if one.fd > 2]) > 3)
-        with frozen(state):
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(STOP_SECONDS) == 0
 
 
 @pytest.mark.release

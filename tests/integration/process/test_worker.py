@@ -31,8 +31,15 @@ def services_with(**stubs: dict[str, Any]) -> Any:
     return replace(services_over(MemoryStore()), **played)
 
 
-async def test_an_unpaid_payment_expires_and_its_merchant_hears_of_it(store: PostgresStore) -> None:
+@pytest.mark.rule("gateways.19")
+async def test_an_unpaid_payment_expires_as_its_merchant_hears_and_secrets_end_with_their_gateway(
+    store: PostgresStore, capsys: pytest.CaptureFixture[str]
+) -> None:
     services = services_over(store, replace(SETTINGS, checkout_ttl=timedelta(seconds=1)))
+    await seed_gateways(services.gateways, "builtin", named("provider_a"))
+    command = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_1"})
+    await services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
+    await services.gateways.delete("gw_provider_a", by=AN_ADMIN)
     async with an_api(services) as api, a_receiver() as receiver:
         shop = await api.open_shop()
         await api.add_endpoint(shop, receiver.origin)
@@ -40,9 +47,15 @@ async def test_an_unpaid_payment_expires_and_its_merchant_hears_of_it(store: Pos
         async with working(services, pace=0.05):
             await until(lambda: bool(receiver.received))
         assert b'"payment.failed"' in receiver.received[0].body
-        found = await store.find_payment(reference)
-    assert found is not None
-    assert (found.status, found.failure_reason) == (Status.FAILED, "EXPIRED")
+    async with store.begin() as tx:
+        payment, gateway = await tx.payments.get(reference), await tx.gateways.get_any("gw_provider_a")
+    assert payment is not None
+    assert (payment.status, payment.failure_reason) == (Status.FAILED, "EXPIRED")
+    assert gateway is not None
+    assert not gateway.has_credentials
+    assert "gateway secrets wiped" in capsys.readouterr().out
+    (told,) = await entries(store, action="gateway.wipe_secrets")
+    assert (told.realm, told.subject, told.object_id) == (ActorRealm.CLOCK, "settling", "gw_provider_a")
 
 
 @pytest.mark.parametrize(
@@ -67,30 +80,6 @@ async def test_a_sweep_that_fails_is_tried_again_and_stops_no_other(error: Excep
     told = next(line for line in lines if line.get("sweep") == "drains")
     # The reason, or where it broke: docs/operating/runbook.md sends people here.
     assert told.get("reason") == "away" or (told["trace"][0], told["trace"][-1][-8:]) == ("RuntimeError", "in fails")
-
-
-@pytest.mark.rule("gateways.19")
-async def test_the_worker_wipes_the_secrets_of_a_deleted_gateway_and_says_so(
-    store: PostgresStore, capsys: pytest.CaptureFixture[str]
-) -> None:
-    services = services_over(store)
-    await seed_gateways(services.gateways, "builtin", named("provider_a"))
-    command = UpdateCredentials(credentials={"sandboxSecretKey": "sk_test_1"})
-    await services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
-    await services.gateways.delete("gw_provider_a", by=AN_ADMIN)
-
-    async def is_wiped() -> bool:
-        async with store.begin() as tx:
-            gateway = await tx.gateways.get_any("gw_provider_a")
-        return gateway is not None and not gateway.has_credentials
-
-    assert not await is_wiped()
-    async with working(services), asyncio.timeout(30):
-        while not await is_wiped():  # noqa: ASYNC110 - what is waited for is written by the worker
-            await asyncio.sleep(0.02)
-    assert "gateway secrets wiped" in capsys.readouterr().out
-    (told,) = await entries(store, action="gateway.wipe_secrets")
-    assert (told.realm, told.subject, told.object_id) == (ActorRealm.CLOCK, "settling", "gw_provider_a")
 
 
 async def test_a_loop_that_ends_by_itself_ends_the_worker_with_its_error() -> None:

@@ -17,12 +17,13 @@ import pytest
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.process.server import WORKER_NICENESS
 from tests.support.assembly import services_over
-from tests.support.http_world import Api
+from tests.support.http_world import Api, bearer
 from tests.support.ports import free_port
 from tests.support.postgres_rules import more_roles
 from tests.support.postgres_world import count
 from tests.support.processes import (
     SECRETS,
+    a_token,
     children,
     is_ready,
     payagg,
@@ -120,6 +121,11 @@ def niceness(pid: int) -> list[tuple[str, int]]:
     )
 
 
+def api_of(origin: str) -> str:
+    """Where the server says that its API is."""
+    return str(httpx.get(origin, trust_env=False).json()["data"]["api"])
+
+
 async def test_a_restart_and_a_stop_under_load_answer_what_was_accepted(
     database_url: str, store: PostgresStore
 ) -> None:
@@ -181,10 +187,15 @@ def test_a_restart_reads_the_files_of_settings_anew(postgres: str, database_url:
     assert b"Traceback" not in log.read_bytes()
 
 
-def test_a_terminal_that_is_closed_stops_one_process_as_sigterm_does(database_url: str) -> None:
+def test_one_process_serves_with_its_gateways_until_its_terminal_is_closed(database_url: str) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and so do we then
     try:
-        with serving(database_url) as (process, _):
+        with serving(database_url) as (process, origin):
+            headers = bearer(a_token("admin", "--sub", "root", "--role", "ADMIN"))
+            listed = httpx.get(f"{origin}/api/v1/admin/gateways", headers=headers, trust_env=False)
+            assert [one["slug"] for one in listed.json()["data"]] == ["builtin", "provider_a", "provider_b"]
+            assert "server" not in listed.headers
+            assert api_of(origin) == f"{origin}/api/v1"
             process.send_signal(signal.SIGHUP)
             assert process.wait(PATIENCE) == 0
     finally:
@@ -209,6 +220,7 @@ async def test_two_serving_processes_have_one_worker_and_stop_within_ten_seconds
         # Linux weighs priorities within a session alone (sched_autogroup); a terminal's Ctrl-C goes to a process group.
         assert {os.getsid(child) for child in children(process.pid)} == {os.getsid(process.pid)}
         assert all(os.getpgid(child) == child for child in children(process.pid))
+        assert api_of(origin) == f"{origin}/api/v1"
         wait_until_two_answer(process, origin)
         killed = min(children(process.pid))
         os.kill(killed, signal.SIGKILL)

@@ -116,6 +116,14 @@ async def moved(market: Market) -> str:
     return said.decode()
 
 
+async def refused(market: Market, **options: str) -> str:
+    """Why, in one line."""
+    process = await started(market, **options)
+    _, complaint = await process.communicate()
+    assert (process.returncode, complaint.decode().count("\n")) == (1, 1)
+    return complaint.decode()
+
+
 async def taken(market: Market) -> None:
     """The shop's one payment is on its way. It is left where it is while the worker delivers an event of it."""
     services, rows = market.own.services, 0
@@ -248,7 +256,9 @@ async def test_a_cell_says_to_wait_while_a_business_leaves_it_and_then_sends_on(
     market: tuple[Market, Receiver],
 ) -> None:
     town, _ = market
-    await town.journey("cart", 1000)
+    assert "--to must be one of PBX, PCX" in await refused(town, to="PDX")
+    assert f"is not the database that the cell {OTHER} answers from" in await refused(town, at=NAMES[2])
+    await town.journey("cart", 1000)  # its keys still hold
     [reference] = town.paid
     own = town.own
     async with own.services.store.begin() as tx:
@@ -277,17 +287,3 @@ async def test_a_cell_says_to_wait_while_a_business_leaves_it_and_then_sends_on(
     assert await moved(town)
     assert_kept(town)
     await leads_to_where_it_is(town, reference)
-
-
-async def test_it_is_refused_with_one_line_and_nothing_changed(market: tuple[Market, Receiver]) -> None:
-    town, _ = market
-
-    async def refused(**options: str) -> str:
-        process = await started(town, **options)
-        _, complaint = await process.communicate()
-        assert (process.returncode, complaint.decode().count("\n")) == (1, 1)
-        return complaint.decode()
-
-    assert "--to must be one of PBX, PCX" in await refused(to="PDX")
-    assert f"is not the database that the cell {OTHER} answers from" in await refused(at=NAMES[2])
-    await town.journey("cart", 1000)  # its keys still hold
