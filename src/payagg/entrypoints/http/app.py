@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, cast
 
-from litestar import Litestar, Request, Response, Router, get
+from litestar import Litestar, Request, Response, get
 from litestar.config.app import AppConfig
 from litestar.handlers import HTTPRouteHandler
 from litestar.plugins import InitPlugin
@@ -34,7 +34,7 @@ from payagg.entrypoints.http.server.errors import EXCEPTION_HANDLERS, try_later
 from payagg.entrypoints.http.server.middleware import BODY_SECONDS, STOPPING, ASGIApp, Edge
 from payagg.entrypoints.http.server.own_hosts import OwnHosts
 from payagg.entrypoints.http.server.rate_limits import Limits
-from payagg.entrypoints.http.server.routing import API_PATH, dispatch
+from payagg.entrypoints.http.server.routing import API_PATH, Part, dispatch
 from payagg.entrypoints.http.server.routing import services as services_of
 from payagg.entrypoints.http.server.wire import envelope
 from payagg.entrypoints.settings import Settings
@@ -106,7 +106,7 @@ def create_app(
     answers only under these and loopback names. Once `draining` is set, it is not ready."""
     settings = services.settings
     handlers: list[ControllerRouterHandler] = [
-        Router(API_PATH, route_handlers=api_routes(settings)),
+        Part(API_PATH, route_handlers=api_routes(settings)),
         *pages.routes,
         *metrics.routes,
         *(route for routes in parts(settings.extensions, "routes") for route in routes(services)),
@@ -117,7 +117,7 @@ def create_app(
     ]
     app = Application(
         # Litestar rebuilds its routing tree for each handler registered separately.
-        route_handlers=[Router("/", route_handlers=handlers)],
+        route_handlers=[Part("/", route_handlers=handlers)],
         plugins=_tracing_plugins(settings),
         exception_handlers=dict(ChainMap(*parts(settings.extensions, "exception_handlers"), EXCEPTION_HANDLERS)),
         openapi_config=None,
