@@ -3,11 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import Response
 from markupsafe import Markup, escape
 
@@ -16,6 +16,9 @@ from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.checkout_page.markup import OPTIONS
 from payagg.entrypoints.http.checkout_page.words import LAGOS, naira
 from payagg.entrypoints.http.server.page_assets import PageAssets
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 HERE = Path(__file__).parent
 ASSETS = PageAssets(HERE / "assets", {"options.css": OPTIONS})
@@ -78,25 +81,31 @@ def label_cells(rows: Markup, headings: Sequence[str]) -> Markup:
     return Markup(re.sub(r"<t([rdh])\b", cell, rows))  # noqa: S704 - a template's own output
 
 
-# Each compiles in milliseconds when first shown; all of them took a ninth of a process's start.
-TEMPLATES = Environment(
-    loader=FileSystemLoader(HERE / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    auto_reload=False,
-)
-TEMPLATES.filters |= {
-    "money": naira,
-    "of": of,
-    "instant": instant,
-    "day": day,
-    "words": words,
-    "credential": credential,
-    "age": age,
-    "labelled": label_cells,
-}
+@cache
+def _templates() -> "Environment":
+    """Each compiles in milliseconds when first shown: all of them took a ninth of a process's start. The library is
+    loaded with the first: 1 MiB, and many processes show none."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "money": naira,
+        "of": of,
+        "instant": instant,
+        "day": day,
+        "words": words,
+        "credential": credential,
+        "age": age,
+        "labelled": label_cells,
+    }
+    return made
 
 
 def root_of(use_cases: Services) -> str:
@@ -108,7 +117,7 @@ def render_page(use_cases: Services, template: str, facts: Mapping[str, Any], st
     """The page `template`, with every value escaped."""
     root = root_of(use_cases)
     shown = {"root": root, "assets": f"{root}/console/assets/{ASSETS.digest}", "problem": None, "done": None, **facts}
-    body = TEMPLATES.get_template(f"{template}.html").render(shown)
+    body = _templates().get_template(f"{template}.html").render(shown)
     return Response(body.encode(), status_code=status, media_type="text/html", headers=HEADERS)
 
 
