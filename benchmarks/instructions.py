@@ -1,35 +1,37 @@
 """Instructions of one request, of this tree and of another commit: what noise on the machine cannot hide.
 
-`benchmarks/front.py` counts itself under valgrind, on x86-64 alone.
+`benchmarks/front.py` counts itself under valgrind; where there is none, CPU time over alternating rounds stands in.
 """
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 from benchmarks.front import REQUESTS
 from lab.kit.places import a_folder
-from tests.support.machine import ROOT, program
+from tests.support.machine import ROOT
 
 MOST = 1.05  # of the other commit's
 REPEATS = 3  # of which each must be above it
+CPU_ROUNDS = 7
 Figures = dict[str, float]  # of one request, by operation
 
 
 def measure(_: str, chosen: Namespace) -> str:
     """The table; ends the process with 1 where an operation stays above MOST in all repeats."""
-    if platform.machine() != "x86_64":
-        raise SystemExit("Instructions are counted on x86-64 alone.")
     with a_folder("instructions") as folder:
+        unit, count = _way(folder)
         if chosen.against is None:
-            return _table([_counted(ROOT, folder)])
+            return _table(unit, count([ROOT]))
         sides = [ROOT, _tree(chosen.against, folder)]
-        taken, above = compared(lambda: [_counted(side, folder) for side in sides])
-    table = _table(taken, chosen.against)
+        taken, above = compared(lambda: count(sides))
+    table = _table(unit, taken, chosen.against)
     if above:
         raise SystemExit(f"{table}\n\nAbove {MOST:g} of {chosen.against} in {REPEATS} repeats: {', '.join(above)}.")
     return table
@@ -58,21 +60,19 @@ def _tree(commit: str, folder: Path) -> Path:
     return tree
 
 
-def _counted(tree: Path, folder: Path) -> Figures:
-    """This tree's requests, answered by the code of `tree`."""
+def _way(folder: Path) -> tuple[str, Callable[[list[Path]], list[Figures]]]:
+    if platform.machine() == "x86_64" and shutil.which("valgrind"):
+        return "instructions", lambda sides: [_instructions(side, folder) for side in sides]
+    return "µs of CPU", _cpu
+
+
+def _instructions(tree: Path, folder: Path) -> Figures:
     for file in folder.glob("count.*"):
         file.unlink()
-    paths = os.pathsep.join(str(tree / part) for part in ("src", "testing", "."))
-    # Hashes, and so the collisions in dictionaries, are the same in each.
-    environment = os.environ | {"PYTHONPATH": paths, "PYTHONHASHSEED": "0"}
     # The thread that writes the log wakes up by the clock: the more often, the busier the machine.
-    command = [program("valgrind"), "-q", "--tool=callgrind", "--separate-threads=yes", "--instr-atstart=no"]
-    command += [f"--callgrind-out-file={folder}/count", sys.executable, str(ROOT / "benchmarks" / "front.py")]
-    ran = subprocess.run(command, check=False, cwd=tree, env=environment, capture_output=True, text=True)
-    if ran.returncode:
-        why = f"{ran.stdout}{ran.stderr}".strip()
-        # An older commit may have modules by other names than benchmarks/front.py imports.
-        raise SystemExit(why if tree == ROOT else f"The other commit cannot be measured: {why.splitlines()[-1]}")
+    threads = ["--separate-threads=yes", "--instr-atstart=no", f"--callgrind-out-file={folder}/count"]
+    valgrind = ["valgrind", "-q", "--tool=callgrind", *threads]
+    _front(tree, "callgrind", valgrind)
     found = {}
     for file in sorted(folder.glob("count.*-01")):
         lines = file.read_text().splitlines()
@@ -82,11 +82,33 @@ def _counted(tree: Path, folder: Path) -> Figures:
     return found
 
 
-def _table(taken: list[Figures], against: str | None = None) -> str:
+def _cpu(sides: list[Path]) -> list[Figures]:
+    taken: list[list[Figures]] = [[] for _ in sides]
+    for _ in range(CPU_ROUNDS):
+        for rounds, side in zip(taken, sides, strict=True):
+            lines = [line.split() for line in _front(side, "cpu").splitlines()]
+            rounds.append({name: int(ns) / 1000 / REQUESTS for name, ns in lines})
+    return [{name: median(one[name] for one in rounds) for name in rounds[0]} for rounds in taken]
+
+
+def _front(tree: Path, way: str, under: list[str] = []) -> str:  # noqa: B006 - it is only read
+    """This tree's requests, answered by the code of `tree`."""
+    paths = os.pathsep.join(str(tree / part) for part in ("src", "testing", "."))
+    # Hashes, and so the collisions in dictionaries, are the same in each.
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONHASHSEED": "0"}
+    command = [*under, sys.executable, str(ROOT / "benchmarks" / "front.py"), way]
+    ran = subprocess.run(command, check=False, cwd=tree, env=environment, capture_output=True, text=True)
+    if ran.returncode:
+        why = f"{ran.stdout}{ran.stderr}".strip()
+        # An older commit may have modules by other names than benchmarks/front.py imports.
+        raise SystemExit(why if tree == ROOT else f"The other commit cannot be measured: {why.splitlines()[-1]}")
+    return ran.stdout
+
+
+def _table(unit: str, taken: list[Figures], against: str | None = None) -> str:
     if against is None:
-        lines = ["| operation | instructions |", "|---|---|"]
-        return "\n".join([*lines, *(f"| {name} | {value:.0f} |" for name, value in taken[0].items())])
-    lines = [f"| operation | instructions | {against} | ratio |", "|---|---|---|---|"]
+        return "\n".join([f"| operation | {unit} |", "|---|---|", *(f"| {n} | {v:.0f} |" for n, v in taken[0].items())])
+    lines = [f"| operation | {unit} | {against} | ratio |", "|---|---|---|---|"]
     own, other = taken
     lines += [f"| {name} | {own[name]:.0f} | {other[name]:.0f} | {own[name] / other[name]:.3f} |" for name in own]
     return "\n".join(lines)
