@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http import api
 from payagg.entrypoints.http.app import DEFAULTS, api_routes
+from payagg.entrypoints.http.server.routing import Routes
 from tests.support.extensions import is_removed
 from tools.openapi.operations import routes_of
 
@@ -89,10 +91,12 @@ def handlers() -> dict[str, str]:
         file = module.name.removeprefix("payagg.").replace(".", "/") + ".py"
         standing = vars(importlib.import_module(module.name))
         named = {id(value): name for name, value in standing.items() if isinstance(value, HTTPRouteHandler)}
-        if "routes" not in standing and "routes_for" not in standing:
-            continue
-        made = standing["routes"] if "routes" in standing else standing["routes_for"](DEFAULTS)
-        for handler in made:
+        made = [value for value in standing.values() if isinstance(value, Routes)]
+        if "routes" in standing:
+            made.append(standing["routes"])
+        elif "routes_for" in standing:
+            made.append(standing["routes_for"](DEFAULTS))
+        for handler in chain.from_iterable(made):
             for route in routes_of([handler]):
                 place = named.get(id(handler), "routes_for")
                 found[f"{route.method.upper()} {route.path}"] = f"{file}::{place}"

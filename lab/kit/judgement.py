@@ -10,6 +10,7 @@ from psycopg.rows import dict_row
 
 from lab.kit.buyer import FINAL, Buyer, Purchase
 from payagg.adapters.postgres.doctor import examine
+from payagg.application.payments.expiry import sweep_expired
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.dev.fake_providers import Book
 from payagg.entrypoints.dev.fake_providers.book import FakeCharge
@@ -31,7 +32,7 @@ UNION ALL SELECT 'an event' FROM inbox WHERE handled_at IS NULL
 async def sweep(services: Services) -> None:
     """Everything that a worker does, once."""
     await services.provider_events.retry_due()
-    await services.expiry.sweep()
+    await sweep_expired(services.settlement)
     await services.reconciler.run_once()
     await services.dispatcher.run_once()
 

@@ -13,6 +13,7 @@ from lab.races import model
 from lab.races.grid import BUSINESS, Answered, Call, Grid, said
 from lab.races.model import FAILED, PENDING, SUCCESS, A, B, Program, RaceState
 from payagg.adapters.providers import PROVIDERS
+from payagg.application.payments.expiry import sweep_expired
 from payagg.application.schemas.checkout import ProcessPayment
 from payagg.application.schemas.gateways import OrderedGateway, ReorderGateways, UpdateBusinessGateway
 from payagg.application.schemas.payments import InitiatePayment
@@ -142,7 +143,7 @@ ACTORS: dict[str, Calls] = {
     "process elsewhere": process(B),
     "the hour ends": moment(
         lambda own: own.payment.expires_at,
-        lambda one: one.expiry.sweep(),
+        lambda one: sweep_expired(one.settlement),
         model.hour_ends,
         lambda _: model.DONE,
     ),
@@ -215,7 +216,7 @@ async def judge(own: RaceRound, calls: Sequence[RaceCall], answers: Sequence[Ans
     grid = own.grid
     told = tuple(said(one.answer, call.of) for one, call in zip(answers, calls, strict=True))
     before = [frozenset(number for number, other in enumerate(answers) if other.ended < one.began) for one in answers]
-    await grid.servers[0].expiry.sweep()  # sweeps pass by what is locked at their moment
+    await sweep_expired(grid.servers[0].settlement)  # sweeps pass by what is locked at their moment
     await grid.servers[0].gateways.end_drains()
     found = told, await grid.stored(own.payment)
     legal = model.outcomes(own.start, [one.program for one in calls], before)

@@ -17,6 +17,7 @@ from payagg_testing.clocks import ManualClock
 
 from lab.races.model import A, B, RaceState
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.payments.expiry import sweep_expired
 from payagg.application.schemas.checkout import ProcessPayment
 from payagg.domain.attempt import payment_reference
 from payagg.domain.errors import ErrorCode, Refusal
@@ -171,7 +172,7 @@ class Grid:
             partial(server.payments.simulate, payment.reference, outcome, BUSINESS, by=AN_ADMIN) for outcome in OUTCOMES
         ]
         clicks = [partial(one.checkout.process, payment.reference, command) for one in self.servers]
-        sweeps = [one.expiry.sweep for one in self.servers]
+        sweeps = [partial(sweep_expired, one.settlement) for one in self.servers]
         told = await self.timed(None, *simulations, *clicks, *sweeps)
         *answers, first, second = [one.answer for one in told]
         assert {said(answer) for answer in answers[: len(simulations)]} == {"PAYMENT_ALREADY_FINAL"}

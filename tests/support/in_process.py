@@ -23,6 +23,7 @@ from payagg_testing.memory import MemoryStore
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.application.gateways.seed import seed_gateways
+from payagg.application.payments.expiry import sweep_expired
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import DeliveryAttemptResult
@@ -99,7 +100,7 @@ class InProcess:
 
     async def _work(self) -> None:
         services = self.services
-        while await services.expiry.sweep():
+        while await sweep_expired(services.settlement):
             pass
         await services.gateways.end_drains()
         await services.gateway_settling.wipe()

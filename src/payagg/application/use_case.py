@@ -6,7 +6,6 @@ once COMMIT was sent, a lost connection proves nothing, and a repeat could do co
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from datetime import datetime
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -33,24 +32,10 @@ class UseCase:
     ) -> None:
         """Adds an entry in the transaction of the change. `changes` None = the action needs no fields; empty = nothing
         changed, so no entry is written."""
-        await record(tx, self.entropy, self.clock.now(), by, action, object_id, changes, business_id=business_id)
-
-
-async def record(
-    tx: Transaction,
-    entropy: Entropy,
-    now: datetime,
-    by: Actor,
-    action: Action,
-    object_id: str,
-    changes: Changes | None = None,
-    *,
-    business_id: str | None = None,
-) -> None:
-    """As `UseCase.record`."""
-    if changes is None or changes:
-        id = entropy.id("aud", now)
-        await tx.audit.add(AuditEntry.of(id, now, by, action, object_id, changes or {}, business_id))
+        if changes is None or changes:
+            now = self.clock.now()
+            id = self.entropy.id("aud", now)
+            await tx.audit.add(AuditEntry.of(id, now, by, action, object_id, changes or {}, business_id))
 
 
 P = ParamSpec("P")

@@ -30,7 +30,6 @@ from payagg.application.gateways.gateways import Gateways
 from payagg.application.gateways.payment_options import PaymentOptions
 from payagg.application.gateways.seed import seed_gateways
 from payagg.application.payments.checkout import Checkout
-from payagg.application.payments.expiry import Expiry
 from payagg.application.payments.payments import Payments
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.provider_events import ProviderEvents
@@ -80,7 +79,6 @@ class Services:
     checkout: Checkout
     verification: Verification
     settlement: Settlement
-    expiry: Expiry
     payment_options: PaymentOptions
     provider_calls: ProviderCalls
     gateways: Gateways
@@ -130,7 +128,6 @@ def assemble(
     `crash_point` is called with the name of each step at which tests kill a process; `running` passes none.
     """
     settlement = Settlement(store, clock, entropy, elsewhere)
-    expiry = Expiry(settlement)
     sealed = GatewayCredentials(vault, providers)
     payment_options = PaymentOptions(store, clock, sealed)
     provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
@@ -147,15 +144,12 @@ def assemble(
         vault=vault,
         access=Access(store, clock, tokens),
         logos=logos,
-        payments=Payments(
-            store, clock, entropy, settlement, expiry, payment_options, settings.base_url, settings.checkout_ttl
-        ),
+        payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
         anomalies=Anomalies(store, clock, entropy),
         resolutions=Resolutions(store, clock, entropy, settlement),
-        checkout=Checkout(store, clock, entropy, payment_options, provider_calls, settlement, expiry, crash_point),
-        verification=Verification(store, clock, payment_options, provider_calls, settlement, expiry, crash_point),
+        checkout=Checkout(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
+        verification=Verification(store, clock, payment_options, provider_calls, settlement, crash_point),
         settlement=settlement,
-        expiry=expiry,
         payment_options=payment_options,
         provider_calls=provider_calls,
         gateways=Gateways(

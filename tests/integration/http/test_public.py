@@ -8,6 +8,7 @@ import httpx
 import pytest
 from payagg_testing.builders import a_payment
 
+from payagg.application.payments.expiry import sweep_expired
 from payagg.application.reports.explain import timeline
 from payagg.domain.business import KycStatus
 from payagg.domain.payment import Payment
@@ -80,7 +81,7 @@ async def test_refusals_of_process_in_order_of_precedence(api: Api, shop: Shop) 
         await process(reference, body, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug")
     await process(final, CARD, 409, "PAYMENT_ALREADY_PROCESSED")
     await process(expired, CARD, 410, "PAYMENT_EXPIRED")
-    await api.services.expiry.sweep()
+    await sweep_expired(api.services.settlement)
     await process(expired, CARD, 410, "PAYMENT_EXPIRED")
 
 

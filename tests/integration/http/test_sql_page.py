@@ -8,6 +8,7 @@ import pytest
 
 from payagg.adapters.postgres.pipeline import BEGIN, COMMIT, ROLLBACK, StatementConnection
 from payagg.adapters.postgres.statement import Statement
+from payagg.application.payments.expiry import sweep_expired
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.support.http_world import an_api
 from tests.support.provider_rigs import SECRET_KEYS
@@ -61,5 +62,5 @@ async def test_the_page_names_exactly_what_a_payment_sends(sent: set[bytes], dat
         (await api.client.post(path, json=outcome, headers=shop.as_sandbox)).raise_for_status()
         await api.initiate(shop)
         world.clock.move(timedelta(hours=2))
-        assert await world.services.expiry.sweep() == 1
+        assert await sweep_expired(world.services.settlement) == 1
         assert change <= sent <= initiate | process | change

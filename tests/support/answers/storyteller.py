@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 from payagg_testing.clocks import ManualClock
 
+from payagg.application.payments.expiry import sweep_expired
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.app import api_routes
 from tests.support.http_world import admin_token, bearer, merchant_token
@@ -72,7 +73,7 @@ class Storyteller:
     async def passes(self, **time: float) -> None:
         """Time goes by, and the worker does what is due."""
         self.clock.move(timedelta(**time))
-        await self.services.expiry.sweep()
+        await sweep_expired(self.services.settlement)
         await self.services.dispatcher.run_once()
 
     async def _ask(self, id: str, *place: str, **request: Any) -> httpx.Response:

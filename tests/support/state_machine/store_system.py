@@ -13,6 +13,7 @@ from payagg_testing.state_machine.model import GATEWAYS
 from payagg_testing.state_machine.system import Facts, GatewayFacts, Said
 
 from payagg.adapters.providers.sandbox import Simulator
+from payagg.application.payments.expiry import sweep_expired
 from payagg.application.ports.outside import Entropy
 from payagg.application.ports.providers import ProviderEventRoute
 from payagg.application.ports.store import Store, Transaction
@@ -170,7 +171,7 @@ class StoreSystem:
         self.run(self.services.payments.simulate(reference, outcome.lower(), self.business.id, by=an_actor()))
 
     def sweep(self) -> None:
-        while self.run(self.services.expiry.sweep()):
+        while self.run(sweep_expired(self.services.settlement)):
             pass
         self.run(self.services.gateways.end_drains())
         self.run(self.services.gateway_settling.wipe())

@@ -13,7 +13,7 @@ from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
 from payagg.application.schemas.gateways import CredentialsTest
 from payagg.application.telemetry import count
-from payagg.application.use_case import record
+from payagg.application.use_case import UseCase
 from payagg.domain.attempt import Charge
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import ErrorCode, Refusal, must_exist
@@ -100,7 +100,8 @@ async def try_credentials(
         raise over_limit((until - now).total_seconds())
     async with store.begin() as tx:
         changes = {"environment": {"before": None, "after": environment.value}}
-        await record(tx, entropy, now, by, Action.GATEWAY_TEST_CREDENTIALS, gateway_id, changes)
+        use = UseCase(store, options.clock, entropy)
+        await use.record(tx, by, Action.GATEWAY_TEST_CREDENTIALS, gateway_id, changes)
     unpaid = Charge(entropy.reference(now), MIN_AMOUNT, CURRENCY, environment, credentials, checkout_url="", now=now)
     fault = None
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
-from payagg.application.payments.expiry import Expiry
+from payagg.application.payments.expiry import expire, store_expiry
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.verification import redirect_url
@@ -66,7 +66,6 @@ class Checkout(UseCase):
     payment_options: PaymentOptions
     provider_calls: ProviderCalls
     settlement: Settlement
-    expiry: Expiry
     crash_point: Callable[[str], None] = no_crash
     running: set["asyncio.Task[ProcessedPayment]"] = field(default_factory=set)
 
@@ -140,7 +139,7 @@ class Checkout(UseCase):
             return await self._found_again(claimed)
         except Refusal as refusal:
             if refusal.code is ErrorCode.PAYMENT_EXPIRED:
-                await self.expiry.expire(reference)
+                await expire(self.settlement, reference)
             raise
         return claimed
 
@@ -276,7 +275,7 @@ class Checkout(UseCase):
 
     async def _find(self, reference: str) -> tuple[Payment, Business]:
         payment, business = must_exist(await self.store.find_checkout(reference), code=ErrorCode.PAYMENT_NOT_FOUND)
-        return await self.expiry.ensure_stored(payment), business
+        return await store_expiry(self.settlement, payment), business
 
 
 def _scenario(slug: str, command: ProcessPayment) -> str | None:

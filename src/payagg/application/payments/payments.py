@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from payagg.application.gateways.payment_options import PaymentOptions
-from payagg.application.payments.expiry import Expiry
+from payagg.application.payments.expiry import store_expiry
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.ports.outside import Conflict, ReferenceTaken, Unavailable
@@ -41,7 +41,6 @@ class Initiation:
 @dataclass(frozen=True)
 class Payments(UseCase):
     settlement: Settlement
-    expiry: Expiry
     payment_options: PaymentOptions
     base_url: str
     checkout_ttl: timedelta
@@ -102,7 +101,7 @@ class Payments(UseCase):
                 # A replay answers the same while gateways change, so the key is looked up before they are.
                 original = await self.store.find_original(business.id, environment, command.idempotency_key, cached)
                 if original is not None:
-                    original = await self.expiry.ensure_stored(original)
+                    original = await store_expiry(self.settlement, original)
                     return self._initiation(original.replay(now), False, fingerprint, unsigned)
             await self.payment_options.ensure_can_initiate(business.id, environment, command.gateway)
         for _ in range(REFERENCE_DRAWS):
@@ -111,7 +110,7 @@ class Payments(UseCase):
             except ReferenceTaken:
                 payment = replace(payment, reference=self.entropy.reference(now))
                 continue
-            seen = stored if created else (await self.expiry.ensure_stored(stored)).replay(self.clock.now())
+            seen = stored if created else (await store_expiry(self.settlement, stored)).replay(self.clock.now())
             return self._initiation(seen, created, fingerprint, unsigned)
         raise Unavailable("no free reference was drawn")
 
@@ -151,7 +150,7 @@ class Payments(UseCase):
         """Raises PAYMENT_NOT_FOUND alike for an unknown reference, another business's and another environment's, and
         with `cached` what the store says of it."""
         found = _ensure_owner(await self.store.find_payment(reference, cached), business_id, environment)
-        payment = await self.expiry.ensure_stored(found)
+        payment = await store_expiry(self.settlement, found)
         facts: list[Anomaly] = []
         # Few payments have any, so only those cost another statement.
         if payment.has_adjustments:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from payagg.application.gateways.payment_options import ChosenProvider, PaymentOptions
-from payagg.application.payments.expiry import Expiry
+from payagg.application.payments.expiry import store_expiry
 from payagg.application.payments.provider_calls import ProviderCalls, no_crash
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Clock
@@ -28,7 +28,6 @@ class Verification:
     payment_options: PaymentOptions
     provider_calls: ProviderCalls
     settlement: Settlement
-    expiry: Expiry
     crash_point: Callable[[str], None] = no_crash
     verifying: dict[str, "asyncio.Task[VerifiedPayment]"] = field(default_factory=dict)
 
@@ -61,7 +60,7 @@ class Verification:
         seen = payment.as_of(now)
         attempt = next((a for a in attempts if a.state is AttemptState.HANDED_OFF), None)
         if attempt is None:
-            return _verified_view((await self.expiry.ensure_stored(payment)).as_of(now), None)
+            return _verified_view((await store_expiry(self.settlement, payment)).as_of(now), None)
         # Refunds and disputes of a final payment are checked seldom, and are no part of this answer.
         every = attempt.verify_every(now, is_final=seen.is_final)
         dates = (attempt.last_ask_at, seen.settled_at)

@@ -78,8 +78,8 @@ async def _record(settings: Settings, database_url: str, claims: Mapping[str, An
     from datetime import UTC, datetime
 
     from payagg.adapters.postgres.store import PostgresStore
-    from payagg.adapters.system import SystemEntropy
-    from payagg.application.use_case import record
+    from payagg.adapters.system import DatabaseClock, SystemEntropy
+    from payagg.application.use_case import UseCase
     from payagg.domain.audit import Action
 
     facts = {
@@ -92,9 +92,10 @@ async def _record(settings: Settings, database_url: str, claims: Mapping[str, An
     entropy = SystemEntropy(settings.reference_prefix)
     store = PostgresStore(database_url, pool_size=1, pgbouncer=settings.pgbouncer)
     async with asyncio.timeout(TRAIL_SECONDS):
-        now = await store.now()
+        clock = DatabaseClock(store.now)
+        await clock.synchronise()
         async with store.begin() as tx:
-            await record(tx, entropy, now, operator(), Action.TOKEN_ISSUE, claims["jti"], changes)
+            await UseCase(store, clock, entropy).record(tx, operator(), Action.TOKEN_ISSUE, claims["jti"], changes)
         await store.close()
 
 

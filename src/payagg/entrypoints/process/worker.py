@@ -7,6 +7,7 @@ from functools import partial
 
 import structlog
 
+from payagg.application.payments.expiry import sweep_expired
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.telemetry import count, span, trace_of
 from payagg.application.upkeep.sweeps import Sweep, keep_partitions, pull_back_instants
@@ -36,7 +37,7 @@ def sweeps(services: Services) -> list[Sweep]:
     partitions = partial(keep_partitions, store, clock, services.settings.reference_prefix)
     listing = [Sweep("reconciliation of yesterday", 600.0, runs.run_due, until_dry=False)] if runs.lists else []
     return [
-        Sweep("expiry", 5.0, services.expiry.sweep),
+        Sweep("expiry", 5.0, partial(sweep_expired, services.settlement)),
         Sweep("drains", 5.0, services.gateways.end_drains),
         Sweep("gateway secrets", 30.0, services.gateway_settling.wipe, until_dry=False),
         Sweep("refused events", 60.0, services.refused_events.purge),

@@ -14,7 +14,7 @@ from datetime import timedelta
 from payagg.application.ports.outside import Clock, Entropy, Vault
 from payagg.application.ports.providers import LONGEST_RETRY, Provider, ProviderEvent
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.use_case import in_transaction, record, retry_on_conflict
+from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.attempt import payment_reference
 from payagg.domain.audit import Action, Actor, AuditFilter
 from payagg.domain.errors import ErrorCode, Refusal
@@ -154,8 +154,8 @@ class CellMove:
         async with self.source.begin() as tx:
             if await tx.of(DepartureRows).close(business_id, self.other, now):
                 changes = {"cell": {"before": self.own, "after": self.other}}
-                action = Action.BUSINESS_MOVE
-                await record(tx, self.entropy, now, by, action, business_id, changes, business_id=business_id)
+                use = UseCase(self.source, self.clock, self.entropy)
+                await use.record(tx, by, Action.BUSINESS_MOVE, business_id, changes, business_id=business_id)
             move = await tx.of(CellRows).of_business(business_id)
         if move is None:
             raise Refusal(ErrorCode.NOT_FOUND, "No such business.")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 from payagg_testing.builders import AN_ADMIN, NOW, a_business, an_actor, an_entry
-from payagg_testing.clocks import SeededEntropy
+from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.adapters.providers.registry import providers_of
 from payagg.application.accounts.audit import AuditEntryView, AuditTrail, line_of
@@ -18,7 +18,7 @@ from payagg.application.schemas.gateways import (
     UpdateGateway,
 )
 from payagg.application.schemas.webhooks import ChangeWebhook, CreateWebhook
-from payagg.application.use_case import record
+from payagg.application.use_case import UseCase
 from payagg.application.webhooks.endpoints import Webhooks
 from payagg.domain.audit import Action, Actor, ActorRealm, AuditFilter, Changes, clock
 from payagg.domain.gateway import OVERLAP, PROVES_FOR
@@ -168,8 +168,11 @@ async def test_an_entry_is_a_line_for_a_person(world: GatewayWorld) -> None:
             "description": {"before": "Ọjà", "after": "two\nlines"},
         }
         action = Action.WEBHOOK_UPDATE
-        await record(tx, SeededEntropy(), NOW, by, action, "whe_1", changes, business_id="biz_1")
-        await record(tx, world.entropy, NOW + DRAIN, clock("drains"), Action.GATEWAY_END_DRAIN, "gw_1")
+        use, later = (
+            UseCase(world.store, ManualClock(now), SeededEntropy(seed)) for seed, now in enumerate((NOW, NOW + DRAIN))
+        )
+        await use.record(tx, by, action, "whe_1", changes, business_id="biz_1")
+        await later.record(tx, clock("drains"), Action.GATEWAY_END_DRAIN, "gw_1")
     drained, updated = map(line_of, (await AuditTrail(world.store).page(AuditFilter(), None, 9)).entries)
     assert drained == "2025-01-31 12:30:00Z  clock:drains  gateway.end_drain gw_1"
     assert updated == (

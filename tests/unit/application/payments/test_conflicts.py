@@ -12,6 +12,7 @@ from payagg_testing.memory.store import MemoryTransaction
 
 from payagg.adapters.providers import PROVIDERS
 from payagg.application.accounts.api_keys import GenerateApiKey
+from payagg.application.payments.expiry import store_expiry, sweep_expired
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.domain.attempt import CHECK_AFTER
@@ -97,8 +98,8 @@ async def test_failures_expiry_keys_and_test_payments_too() -> None:
     await shop.services.api_keys.revoke(SHOP, key.id, by=AN_ADMIN)
     assert store.rolled_back == 6
     shop.clock.move(CHECKOUT_TTL + timedelta(seconds=1))
-    read = await shop.services.expiry.ensure_stored(store.state.payments[reference])
-    assert (read.status, await shop.services.expiry.sweep()) == (Status.FAILED, 1)
+    read = await store_expiry(shop.services.settlement, store.state.payments[reference])
+    assert (read.status, await sweep_expired(shop.services.settlement)) == (Status.FAILED, 1)
     assert {(await shop.payment(one)).status for one in (made.payment.reference, reference)} == {Status.FAILED}
 
 
@@ -141,7 +142,7 @@ async def test_without_the_database_a_claim_is_refused_and_an_expiry_waits_for_t
     with pytest.raises(Unavailable):
         await shop.process(payment.reference)
     shop.clock.move(CHECKOUT_TTL)
-    assert (await shop.services.expiry.ensure_stored(payment)).status is Status.FAILED
+    assert (await store_expiry(shop.services.settlement, payment)).status is Status.FAILED
     assert store.state.payments[payment.reference] == payment  # to be stored later
     store.is_down = False
-    assert (await shop.services.expiry.ensure_stored(payment)).status is Status.FAILED
+    assert (await store_expiry(shop.services.settlement, payment)).status is Status.FAILED

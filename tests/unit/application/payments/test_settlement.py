@@ -20,6 +20,7 @@ from payagg_testing.builders import (
 )
 
 from payagg.adapters.providers import PROVIDERS
+from payagg.application.payments.expiry import sweep_expired
 from payagg.application.ports.outside import Unavailable
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState, ChargeFacts
@@ -142,7 +143,7 @@ async def test_the_sweep_fails_once_what_expired_and_money_after_it_is_kept() ->
     await fresh.store.add_payment(a_payment())
     await fresh.store.add_payment(a_payment(reference="PAY-20250131-LATER0", now=fresh.clock.now() + HOUR))
     fresh.clock.move(HOUR)
-    assert [await fresh.services.expiry.sweep() for _ in range(2)] == [1, 0]
+    assert [await sweep_expired(fresh.services.settlement) for _ in range(2)] == [1, 0]
     payment = await fresh.payment(REFERENCE)
     assert (payment.status, payment.failure_reason) == (Status.FAILED, "EXPIRED")
     assert payment.settled_at == payment.expires_at
@@ -222,7 +223,7 @@ async def test_the_event_of_an_expiry_has_the_adjustments_before_it() -> None:
     payment = replace(a_payment(), has_adjustments=True, sequence=1)
     await put(world.store.transaction, payment, an_endpoint(), short)
     world.clock.move(HOUR)
-    assert await world.services.expiry.sweep() == 1
+    assert await sweep_expired(world.services.settlement) == 1
     [event], _ = await world.sent()
     assert [one["kind"] for one in json.loads(event.body)["data"]["adjustments"]] == ["ATTENTION"]
 

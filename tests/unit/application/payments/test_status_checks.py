@@ -8,6 +8,7 @@ from payagg_testing.builders import LIVE, SANDBOX
 from payagg_testing.clocks import START, SeededEntropy
 from payagg_testing.state_machine.system import Said
 
+from payagg.application.payments.expiry import sweep_expired
 from payagg.application.payments.status_checks import HOLD, RATE
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import (
@@ -115,7 +116,7 @@ async def test_a_late_success_is_found_without_its_event_to_the_end_of_the_sched
     await refused_with(shop.process(expired))
     shop.clock.move(CHECKOUT_TTL)
     shop.says(Outcome.FAILED)
-    await shop.services.expiry.sweep()
+    await sweep_expired(shop.services.settlement)
     await shop.reconciler.run_once()
     shop.says(Outcome.SUCCEEDED)
     shop.clock.set(START + CHECK_AFTER[-1])
