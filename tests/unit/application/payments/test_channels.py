@@ -169,6 +169,11 @@ class Channels(ReportedPayment):
         self.a.says = cast(Any, self.provider)
         self.runs = replace(self.services.reconciliation_runs, lists={"provider_a": cast(Any, self)})
 
+    async def begin(self) -> None:
+        await self.open()
+        await self.with_payment(an_endpoint())
+        await self.store.transaction.attempts.add(an_attempt(number=2, state=AttemptState.UNKNOWN))
+
     def read_statement(self, _content: bytes, _environment: Environment) -> LinePage:
         return LinePage(list(self.provider.lines()), [], None)
 
@@ -260,9 +265,7 @@ class Channels(ReportedPayment):
         """At each end the kobo are the provider's, events are numbered without a gap, each refund and each state of a
         dispute was told once, the merchant's list shows what the last event did, and lists that are read again tell
         nothing."""
-        await self.open()
-        await self.with_payment(an_endpoint())
-        await self.store.transaction.attempts.add(an_attempt(number=2, state=AttemptState.UNKNOWN))
+        await self.begin()
         ends = set()
         async for moment in self.ends(*channels, deaths=deaths):
             end = replace(moment, state=self.store.state, left=(), path=()).essence()
@@ -312,3 +315,25 @@ async def test_they_are_where_two_attempts_were_paid_and_each_is_refunded() -> N
 )
 async def test_a_process_may_die_after_each_of_its_commits(story: str, channel: str) -> None:
     await Channels(STORIES[story]).check(channel, deaths=9)
+
+
+@pytest.mark.parametrize("channel", ["check", "verify"])
+@pytest.mark.parametrize("story", [STORIES["declined, then paid and refunded"], LISTED["paid twice, one back"]])
+async def test_what_a_process_left_when_it_died_is_found_by_the_same_channel_alone(
+    story: Sequence[Fact], channel: str
+) -> None:
+    """The first event was heard, the others are lost."""
+    world = Channels(story)
+    await world.begin()
+    happened = (world.clock.now(),) * len(story)
+    await world.put(Moment(world.store.state.snapshot(), happened[0], happened, ()))
+    await world.hear("0")
+    before = Moment(world.store.state.snapshot(), world.clock.now(), happened, ())
+    left = [moment async for moment in world.following(before, channel, 9)]
+    assert len(left) > 2
+    for moment in left:
+        await world.put(moment)
+        for _ in range(3):
+            await world.hear(channel)
+        assert await world.kobo() == world.provider.kobo, moment.path
+        assert (await world.events(REFERENCE))[2:] == ["payment.late_success", "payment.refunded"], moment.path

@@ -67,17 +67,6 @@ async def test_two_halves_of_a_payment_are_two_facts_and_each_is_told_once() -> 
     assert (await world.events(REFERENCE))[1:] == ["payment.attention"] * 2
 
 
-def dies_at_half(world: ReportedPayment, dying: pytest.MonkeyPatch) -> None:
-    begin = world.store.begin
-
-    def begin_until_half() -> Any:
-        if world.store.state.anomalies:
-            raise Unavailable("the process is gone")
-        return begin()
-
-    dying.setattr(world.store, "begin", begin_until_half)
-
-
 @pytest.mark.parametrize(("before", "first"), [("SUCCEEDED", "SECOND_CHARGE"), ("FAILED", "LATE_SUCCESS")])
 async def test_who_dies_between_what_came_and_its_return_leaves_the_return_to_the_events_next_try(
     before: str, first: str, monkeypatch: pytest.MonkeyPatch
@@ -87,8 +76,15 @@ async def test_who_dies_between_what_came_and_its_return_leaves_the_return_to_th
     await world.with_payment(an_endpoint())
     await world.told(Outcome(before), facts=ChargeFacts(provider_id="t1"))
     body = world.a.event(a_report(Outcome.REVERSED, facts=ChargeFacts(provider_id="t2")), 1)
+    begin = world.store.begin
+
+    def begin_until_half() -> Any:
+        if world.store.state.anomalies:
+            raise Unavailable("the process is gone")
+        return begin()
+
     with monkeypatch.context() as dying:
-        dies_at_half(world, dying)
+        dying.setattr(world.store, "begin", begin_until_half)
         signed = {"x-provider_a-signature": "account of provider_a"}
         await world.services.provider_events.receive(PROVIDERS[0].routes[0], body, signed)
     assert await world.anomalies() == [AnomalyKind(first)]
@@ -96,19 +92,6 @@ async def test_who_dies_between_what_came_and_its_return_leaves_the_return_to_th
     for _ in range(2):
         await world.services.provider_events.retry_due()
     assert (await world.events(REFERENCE))[2:] == ["payment.late_success", "payment.refunded"]
-
-
-@pytest.mark.parametrize("before", [Outcome.SUCCEEDED, Outcome.FAILED])
-async def test_who_dies_between_them_in_a_check_leaves_the_return_to_the_next_check(
-    world: ReportedPayment, before: Outcome, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await world.told(before, facts=ChargeFacts(provider_id="t1"))
-    with monkeypatch.context() as dying:
-        dies_at_half(world, dying)
-        with pytest.raises(Unavailable):
-            await world.told(Outcome.REVERSED, facts=ChargeFacts(provider_id="t2"))
-    (attempt,) = await world.store.transaction.attempts.of_payment(REFERENCE)
-    assert attempt.next_ask_at is not None
 
 
 @pytest.mark.parametrize("back", [{"details": {"refundId": "r1"}}, {"facts": ChargeFacts(provider_id="t2")}])
