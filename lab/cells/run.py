@@ -8,11 +8,12 @@ from typing import Any
 
 import httpx
 
-from lab.cells.site import ADDED, FRONT, NAMES, CellSite, three_cells_running
+from lab.cells.site import ADDED, FRONT, CellSite, three_cells_running
 from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
 from lab.kit.figures import RunSummary
 from lab.kit.judgement import wrongs
 from lab.kit.places import a_folder
+from tests.support.cell_world import NAMES
 from tests.support.http_world import admin_token, bearer, merchant_token
 
 KILLED = "PBX"

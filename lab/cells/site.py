@@ -1,7 +1,6 @@
 """Cells as an operator runs them, each with a Postgres of its own, and HAProxy before them with maps that are kept current."""
 
 import contextlib
-import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -11,11 +10,11 @@ from pathlib import Path
 from lab.kit.processes import PAYAGG, STOP_SECONDS, Processes, signalled, until
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations.upgrade import migrate
-from tests.support.machine import ROOT, program
+from tests.support.cell_world import NAMES, haproxy_text
+from tests.support.machine import program
 from tests.support.ports import free_port
 from tests.support.processes import SECRETS, environment, is_ready
 
-NAMES = ("PAY", "PBX", "PCX")
 ADDED = "PDX"
 FRONT, MAPS = "haproxy", "maps"
 
@@ -32,10 +31,6 @@ class CellSite:
     @property
     def folder(self) -> Path:
         return self.processes.folder
-
-    @property
-    def socket(self) -> Path:
-        return self.folder / "admin.sock"
 
     def origin(self, name: str = FRONT) -> str:
         return f"http://127.0.0.1:{self.ports[name]}"
@@ -72,17 +67,8 @@ class CellSite:
         until(lambda: is_ready(self.ports[name]), f"{name} ready")
 
     def front_configuration(self) -> str:
-        """The frontend of deploy/cells/haproxy.cfg, behind what deploy/haproxy.cfg begins with, and a backend a cell."""
-        whole = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
-        checks = re.findall(r"    (?:option httpchk|http-check|default-server) .*\n", whole)
-        head = "".join([whole.partition("\nfrontend ")[0], "\n", *checks])
-        head = head.replace("global\n", f"global\n    stats socket {self.socket} mode 600 level admin\n", 1)
-        cells = (ROOT / "deploy" / "cells" / "haproxy.cfg").read_text(encoding="utf-8")
-        [shown] = re.findall(r"^frontend payagg\n.*?(?=^backend )", cells, re.DOTALL | re.MULTILINE)
-        shown = shown.replace("bind :8000", f"bind 127.0.0.1:{self.ports[FRONT]}")
-        shown = shown.replace("10.89.200.1", "127.0.0.1").replace("/var/lib/payagg-maps", str(self.folder.absolute()))
-        backends = (f"backend {one}\n    server {one} 127.0.0.1:{self.ports[one]} check\n" for one in self.cells)
-        return "\n".join([head, shown, *backends])
+        cells = {one: f"127.0.0.1:{self.ports[one]}" for one in self.cells}
+        return haproxy_text(self.folder.absolute(), self.ports[FRONT], cells)
 
     def list_cells(self, *cells: str) -> None:
         self.cells = cells
@@ -94,7 +80,8 @@ class CellSite:
         words = ("cell", "map", "--out", str(self.folder))
         written = self.command(*words)
         assert written.returncode == 0, written.stderr
-        self.processes.start(MAPS, [*PAYAGG, *words, "--haproxy", str(self.socket), "--follow"], self.environ())
+        socket = str(self.folder / "admin.sock")
+        self.processes.start(MAPS, [*PAYAGG, *words, "--haproxy", socket, "--follow"], self.environ())
 
     def add(self) -> None:
         """A fourth cell, without a stop of what runs."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,6 +21,7 @@ from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.settings import CellSettings
 from tests.support.assembly import SETTINGS, named, services_over
 from tests.support.http_world import Api, Shop, started
+from tests.support.machine import ROOT
 
 NAMES = ("PAY", "PBX", "PCX")
 SECRET = "a-secret-between-cells-of-the-tests"
@@ -31,6 +33,17 @@ def event_about(reference: str) -> tuple[bytes, dict[str, str]]:
     data = {"id": 5, "domain": "test", "status": "success", "reference": reference, "amount": 1000, "currency": "NGN"}
     body = json.dumps({"event": "charge.success", "data": data}).encode()
     return body, {"x-provider_a-signature": hmac.new(b"sk_test_" + b"a" * 40, body, hashlib.sha512).hexdigest()}
+
+
+def haproxy_text(folder: Path, port: int, cells: Mapping[str, str]) -> str:
+    """The file that we ship, at that port, with a backend for each of `cells`, given with their addresses; maps and
+    socket are in `folder`."""
+    shown = (ROOT / "deploy" / "cells" / "haproxy.cfg").read_text(encoding="utf-8")
+    shown = shown.replace("bind :8000", f"bind 127.0.0.1:{port}").replace("/var/lib/payagg-maps", str(folder))
+    head, *_, last = shown.replace("src 10.89.200.1", "src 127.0.0.1").split("\nbackend ")
+    assert last.startswith("PBX")
+    own = (last.replace("pbx-api:8000", address).replace("PBX", name) for name, address in cells.items())
+    return "\nbackend ".join([head, *own])
 
 
 @dataclass

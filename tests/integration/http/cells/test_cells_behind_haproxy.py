@@ -1,7 +1,6 @@
 """Three cells behind a real HAProxy with maps of what each has, with deploy/cells/haproxy.cfg."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
@@ -11,21 +10,10 @@ import httpx
 from lab.kit.processes import Processes
 from payagg.entrypoints.cli.arguments import parser
 from payagg.extensions.cells.command import cell
-from tests.support.cell_world import NAMES, SECRET, CellWorld, three_cells
+from tests.support.cell_world import NAMES, SECRET, CellWorld, haproxy_text, three_cells
 from tests.support.http_world import Api, Shop, assert_refused, bearer
-from tests.support.machine import ROOT, program
+from tests.support.machine import program
 from tests.support.ports import free_port
-
-
-def configuration(world: CellWorld, port: int, folder: Path) -> str:
-    """The file that we ship, with a third cell; only addresses and folders are our own, and no cell is checked."""
-    shown = (ROOT / "deploy" / "cells" / "haproxy.cfg").read_text(encoding="utf-8")
-    shown = shown.replace("bind :8000", f"bind 127.0.0.1:{port}").replace("/var/lib/payagg-maps/", f"{folder}/")
-    shown += "\nbackend PCX\n    server PCX pcx-api:8000 check\n"
-    for name, own in world.cells.items():
-        shown, places = re.subn(rf"(server {name}) .+", rf"\1 {own.api.origin.removeprefix('http://')}", shown)
-        assert places == 1
-    return shown
 
 
 async def write_maps(world: CellWorld, folder: Path, *options: str) -> int:
@@ -43,7 +31,8 @@ async def behind_haproxy(
     with new_database() as first, new_database() as second, new_database() as third, Processes(folder) as processes:
         async with three_cells([first, second, third]) as world:
             assert await write_maps(world, folder) == 0
-            file.write_text(configuration(world, port, folder))
+            cells = {name: own.api.origin.removeprefix("http://") for name, own in world.cells.items()}
+            file.write_text(haproxy_text(folder, port, cells))
             processes.start("haproxy", [program("haproxy"), "-db", "-f", str(file)])
             connect = httpx.AsyncHTTPTransport(retries=5)
             origin = f"http://127.0.0.1:{port}"
