@@ -6,10 +6,7 @@ Loaded by its name from this folder. PAYAGG_TEST_NEWER names the Python and the 
 import os
 import subprocess
 
-try:
-    from payagg.adapters.postgres.migrations import upgrade as home
-except ImportError:  # before there was a module for it
-    from payagg.adapters.postgres import migrations as home  # type: ignore[no-redef]
+from payagg.adapters.postgres.migrations import upgrade
 
 PYTHON, SOURCE = os.environ["PAYAGG_TEST_NEWER"].split(os.pathsep)
 
@@ -20,4 +17,4 @@ def migrate(database_url: str) -> None:
     subprocess.run([PYTHON, "-m", "payagg", "migrate"], check=True, stdout=subprocess.DEVNULL, env=environ)
 
 
-home.migrate = migrate  # type: ignore[assignment]
+upgrade.migrate = migrate  # type: ignore[assignment]
