@@ -116,16 +116,15 @@ async def test_each_sees_its_own_payments_and_an_administrator_whose_each_is(api
     await added(api, shop, 2, environment=Environment.LIVE, **facts)
     await added(api, other, 3, **facts)
     keys = ((shop.as_sandbox, 1), (shop.as_live, 2), (other.as_sandbox, 3))
-    for query in ({}, {"email": "ada@example.com"}, {"idempotencyKey": "order-1"}, {"status": "SUCCESS"}):
-        for headers, number in keys:
-            assert shown(await api.get("/payments", headers, **query)) == [number]
-        assert shown(await api.get(f"{shop.path}/payments", shop.as_owner, environment="LIVE", **query)) == [2]
+    query = {"email": "ada@example.com", "idempotencyKey": "order-1", "status": "SUCCESS"}
+    assert shown(await api.get(f"{shop.path}/payments", shop.as_owner, environment="LIVE", **query)) == [2]
     # A key's business and environment are its own: nothing in the query says otherwise.
     for name, value in (("environment", "LIVE"), ("businessId", other.business.id)):
         answer = await api.client.get("/payments", headers=shop.as_sandbox, params={name: value})
         assert_refused(answer, 400, "VALIDATION_ERROR", name)
     assert shown(await api.get("/payments", shop.as_sandbox, reference="PAY-20250131-000003")) == []
     for headers, number in keys:
+        assert shown(await api.get("/payments", headers, **query)) == [number]
         summary = await api.get("/payments/summary", headers, **MONTH)
         assert [total["count"] for total in summary["days"][0]["totals"]] == [1]
         exported = rows_of(await api.client.get("/payments/export", headers=headers))

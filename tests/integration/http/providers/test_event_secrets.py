@@ -15,7 +15,7 @@ from payagg_testing.memory import MemoryStore
 
 from payagg.adapters.providers import PROVIDERS
 from payagg.application import telemetry
-from payagg.application.payments.refused_events import KEPT_FOR, SLOTS, harmless
+from payagg.application.payments.refused_events import KEPT_FOR, harmless
 from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import OVERLAP
@@ -124,11 +124,3 @@ async def test_what_is_kept_of_a_refused_event_holds_neither_secret_nor_person(w
     assert signature["x-provider_a-signature"] not in repr(event)
     for given, shape in (("Zm9v+/==", "8 characters, base64"), ("sha512=\u00e9", "8 characters, other")):
         assert harmless({"x": given}, "x") == {"x": shape}
-
-
-@pytest.mark.rule("gateways.23")
-async def test_a_flood_of_refused_events_fills_its_slots_and_no_more(world: World) -> None:
-    for number in range(SLOTS * 8):
-        body = str(number).encode()
-        await refuse(world, body, {} if number % 2 else signed(body, "wrong"))
-    assert SLOTS < len(await world.services.refused_events.recent()) <= SLOTS * 2  # two faults
