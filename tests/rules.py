@@ -47,7 +47,7 @@ def known() -> list[str]:
 def proofs() -> dict[str, list[str]]:
     """The whole names of the tests that carry each id."""
     found: dict[str, list[str]] = {}
-    for file in sorted(TESTS.rglob("test_*.py")):
+    for file in sorted([*TESTS.rglob("test_*.py"), *TESTS.glob("contracts/*.py")]):
         if "node_modules" not in file.parts:
             for rule, test in _markers(ast.parse(file.read_text(encoding="utf-8")), ""):
                 found.setdefault(rule, []).append(f"{file.relative_to(TESTS.parent).as_posix()}::{test}")
