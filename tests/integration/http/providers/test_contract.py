@@ -40,12 +40,15 @@ from tools.openapi.document import document
 def a_rig(
     slug: str, fake: Any, secrets: dict[str, str], specs: Sequence[ProviderSpec] = PROVIDERS, **own: Any
 ) -> ProviderHarness:
-    """The adapter of one of the `specs` before its fake, whose events `secrets` sign."""
+    """The adapter of one of the `specs` before its fake, whose events `secrets` sign; most need no `own`."""
 
     def adapter(**deadline: Any) -> Any:
         return providers_of(specs, allow_loopback=True, **deadline)[slug]
 
     fake.book.webhooks = WebhookMode.HELD
+    most: dict[str, Any] = dict.fromkeys(("calls_to_start", "tells_environment", "fails_by_event"), True)
+    most["open"] = lambda hand_off: None
+    most["event"] = lambda reference: fake.event(fake.book.charges[reference]).body
     return ProviderHarness(
         provider=adapter(),
         impatient=adapter(deadline=IMPATIENCE),
@@ -54,7 +57,7 @@ def a_rig(
         pay=lambda reference, fee: fake.pay(reference, fees=fee),
         decline=fake.decline,
         sign=lambda body, environment: fake.signature(body, secrets[MODE[environment]]),
-        **own,
+        **{**most, **own},
     )
 
 
@@ -67,10 +70,7 @@ class TestPaystack(ProviderContract):
                 fakes.paystack,
                 SECRET_KEYS,
                 credentials=credentials_a(fakes),
-                open=lambda hand_off: None,
                 event=lambda reference: fakes.paystack.book.waiting[-1].body,
-                calls_to_start=True,
-                tells_environment=True,
                 fails_by_event=False,
             )
 
@@ -90,10 +90,8 @@ class TestPayaza(ProviderContract):
                 SIGNING,
                 credentials=credentials_b(fakes),
                 open=opened,
-                event=lambda reference: fake.event(fake.book.charges[reference]).body,
                 calls_to_start=False,
                 tells_environment=False,
-                fails_by_event=True,
             )
 
 
@@ -114,15 +112,7 @@ class TestAcme(ProviderContract):
     async def rig(self) -> AsyncIterator[ProviderHarness]:
         fake, modes = FakeAcme(), {mode: mode for mode in MODE.values()}
         async with serve_asgi(fake_acme(fake)) as base_url:
-            yield a_rig(
-                *("acme", fake, modes, [ACME]),
-                credentials=credentials(base_url),
-                open=lambda hand_off: None,
-                event=lambda reference: fake.event(fake.book.charges[reference]).body,
-                calls_to_start=True,
-                tells_environment=True,
-                fails_by_event=True,
-            )
+            yield a_rig("acme", fake, modes, [ACME], credentials=credentials(base_url))
 
 
 async def test_a_third_provider_is_offered_charged_and_settled_over_http() -> None:
