@@ -196,11 +196,6 @@ async def test_each_realm_takes_its_own_tokens(world: AccessWorld) -> None:
     assert await refusal(manager(merchant, "biz_1")) is ErrorCode.FORBIDDEN
 
 
-async def test_a_key_that_is_none_of_ours_is_refused(world: AccessWorld) -> None:
-    for presented in (parse_secret(f"ssk_sand_{'1' * 48}"), world.secret._replace(environment=Environment.LIVE)):
-        assert await refusal(world.access.with_key(presented, None, world.work)) is ErrorCode.INVALID_API_KEY
-
-
 @pytest.mark.parametrize("others", [REMEMBERED_MAX - 1, REMEMBERED_MAX])
 async def test_of_too_many_keys_the_one_read_longest_ago_is_forgotten(world: AccessWorld, others: int) -> None:
     first, *more = (number.to_bytes(2, "big") for number in range(others))

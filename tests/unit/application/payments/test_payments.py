@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from payagg_testing.builders import AN_ADMIN, HOUR, SANDBOX, a_business, an_actor
-from payagg_testing.clocks import START, SeededEntropy
+from payagg_testing.clocks import SeededEntropy
 from payagg_testing.memory import MemoryStore
 
 from payagg.application.payments.payments import REFERENCE_DRAWS, Initiation
@@ -16,7 +16,7 @@ from payagg.application.use_case import TRIES
 from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.errors import ErrorCode
 from payagg.domain.gateway import GatewayStatus
-from payagg.domain.payment import SIMULATED, Payment, Status
+from payagg.domain.payment import SIMULATED, Payment
 from payagg.domain.values import Environment
 from tests.support.audit_trail import entries
 from tests.support.memory_shop import SHOP, MemoryShop
@@ -51,31 +51,6 @@ async def initiate_test(shop: MemoryShop, **fields: Any) -> Initiation:
 
 def outcome(initiation: Initiation) -> tuple[Any, bool, bool]:
     return initiation.payment, initiation.created, initiation.mismatch
-
-
-async def test_a_payment_is_initiated_as_it_was_asked_for(shop: MemoryShop) -> None:
-    asked: dict[str, Any] = {
-        "amount": 123456,
-        "gateway": "provider_a",
-        "customer_email": "ada@example.com",
-        "customer_name": "Ada",
-        "customer_phone": "+2348012345678",
-        "callback_url": "https://shop.example/thanks",
-        "webhook_url": "https://shop.example/hook",
-        "metadata": {"order": 7},
-        "idempotency_key": "order 7",
-    }
-    initiation = await initiate(shop, **asked)
-    told = initiation.payment
-    assert outcome(initiation) == (told, True, False)
-    assert told.checkout_url == f"{shop.services.settings.base_url}/checkout/{told.reference}"
-    assert (told.amount, told.currency, told.environment) == (123456, "NGN", SANDBOX)
-    assert (told.status, told.expires_at) == (Status.INITIATED, START + HOUR)
-    stored = await shop.payment(told.reference)
-    assert {name: getattr(stored, name) for name in asked} == asked
-    assert {*asked, "currency"} == set(InitiatePayment.__struct_fields__)
-    assert (stored.business_id, stored.environment, stored.is_test, stored.sequence) == (SHOP, SANDBOX, False, 0)
-    assert (len(stored.fingerprint or b""), await shop.events(told.reference)) == (32, [])
 
 
 @pytest.mark.parametrize("environment", Environment)

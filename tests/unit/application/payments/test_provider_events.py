@@ -3,10 +3,10 @@
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
-from payagg_testing.builders import HOUR, LIVE, SANDBOX, a_report
+from payagg_testing.builders import HOUR, a_report
 from payagg_testing.clocks import START
 from structlog.testing import capture_logs
 
@@ -14,31 +14,25 @@ from payagg.adapters.providers import PROVIDERS
 from payagg.application.payments.provider_events import FIRST_RETRY, RETRY_BATCH
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Conflict, Unavailable
-from payagg.application.ports.providers import ProviderEvent, ProviderEventRoute
+from payagg.application.ports.providers import ProviderEvent
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import ChargeFacts
 from payagg.domain.payment import Status
 from payagg.domain.report import Outcome
 from tests.support.memory_shop import MemoryShop
 
-A_SANDBOX, A_LIVE, _ = PROVIDERS[0].routes
 SIGNED = {"x-provider_a-signature": "account of provider_a"}
 numbers = count(1)
 
 
 class FailingSettlement(Settlement):
-    """A settlement of which `failures` reports fail, after `passes` good ones."""
+    """Ends its next reports with these faults, one each; None is a good one."""
 
-    passes: int
-    failures: int
-    fault: Exception
+    faults: ClassVar[list[Exception | None]] = []
 
     async def report(self, *arguments: Any, **named: Any) -> Any:
-        if type(self).passes:
-            type(self).passes -= 1
-        elif type(self).failures:
-            type(self).failures -= 1
-            raise type(self).fault
+        if self.faults and (fault := self.faults.pop(0)) is not None:
+            raise fault
         return await super().report(*arguments, **named)
 
 
@@ -47,23 +41,22 @@ class EventShop(MemoryShop):
 
     async def begun(self) -> "EventShop":
         await self.open()
-        self.reference, self.inbound = await self.handed_over(), self.services.provider_events
+        settlement = FailingSettlement(self.store, self.clock, self.services.settlement.entropy)
+        self.fail(0)
+        self.reference = await self.handed_over()
+        self.inbound = replace(self.services.provider_events, settlement=settlement)
         return self
 
     def body(self, outcome: Outcome = Outcome.SUCCEEDED, **fields: Any) -> bytes:
         report = a_report(outcome, provider_reference=self.reference, **fields)
         return self.a.event(report, next(numbers))
 
-    async def receive(
-        self, body: bytes, route: ProviderEventRoute = A_SANDBOX, headers: dict[str, str] = SIGNED
-    ) -> None:
-        await self.inbound.receive(route, body, headers)
+    async def receive(self, body: bytes) -> None:
+        await self.inbound.receive(PROVIDERS[0].routes[0], body, SIGNED)
 
     def fail(self, times: int, fault: Exception | None = None, after: int = 0) -> None:
-        FailingSettlement.failures, FailingSettlement.fault = times, fault or RuntimeError("a defect")
-        FailingSettlement.passes = after
-        settlement = FailingSettlement(self.store, self.clock, self.services.settlement.entropy)
-        self.inbound = replace(self.inbound, settlement=settlement)
+        """So many reports, `after` so many good ones."""
+        FailingSettlement.faults[:] = [*[None] * after, *[fault or RuntimeError("a defect")] * times]
 
     def kept(self) -> list[ProviderEvent]:
         return sorted(self.store.state.inbox.values(), key=lambda event: event.received_at)
@@ -75,26 +68,6 @@ class EventShop(MemoryShop):
 @pytest.fixture
 async def world() -> EventShop:
     return await EventShop().begun()
-
-
-async def test_a_signed_event_settles_its_payment_once_and_is_kept_once(
-    world: EventShop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    body = world.body()
-    for _ in range(2):
-        await world.receive(body)
-    assert await world.status() is Status.SUCCESS
-    [event] = world.kept()
-    assert (event.provider, event.environment, event.body, event.result) == ("provider_a", SANDBOX, body, "MOVED")
-    assert (event.attempts, event.next_attempt_at, event.received_at, event.handled_at) == (1, None, START, START)
-    transitions = await world.store.transaction.payments.transitions(world.reference)
-    assert [transition.actor for transition in transitions] == ["payer", "event:provider_a"]
-    assert await world.inbound.retry_due() == 0
-    await world.receive(world.body(), A_LIVE)
-    assert [(event.environment, event.result) for event in world.kept()][1:] == [(LIVE, "ANOMALY")]
-    monkeypatch.setattr(world.a, "read_event", lambda body: None)
-    await world.receive(b"not about us")
-    assert [event.result for event in world.kept()][2:] == ["IGNORED"]
 
 
 async def test_an_event_of_two_facts_stays_due_until_both_are_stored(world: EventShop) -> None:

@@ -261,9 +261,3 @@ async def test_a_payer_whose_money_came_late_is_not_asked_to_pay_again(world: Re
     assert "Do not pay again" in await text(), "what was paid twice went back once"
     await world.told(Outcome.REVERSED, details={"refundId": "2"})
     assert "start a new payment" in await text()
-
-
-async def test_a_payment_that_did_not_move_is_not_written(world: ReportedPayment) -> None:
-    payment = await world.payment(REFERENCE)
-    assert await world.services.settlement.write(world.store.transaction, payment, None) is payment
-    assert await world.payment(REFERENCE) == payment

@@ -186,19 +186,6 @@ async def test_two_workers_ask_once_and_a_hold_ends(shop: MemoryShop) -> None:
     assert len(shop.a.fetched) == 1
 
 
-async def test_without_credentials_or_an_answer_the_schedule_goes_on_and_the_payment_is_named(shop: MemoryShop) -> None:
-    reference = await shop.handed_over()
-    shop.a.fetch_fault = FaultKind.UNREACHABLE
-    shop.clock.move(CHECK_AFTER[0])
-    assert await shop.reconciler.run_once() == 1
-    [attempt] = await shop.attempts(reference)
-    assert (attempt.asks, attempt.next_ask_at) == (1, START + CHECK_AFTER[1])
-    await shop.change("provider_a", credentials=None)
-    assert await to_the_end(shop, reference) == []
-    assert (await shop.payment(reference)).status is Status.PENDING
-    assert await shop.anomalies() == [AnomalyKind.NO_EVIDENCE]
-
-
 async def test_a_last_check_whose_call_fails_is_made_again_each_hour_for_a_day(shop: MemoryShop) -> None:
     """Or one failed call at the wrong minute leaves a paid payment PENDING for good."""
     lost = await shop.handed_over()

@@ -33,28 +33,6 @@ async def test_verify_tells_what_the_provider_says(shop: MemoryShop, outcome: Ou
     assert told_by == [(outcome.value, outcome.value.lower(), "verify")]
 
 
-async def test_before_there_is_a_hand_off_nobody_is_asked(shop: MemoryShop) -> None:
-    reference = await shop.initiated()
-    assert (await shop.verification.verify(reference)).status is Status.INITIATED
-    shop.clock.move(CHECKOUT_TTL)
-    assert (await shop.verification.verify(reference)).status is Status.FAILED
-    assert await refused_with(shop.verification.verify("PAY-20250131-000000")) == (ErrorCode.PAYMENT_NOT_FOUND, None)
-    assert shop.a.fetched == []
-
-
-async def test_a_provider_is_asked_once_in_two_seconds_until_the_payment_is_final(shop: MemoryShop) -> None:
-    reference = await shop.handed_over()
-    await shop.verification.verify(reference)
-    shop.says(Outcome.SUCCEEDED)
-    shop.clock.move(VERIFY_EVERY / 2)
-    assert (await shop.verification.verify(reference)).status is Status.PENDING
-    assert len(shop.a.fetched) == 1
-    for wait in (VERIFY_EVERY / 2, VERIFY_EVERY):
-        shop.clock.move(wait)
-        assert (await shop.verification.verify(reference)).status is Status.SUCCESS
-    assert len(shop.a.fetched) == 2
-
-
 async def test_who_asks_for_an_hour_causes_a_few_hundred_calls(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
     shop.says(Outcome.UNPAID)
@@ -190,13 +168,3 @@ def test_the_way_home_carries_reference_and_status() -> None:
         "https://bücher.example/ọjà?x=a|b#ọ": f"{written}?x=a%7Cb&{added}#%E1%BB%8D",
     }
     assert {url: redirect_url(a_payment(callback_url=url)) for url in leads_to} == leads_to
-
-
-async def test_a_final_payment_whose_provider_cannot_be_asked_is_told_as_it_is(shop: MemoryShop) -> None:
-    reference = await shop.handed_over()
-    shop.says(Outcome.SUCCEEDED)
-    await shop.verification.verify(reference)
-    await shop.change("provider_a", credentials=None)
-    shop.clock.move(VERIFY_FINAL_EVERY)
-    assert (await shop.verification.verify(reference)).status is Status.SUCCESS
-    assert len(shop.a.fetched) == 1

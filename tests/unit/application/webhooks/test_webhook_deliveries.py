@@ -579,15 +579,6 @@ async def test_one_endpoints_closed_secret_keeps_no_others_from_signing(world: M
     assert world.only.status is DELIVERED
 
 
-async def test_secrets_once_opened_are_not_kept_without_end(
-    world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dispatcher, "KEYS_CACHED_MAX", 1)
-    await world.create()
-    await world.settle()
-    assert (await world.dispatcher.run_once(), len(world.dispatcher._keys)) == (2, 1)
-
-
 async def test_deliveries_and_events_go_when_their_time_is_over(world: MemoryOutbox) -> None:
     await world.settle()
     await world.dispatcher.run_once()
