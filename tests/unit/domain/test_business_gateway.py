@@ -3,9 +3,8 @@
 import pytest
 from payagg_testing.builders import NOW, a_choice, a_gateway
 
-from payagg.domain.business_gateway import ensure_selectable, is_offered, parse_order
+from payagg.domain.business_gateway import parse_order
 from payagg.domain.errors import ErrorCode
-from payagg.domain.gateway import GatewayStatus
 from tests.support.refusals import refusal_of
 
 
@@ -18,21 +17,6 @@ def test_only_an_enabled_gateway_is_the_default_and_nothing_brings_the_flag_back
     assert refusal_of(off.with_settings, a_gateway(), NOW, is_default=True).field == "isDefault"
     assert refusal_of(on.with_settings, a_gateway(), NOW, is_enabled=False, is_default=True).field == "isDefault"
     assert off.with_settings(a_gateway(), NOW, is_enabled=True, is_default=True).is_default
-
-
-def test_only_an_active_gateway_that_was_not_turned_off_is_offered() -> None:
-    gateway = a_gateway()
-    for status in (GatewayStatus.DRAINING, GatewayStatus.DISABLED):
-        inactive = a_gateway(status=status)
-        assert not is_offered(inactive, None)
-        assert refusal_of(ensure_selectable, inactive, None).code is ErrorCode.GATEWAY_NOT_FOUND
-    assert refusal_of(ensure_selectable, None, None).code is ErrorCode.GATEWAY_NOT_FOUND
-    turned_off = a_choice(gateway, is_enabled=False)
-    assert not is_offered(gateway, turned_off)
-    assert refusal_of(ensure_selectable, gateway, turned_off).code is ErrorCode.GATEWAY_DISABLED
-    for choice in (None, a_choice(gateway)):
-        assert is_offered(gateway, choice)
-        assert ensure_selectable(gateway, choice) is gateway
 
 
 @pytest.mark.rule("limits.17")

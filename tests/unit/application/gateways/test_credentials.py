@@ -91,18 +91,6 @@ async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_els
     assert (stored.replaced_secrets, stored.has_credentials) == (None, True)
 
 
-async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended(world: GatewayWorld) -> None:
-    await set_credentials(world, A, liveSecretKey="sk_live_1")
-    for key in ("sk_live_1", "sk_live_2"):
-        await set_credentials(world, A, liveSecretKey=key, liveWebhookSecret="own")
-        assert await signing(world, A, Environment.LIVE) == ["own", "sk_live_1"]
-    for _ in range(2):
-        await world.gateways.end_overlap(A, by=AN_ADMIN)
-        assert await signing(world, A, Environment.LIVE) == ["own"]
-    assert (await world.stored(A)).replaced_secrets is None
-    assert (await refused_with(world.gateways.end_overlap("gw_none", by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
-
-
 @pytest.mark.parametrize("is_deleted", [False, True])
 async def test_a_secret_that_proves_live_events_is_no_sandbox_secret(world: GatewayWorld, is_deleted: bool) -> None:
     """Whoever has that of the sandbox could write events of real money."""
