@@ -12,9 +12,9 @@ from payagg_testing.builders import HOUR, NOW, REFERENCE, a_payment, a_report, a
 
 from payagg.domain.adjustment import amount_of, money_back
 from payagg.domain.anomaly import RECONCILIATION, Anomaly, AnomalyKind
-from payagg.domain.attempt import AttemptState, ChargeFacts, HandOff, HandOffKind, provider_reference
+from payagg.domain.attempt import AttemptState, ChargeFacts, provider_reference
 from payagg.domain.payment import EXPIRED_REASON, Payment, Status, Trigger
-from payagg.domain.report import Outcome, ProviderReport, ReportEffect, Verdict, judge, judge_silence
+from payagg.domain.report import Outcome, ReportEffect, Verdict, judge, judge_silence
 from payagg.domain.values import Environment
 
 SUCCEEDED, FAILED, REVERSED = Outcome.SUCCEEDED, Outcome.FAILED, Outcome.REVERSED
@@ -114,12 +114,6 @@ def test_what_a_report_does(effect: ReportEffect, name: str) -> None:
         assert verdict.details["amounts"] == sorted(report.amounts)
 
 
-@pytest.mark.parametrize("report", [a_report(REVERSED), DISPUTED])
-def test_what_went_back_counts_once(report: ProviderReport) -> None:
-    """A word without an id is about all that went back, so only the rest of it is news."""
-    assert judged(report, PAID, known=[GIVEN]).details["amount"] == PAID.amount - 50_000
-
-
 def test_a_refund_without_an_id_sent_again_in_other_bytes_gives_back_no_more() -> None:
     again = a_report(REVERSED, details={"eventDigest": "0b"})
     # Two transactions may have one reference, and then twice as much came.
@@ -167,21 +161,6 @@ def test_a_refund_that_comes_when_the_event_of_what_a_status_told_is_repeated_no
     ):
         verdict = judged(a_report(REVERSED, details=details), payment, known=known, now=NOW + 72 * HOUR + late)
         assert amount_of(verdict.details, PAID.amount) == gone
-
-
-@pytest.mark.parametrize("report", [a_report(REVERSED), DISPUTED, a_report(REVERSED, details={"refundId": "1"})])
-def test_what_went_back_of_a_second_charge_hides_nothing_of_the_first(report: ProviderReport) -> None:
-    twice = {"providerReference": SECOND.provider_reference, "amounts": [PAID.amount]}
-    kinds = AnomalyKind.SECOND_CHARGE, AnomalyKind.LATE_REVERSAL
-    verdict = judged(report, PAID, known=[replace(GIVEN, kind=kind, details=twice) for kind in kinds])
-    assert (verdict.effect, verdict.details) == (ReportEffect.ANOMALY, report.evidence())
-
-
-def test_a_second_charge_is_asked_about_as_a_paid_one_is_since_it_may_be_refunded() -> None:
-    twice = judged(a_report(SUCCEEDED), PAID, paid=[SECOND.provider_reference])
-    assert twice.anomaly is AnomalyKind.SECOND_CHARGE
-    assert twice.attempt is not None
-    assert twice.attempt.confirmed_at == NOW < (twice.attempt.next_ask_at or NOW)
 
 
 def test_a_second_transaction_is_one_charge_whatever_figures_tell_of_it() -> None:
@@ -293,13 +272,6 @@ def test_a_decline_found_by_asking_is_no_end_while_the_page_may_take_another_car
     assert verdict.attempt == replace(ASKED, last_decline="EXPIRED_CARD")
     over = judged(a_report(FAILED, reason="EXPIRED_CARD"), payment, asked=ASKED, now=payment.expires_at)
     assert [moved.status for moved, _ in over.changes] == [Status.FAILED]
-
-
-def test_only_a_providers_page_takes_another_card() -> None:
-    for kind in HandOffKind:
-        attempt = replace(ASKED, hand_off=HandOff(kind, "https://pay.example"))
-        verdict = judged(a_report(FAILED), pending(), attempts=[attempt], asked=attempt)
-        assert verdict.effect is (ReportEffect.MOVED if kind is HandOffKind.SIMULATOR else ReportEffect.DECLINED)
 
 
 def test_a_decline_is_forgotten_when_the_payer_is_at_the_same_attempt_again() -> None:
