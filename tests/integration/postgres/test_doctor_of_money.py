@@ -67,6 +67,8 @@ BREACHES = [
     (DELETED.format(age=2, **SEALED), None),
     (DELETED.format(age=182, **REPLACED), "keeps no credentials"),
     (DELETED.format(age=179, **REPLACED), None),
+    ("UPDATE gateways SET credentials = NULL WHERE slug = 'provider_a'", "gateway can be asked"),
+    ("UPDATE gateways SET status = 'DELETED', updated_at = now() WHERE slug = 'provider_a'", None),
     ("ALTER TABLE payments DISABLE TRIGGER payments_fixed", "every trigger"),
     ("DROP TRIGGER audit_append_only ON audit", "every trigger"),
     (f"UPDATE attempts SET next_ask_at = now() + interval '74 hours' {OF_OPEN}", "no instant"),

@@ -127,10 +127,6 @@ def test_what_was_written_is_there_after_a_stop_and_durable_unless_said_otherwis
         assert not is_alive(pid)
 
 
-def test_it_listens_on_no_network_address(running: EmbeddedPostgres) -> None:
-    assert asked(running, "SELECT current_setting('listen_addresses')") == ""
-
-
 def test_only_the_last_user_stops_the_server(state: Path) -> None:
     first, second = EmbeddedPostgres(state), EmbeddedPostgres(state)
     first.start()
@@ -143,7 +139,7 @@ def test_only_the_last_user_stops_the_server(state: Path) -> None:
     assert not is_alive(pid)
 
 
-def test_a_folder_that_is_reached_by_a_link_has_the_same_server(
+def test_a_folder_that_is_reached_by_a_link_has_the_same_server_and_is_not_destroyed_in_use(
     running: EmbeddedPostgres, shared: Path, tmp_path: Path
 ) -> None:
     link = tmp_path / "link"
@@ -151,10 +147,6 @@ def test_a_folder_that_is_reached_by_a_link_has_the_same_server(
     pid = postmaster(shared)
     with EmbeddedPostgres(link) as second:
         assert (postmaster(shared), asked(second, "SELECT 1")) == (pid, 1)
-    assert asked(running, "SELECT 1") == 1
-
-
-def test_data_in_use_is_not_destroyed(running: EmbeddedPostgres, shared: Path) -> None:
     with pytest.raises(EmbeddedPostgresError, match="Another payagg uses"):
         EmbeddedPostgres(shared).destroy()
     assert asked(running, "SELECT 1") == 1
@@ -224,7 +216,10 @@ def test_a_path_too_long_for_a_socket_gets_a_short_folder(fresh: Path) -> None:
     EmbeddedPostgres(deep).destroy()
 
 
-def test_the_application_owns_its_database_and_is_no_superuser(running: EmbeddedPostgres) -> None:
+def test_the_application_owns_its_database_and_is_no_superuser_nor_reached_by_a_network(
+    running: EmbeddedPostgres,
+) -> None:
+    assert asked(running, "SELECT current_setting('listen_addresses')") == ""
     assert asked(running, "SELECT current_user") == "payagg"
     rights = "rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls"
     assert asked(running, f"SELECT {rights} FROM pg_roles WHERE rolname = current_user") is False

@@ -2,23 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
-from payagg_testing.builders import AN_ADMIN, HOUR
+from payagg_testing.builders import AN_ADMIN, HOUR, SECOND
 from payagg_testing.memory import MemoryStore
 
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.reports.explain import timeline
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
-from payagg.domain.errors import ErrorCode
-from payagg.domain.gateway import OVERLAP, PROVES_FOR
+from payagg.domain.errors import ErrorCode, must_exist
+from payagg.domain.gateway import OVERLAP, PROVES_FOR, SETTLING_MAX, Gateway
 from payagg.domain.health import Health
+from payagg.domain.payment import Status
+from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
 from tests.support.gateway_world import TICK, GatewayWorld
+from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
+from tests.support.state_machine.scripted import ACCOUNT
 
 A, B = "gw_provider_a", "gw_provider_b"
 NEW_KEY = ("second", b"2" * 32)
@@ -190,3 +195,68 @@ async def test_a_provider_that_refused_a_key_is_chosen_again_with_another(world:
     await set_credentials(world, A, sandboxSecretKey="sk_test_1", sandboxWebhookSecret="w", liveSecretKey="sk_live_1")
     paused = {one.environment: one.is_open(world.clock.now()) for one in await world.db.health.all()}
     assert paused == {Environment.SANDBOX: True, Environment.LIVE: False}
+
+
+async def deleted(shop: MemoryShop) -> str:
+    """The id of provider_a's gateway."""
+    gateways, gateway = shop.services.gateways, must_exist(await shop.gateway("provider_a"))
+    await gateways.disable(gateway.id, by=AN_ADMIN)
+    shop.clock.move(gateways.drain_window)
+    await gateways.delete(gateway.id, by=AN_ADMIN)
+    return gateway.id
+
+
+async def stored(shop: MemoryShop, gateway_id: str) -> Gateway:
+    return must_exist(await shop.store.transaction.gateways.get_any(gateway_id))
+
+
+@pytest.mark.rule("gateways.16", "gateways.17", "gateways.18")
+async def test_what_a_deleted_gateway_was_handed_settles_by_its_own_credentials(shop: MemoryShop) -> None:
+    paid, asked, fresh = await shop.handed_over(), await shop.handed_over(), await shop.initiated()
+    old = await deleted(shop)
+    assert await shop.services.gateway_settling.wipe() == 0
+    listed = (await shop.checkout.options(fresh)).gateways
+    assert [option.slug for option in listed] == ["builtin", "provider_b", "sandbox"]
+    assert await refused_with(shop.process(fresh)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
+    assert (await shop.process(paid)).gateway == "provider_a"  # the hand-off that the payer was given stands
+    assert len(shop.a.started) == 2
+    gateways = shop.services.gateways
+    made = await gateways.create(CreateGateway(slug="provider_a", name="Provider A"), by=AN_ADMIN)
+    await gateways.set_credentials(made.id, UpdateCredentials(credentials={ACCOUNT: "another"}), by=AN_ADMIN)
+    await gateways.enable(made.id, by=AN_ADMIN)
+    shop.says(Outcome.SUCCEEDED)
+    await shop.reconciler.run_once()
+    new = await shop.handed_over()
+    for reference in (paid, asked, new):
+        assert (await shop.verification.verify(reference)).status is Status.SUCCESS
+    attempts = [(await shop.attempts(reference))[0] for reference in (paid, asked, new)]
+    assert [attempt.gateway_id for attempt in attempts] == [old, old, made.id]
+    accounts = {charge.reference: charge.credentials[ACCOUNT] for charge in shop.a.fetched}
+    assert accounts == {paid: "account of provider_a", asked: "account of provider_a", new: "another"}
+
+
+@pytest.mark.rule("gateways.19")
+async def test_secrets_go_when_the_last_open_attempt_ends_or_after_72_hours(shop: MemoryShop) -> None:
+    payment, gateway_id = await shop.handed_over(), await deleted(shop)
+    told = f"gateway     {gateway_id} (provider_a) deleted; its credentials"
+    assert any(f"{told} stay for settling" in line for line in await timeline(shop.store, payment))
+    shop.says(Outcome.UNPAID)
+    due: datetime | None = shop.clock.now()
+    while due is not None:
+        assert await shop.services.gateway_settling.wipe() == 0
+        shop.clock.set(max(due, shop.clock.now()))
+        await shop.reconciler.run_once()
+        due = (await shop.attempts(payment))[-1].next_ask_at
+    assert (await shop.payment(payment)).status is Status.FAILED
+    assert await shop.services.gateway_settling.wipe() == 1
+    assert not (await stored(shop, gateway_id)).has_credentials
+    assert any(f"{told} are wiped" in line for line in await timeline(shop.store, payment))
+
+    other = await MemoryShop().open()
+    silent, gateway_id = await other.handed_over(), await deleted(other)
+    other.clock.move(SETTLING_MAX - SECOND)
+    assert await other.services.gateway_settling.wipe() == 0
+    other.clock.move(SECOND)
+    assert await other.services.gateway_settling.wipe() == 1
+    assert not (await stored(other, gateway_id)).has_credentials
+    assert (await refused_with(other.verification.verify(silent)))[0] is ErrorCode.GATEWAY_NOT_AVAILABLE
