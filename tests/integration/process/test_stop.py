@@ -1,10 +1,13 @@
-"""SIGTERM while the database is frozen: it accepts connections and packets, and says nothing for ever."""
+"""SIGTERM while the database is frozen and says nothing for ever, and while logos are decoded that cost as much as a
+logo may; and processes whose log nobody reads."""
 
 import asyncio
+import os
 import secrets
 import signal
+import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -12,12 +15,15 @@ import psutil
 import pytest
 
 from lab.kit.processes import postmaster, signalled
+from payagg.adapters.image_decoder import SCANS_MAX
 from payagg.adapters.postgres.embedded.server import STOP_SECONDS as EMBEDDED_STOP_SECONDS
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from payagg.entrypoints.process.server import STOP_SECONDS
-from tests.support.http_world import bearer
-from tests.support.processes import serving, started, wait_until
+from tests.support.http_world import admin_token, bearer
+from tests.support.images import a_jpeg_of_scans
+from tests.support.ports import free_port
+from tests.support.processes import children, is_ready, serving, started, wait_until
 
 CALLERS = 240  # more than two rounds of those who share a statement
 
@@ -82,3 +88,52 @@ def test_an_embedded_server_that_is_frozen_ends_with_its_user(tmp_path: Path) ->
     assert postmaster(state / "postgres") is None
     with EmbeddedPostgres(state):
         assert psutil.pid_exists(postmaster(state / "postgres") or 0)
+
+
+UPLOADS = 2
+
+
+async def test_costly_logos_keep_neither_other_callers_nor_the_end_waiting(database_url: str) -> None:
+    costly = a_jpeg_of_scans(SCANS_MAX, (4096, 4096))
+    with serving(database_url) as (process, origin):
+        async with httpx.AsyncClient(base_url=f"{origin}/api/v1", trust_env=False, timeout=60) as client:
+            headers = bearer(admin_token())
+            [gateway, *_] = (await client.get("/admin/gateways", headers=headers)).json()["data"]
+            place = f"/admin/gateways/{gateway['id']}/logo"
+            uploads = [
+                asyncio.create_task(client.post(place, headers=headers, files={"file": ("a.jpg", costly)}))
+                for _ in range(UPLOADS)
+            ]
+            await asyncio.to_thread(wait_until, lambda: psutil.Process(process.pid).children())
+            assert (await client.get("/admin/gateways", headers=headers)).status_code == 200
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(process.wait, STOP_SECONDS) == 0
+            assert {answer.status_code for answer in await asyncio.gather(*uploads)} <= {201, 400}
+
+
+REQUESTS = 400  # their lines are more than a pipe holds
+
+
+@contextmanager
+def unread(*arguments: str, **settings: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """`payagg` whose stderr nobody reads: not even a first line fits."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writer, b" " * 4096)
+    os.set_blocking(writer, True)
+    with started(*arguments, stderr=writer, **settings) as process:
+        os.close(writer)
+        yield process
+    os.close(reader)
+
+
+def test_processes_whose_log_takes_no_line_answer_and_end(database_url: str) -> None:
+    """A supervisor, two that serve, and a worker."""
+    port, command = free_port(), ("serve", "--workers", "2", "--port")
+    with unread(*command, str(port), PAYAGG_DATABASE_URL=database_url) as process:
+        wait_until(lambda: is_ready(port) and len(children(process.pid)) == 3)
+        wait_until(lambda: any(psutil.Process(child).nice() != os.nice(0) for child in children(process.pid)))
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
+            assert {client.get("/healthz").status_code for _ in range(REQUESTS)} == {200}
