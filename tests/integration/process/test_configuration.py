@@ -23,7 +23,6 @@ from tests.support.processes import (
     is_ready,
     one_line,
     payagg,
-    serving,
     started,
     succeeded,
     wait_until,
@@ -79,13 +78,6 @@ def test_a_server_for_others_needs_its_own_address() -> None:
         assert "PAYAGG_BASE_URL is required to serve on" in one_line(payagg("serve", "--host", host, **SECRETS))
 
 
-def test_a_server_s_own_address_may_come_from_a_file(database_url: str, tmp_path: Path) -> None:
-    file = tmp_path / "base_url"
-    file.write_text("https://pay.example\n")
-    with serving(database_url, "--host", "0.0.0.0", PAYAGG_BASE_URL_FILE=str(file)) as (_, origin):
-        assert httpx.get(origin, trust_env=False).json()["data"]["api"] == "https://pay.example/api/v1"
-
-
 @contextmanager
 def a_locked_role(postgres: str) -> Iterator[str]:
     """The URL of a database whose role `locked` must know its password."""
@@ -136,15 +128,19 @@ def test_four_reasons_why_there_is_no_database_are_four_lines(postgres: str, tmp
             assert "wrong-word" not in told
 
 
-def test_a_server_names_its_database(database_url: str) -> None:
-    name, port = urlsplit(database_url).path.strip("/"), free_port()
+def test_a_server_names_its_database_and_takes_its_address_from_a_file(database_url: str, tmp_path: Path) -> None:
+    name, port, file = urlsplit(database_url).path.strip("/"), free_port(), tmp_path / "base_url"
     assert f"The database is {name} at " in payagg("doctor", PAYAGG_DATABASE_URL=database_url).stdout
-    command = ("serve", "--port", str(port))
-    with started(*command, stderr=subprocess.PIPE, PAYAGG_DATABASE_URL=database_url) as process:
+    file.write_text("https://pay.example\n")
+    settings = {"PAYAGG_DATABASE_URL": database_url, "PAYAGG_BASE_URL_FILE": str(file)}
+    command = ("serve", "--host", "0.0.0.0", "--port", str(port))
+    with started(*command, stderr=subprocess.PIPE, **settings) as process:
         assert process.stderr is not None
         line = json.loads(process.stderr.readline())
         assert (line["event"].partition(" at ")[0], line["level"]) == (f"The database is {name}", "warning")
         wait_until(lambda: is_ready(port))
+        told = httpx.get(f"http://127.0.0.1:{port}", trust_env=False).json()["data"]
+        assert told["api"] == "https://pay.example/api/v1"
 
 
 def test_a_state_folder_that_cannot_be_is_one_line() -> None:
