@@ -33,7 +33,7 @@ PARTS = (
     Part("crashes", "payagg, Postgres or a connection dies at each step of a payment", "6 min"),
     Part("faults", "the network to each neighbour fails in every way", "7 min"),
     Part("races", "whatever meets in one payment, some order of steps explains the result", "14 min"),
-    Part("failover", "a Patroni cluster breaks in nine ways, on each of three routes", "9 min",
+    Part("failover", "a Patroni cluster breaks in nine ways, on each of three routes, also with two releases", "9 min",
          needs=("haproxy", "pgbouncer", "etcd", "patroni")),
     Part("upgrade", "the previous release changes to this one and back, also under faults", "15 min",
          needs=("haproxy", "pgbouncer")),

@@ -23,14 +23,14 @@ INSIDE = "PAYAGG_TEST_HA_INSIDE"
 UNPRIVILEGED = ("unshare", "--user", "--map-user=1", "--map-group=1", "--")
 
 
-def run_inside(arguments: Sequence[str]) -> int:
+def run_inside(arguments: Sequence[str], **settings: str) -> int:
     """The exit status of this run in a network namespace with a loopback and nothing else: addresses and ports are free
     there, and packets can be dropped without anybody else's noticing. Somebody who is not root is root in it."""
     for name in ("unshare", "ip", "iptables"):
         program(name)
     mapped = () if os.geteuid() == 0 else ("--map-root-user",)
     command = ["unshare", "--net", *mapped, "--", sys.executable, "-m", "lab", "failover", *arguments]
-    return subprocess.call(command, env={**os.environ, INSIDE: "yes", "PAYAGG_LAB_INSTALLED": "yes"})
+    return subprocess.call(command, env={**os.environ, INSIDE: "yes", "PAYAGG_LAB_INSTALLED": "yes", **settings})
 
 
 def drop_packets(address: str, *, is_dropped: bool) -> None:

@@ -1,7 +1,8 @@
 """Faults of a Patroni cluster x the routes to it, under load.
 
 Nothing acknowledged may be lost or doubled, no answer false or a 500, no webhook missing, and `payagg doctor` finds no
-fault. Our own part of a gap is what remains after somebody else, with plain psycopg, could write again.
+fault. With --previous one of two servers and one of two workers run the release before this one. Our own part of a gap
+is what remains after somebody else, with plain psycopg, could write again.
 """
 
 import argparse
@@ -21,8 +22,10 @@ from lab.failover.routes import ROLE, DatabaseRoute, direct, hosts, make_databas
 from lab.kit.buyer import FINAL, Buyer, Load, Phase
 from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
-from lab.kit.site import Site, a_site
+from lab.kit.site import Installed, Site, a_site
+from lab.upgrade.release import checked_out, previous_commit
 
+PREVIOUS = "PAYAGG_TEST_HA_PREVIOUS"  # its Python and PYTHONPATH, from the run outside to the one in the network
 EVERY = 0.25  # seconds between two payments, however the ones before fare
 READ_EVERY = 0.2
 RETRY = (1.0, 2.0)  # seconds, as Retry-After bids
@@ -113,12 +116,14 @@ class CellVerdict:
 
 
 @asynccontextmanager
-async def a_route(cluster: Cluster, route: DatabaseRoute, folder: Path) -> AsyncIterator[RouteLoad]:
+async def a_route(
+    cluster: Cluster, route: DatabaseRoute, folder: Path, previous: Installed | None
+) -> AsyncIterator[RouteLoad]:
     own = folder / route.word
     own.mkdir()
     settings = {"PAYAGG_POOL_SIZE": "8"} | ({"PAYAGG_PGBOUNCER": "true"} if route is DatabaseRoute.PGBOUNCER else {})
-    roles, past = ("api", "api", "worker"), direct(cluster, route)
-    async with a_site(url(cluster, route), own, roles, direct=past, **settings) as site:
+    roles = ("api", "api", "worker") if previous is None else ("api", "api", "worker", "worker")
+    async with a_site(url(cluster, route), own, roles, previous, direct=direct(cluster, route), **settings) as site:
         yield RouteLoad(cluster, route, site, site.buyer(RETRY))
 
 
@@ -160,10 +165,11 @@ async def run(
     routes: Sequence[DatabaseRoute],
     faults: Sequence[ClusterFault],
     folder: Path,
+    previous: Installed | None,
 ) -> dict[str, list[CellVerdict]]:
     table: dict[str, list[CellVerdict]] = {}
     async with AsyncExitStack() as stack:
-        loads = [await stack.enter_async_context(a_route(cluster, route, folder)) for route in routes]
+        loads = [await stack.enter_async_context(a_route(cluster, route, folder, previous)) for route in routes]
         for fault in faults:
             table[fault.word] = await struck(cluster, loads, fault)
             for route, verdict in zip(routes, table[fault.word], strict=True):
@@ -177,20 +183,26 @@ def main(arguments: Sequence[str]) -> int:
     words, names = [fault.word for fault in FAULTS], [route.word for route in DatabaseRoute]
     parser.add_argument("--only", metavar="FAULT", choices=words, action="append", help=f"one of {', '.join(words)}")
     parser.add_argument("--route", choices=names, action="append", help="one of them, beside no other")
+    parser.add_argument("--previous", action="store_true", help="beside the release before this one")
     chosen = parser.parse_args(arguments)
     if INSIDE not in os.environ:
-        return run_inside(arguments)
+        with a_folder("previous") as place:  # what it needs cannot be fetched from within
+            old = checked_out(previous_commit(), place).with_laboratory if chosen.previous else ()
+            return run_inside(arguments, **{PREVIOUS: "\n".join(old)})
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    python, _, path = os.environ[PREVIOUS].partition("\n")
+    previous = (python, path) if chosen.previous else None
     routes = [route for route in DatabaseRoute if route.word in (chosen.route or names)]
     faults = [fault for fault in FAULTS if fault.word in (chosen.only or words)]
     tally = RunSummary("failover", arguments)
     with a_folder("failover") as folder, a_cluster(folder) as cluster, proxies(cluster, folder):
         make_databases(cluster, routes)
-        table = asyncio.run(run(tally, cluster, routes, faults, folder))
+        table = asyncio.run(run(tally, cluster, routes, faults, folder, previous))
     ours = max(one.ours for cells in table.values() for one in cells)
     tally.line(f"our own part of a gap: {ours:.1f} s", ["too long"] * (ours >= OURS))
     gaps = {word: round(max(one.gap for one in cells), 1) for word, cells in table.items()}
     frozen = gaps.get("frozen", 0.0)
     tally.line(f"behind a frozen leader: {frozen} s", ["too long"] * (frozen >= FROZEN))
     whole = not chosen.only and not chosen.route
-    return tally.end(whole=whole, ours=round(ours, 1), frozen=frozen, switchover=gaps.get("switchover", 0.0))
+    name = "failover of two releases" if chosen.previous else "failover"
+    return tally.end(whole=whole, name=name, ours=round(ours, 1), frozen=frozen, switchover=gaps.get("switchover", 0.0))

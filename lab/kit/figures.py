@@ -13,12 +13,14 @@ from tests.support.machine import ROOT
 FILE = ROOT / "lab" / "figures.json"
 PAGE = ROOT / "docs" / "proof.md"
 BEGIN, END = "<!-- figures: written by `make lab` from lab/figures.json -->", "<!-- figures: end -->"
+FAILOVER = "{holds} of {all} hold; writes stop for {frozen} s when the leader freezes, {switchover} s in a switchover"
 # What a run of that name is told as.
 WORDS = {
     "cells": "{journeys:,} journeys; {unavailable} requests refused, all by a killed cell or HAProxy",
     "crashes": "{holds} of {all} hold",
     "defects": "{holds} of {all} caught",
-    "failover": "{holds} of {all} hold; writes stop for {frozen} s when the leader freezes, {switchover} s in a switchover",
+    "failover": FAILOVER,
+    "failover of two releases": f"beside the previous release {FAILOVER}",
     "faults": "{holds} of {all} hold",
     "faults drawn": "{holds} of {all} hold",
     "fuzz": "{cases:,} cases, no failure",
