@@ -10,7 +10,8 @@ from litestar.routes import HTTPRoute
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.app import DEFAULTS, api_routes, create_app
 from payagg.entrypoints.http.docs.description import Audience, describe, described_for
-from payagg.entrypoints.http.docs.site import MISSING, DocsSite
+from payagg.entrypoints.http.docs.pages import MISSING
+from payagg.entrypoints.http.docs.site import DocsSite
 from payagg.entrypoints.http.server.routing import API_PATH
 from tests.support.assembly import services_over
 from tests.support.http_world import Api, assert_refused

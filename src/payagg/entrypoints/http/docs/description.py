@@ -6,7 +6,7 @@ import re
 from enum import Enum
 from typing import Any
 
-from payagg.entrypoints.http.docs.site import DOCS
+from payagg.entrypoints.http.docs.pages import DOCS
 from payagg.entrypoints.settings import Settings
 
 DEFAULTS = Settings()  # which the written description is of

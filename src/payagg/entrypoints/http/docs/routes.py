@@ -13,7 +13,7 @@ from litestar.params import FromPath
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.http.docs.description import Audience, describe, described_for
-from payagg.entrypoints.http.docs.site import MISSING
+from payagg.entrypoints.http.docs.pages import MISSING
 from payagg.entrypoints.http.server.page_assets import takes_gzip
 from payagg.entrypoints.settings import Settings
 

@@ -12,8 +12,9 @@ import pytest
 from payagg.domain.errors import ErrorCode
 from payagg.entrypoints.http.app import api_routes
 from payagg.entrypoints.http.docs.markdown import render_page
+from payagg.entrypoints.http.docs.pages import DOCS, MISSING, OPERATING, SECTIONS, pictures
 from payagg.entrypoints.http.docs.reference import samples
-from payagg.entrypoints.http.docs.site import DOCS, MISSING, OPERATING, SECTIONS, DocsSite, pictures
+from payagg.entrypoints.http.docs.site import DocsSite
 from payagg.entrypoints.http.server.errors import help_link
 from tools.openapi.document import document
 
