@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from payagg.application.accounts.businesses import lock_own
 from payagg.application.ports.accounts import KeyHolder
 from payagg.application.schemas.views import view_of
-from payagg.application.use_case import UseCase, retry_on_conflict
+from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.api_key import (
     ACTIVE_KEYS_MAX,
     NAME_MAX,
@@ -108,8 +108,7 @@ class ApiKeys(UseCase):
 
     async def groups(self, business_id: str) -> BusinessApiKeyGroups:
         """All active keys and the most recently revoked ones, per environment."""
-        async with self.store.begin() as tx:
-            keys = await tx.api_keys.list_keys(business_id, REVOKED_KEYS_LISTED)
+        keys = await in_transaction(self.store, lambda tx: tx.api_keys.list_keys(business_id, REVOKED_KEYS_LISTED))
         sandbox, live = ([_record(key) for key in keys if key.environment is one] for one in Environment)
         return BusinessApiKeyGroups(sandbox, live)
 

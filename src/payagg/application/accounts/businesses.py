@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from payagg.application.ports.store import Transaction
 from payagg.application.schemas.views import check_after, page_of, view_of
-from payagg.application.use_case import UseCase, retry_on_conflict
+from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.audit import Action, Actor, ActorRealm, changes_of
 from payagg.domain.business import (
     BUSINESS_NAME_MAX,
@@ -103,15 +103,13 @@ class Businesses(UseCase):
     async def list_businesses(self, search: str | None, after: str | None, limit: int) -> BusinessPage:
         """Newest first, strictly older than the cursor; raises VALIDATION_ERROR on `after`."""
         check_after(after, "biz", "a business's id, for example the last answer's nextCursor")
-        async with self.store.begin() as tx:
-            found = await tx.businesses.list_businesses(search, after, limit + 1)
+        found = await in_transaction(self.store, lambda tx: tx.businesses.list_businesses(search, after, limit + 1))
         shown, cursor, has_more = page_of(found, limit, after)
         return BusinessPage([view_of(AdminBusiness, business) for business in shown], cursor, has_more)
 
     async def list_managed(self, subject: str) -> ManagedBusinesses:
         """What the user may manage, oldest first."""
-        async with self.store.begin() as tx:
-            found = await tx.members.managed_by(subject)
+        found = await in_transaction(self.store, lambda tx: tx.members.managed_by(subject))
         return ManagedBusinesses([view_of(ManagedBusiness, business, role=role) for business, role in found])
 
     async def detail(self, business_id: str) -> AdminBusinessDetail:

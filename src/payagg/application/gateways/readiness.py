@@ -13,7 +13,7 @@ from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
 from payagg.application.schemas.gateways import CredentialsTest
 from payagg.application.telemetry import count
-from payagg.application.use_case import UseCase
+from payagg.application.use_case import UseCase, in_transaction
 from payagg.domain.attempt import Charge
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import ErrorCode, Refusal, must_exist
@@ -49,8 +49,7 @@ class GatewayReadiness(Struct, rename="camel", frozen=True):
 async def live_slugs(store: Store, credentials: GatewayCredentials) -> list[str]:
     """The slugs of gateways with LIVE credentials on file, deleted ones that still settle included: each receives
     events."""
-    async with store.begin() as tx:
-        gateways = await tx.gateways.everything()
+    gateways = await in_transaction(store, lambda tx: tx.gateways.everything())
     known = [one for one in gateways if one.slug in credentials.providers and one.has_credentials]
     live = Environment.LIVE
     return sorted(

@@ -28,7 +28,7 @@ from payagg.application.schemas.payment_search import (
 )
 from payagg.application.schemas.payments import PaymentDetail
 from payagg.application.schemas.views import page_of
-from payagg.application.use_case import retry_on_conflict
+from payagg.application.use_case import in_transaction, retry_on_conflict
 from payagg.domain.adjustment import AdjustmentTotal
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.errors import ErrorCode, Refusal, invalid
@@ -277,7 +277,6 @@ def _adjustment_total(total: AdjustmentTotal) -> KindTotal:
 
 async def adjustment_page(store: Store, wanted: AdjustmentFilter, limit: int) -> AdjustmentPage:
     """Newest first by the latest fact of each, strictly after the cursor."""
-    async with store.begin() as tx:
-        found = await tx.adjustments.page(wanted, limit + 1)
+    found = await in_transaction(store, lambda tx: tx.adjustments.page(wanted, limit + 1))
     shown, cursor, has_more = page_of(found, limit, wanted.after)
     return AdjustmentPage([AdjustmentView.of(adjustment) for adjustment in shown], cursor, has_more)

@@ -17,7 +17,7 @@ def _arguments(command: ArgumentParser) -> None:
 
 EXTENSION = Extension(
     settings="settings:ArchiveSettings",
-    archived_histories="files:archive_reader",
+    archived_histories="reader:archive_reader",
     commands=(
         Command(
             "Manage stored data",

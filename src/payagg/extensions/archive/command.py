@@ -8,7 +8,7 @@ from payagg.application.telemetry import flush
 from payagg.entrypoints.cli.commands import CommandFailed
 from payagg.entrypoints.cli.operators import operator, say, with_use_case
 from payagg.entrypoints.settings import Settings
-from payagg.extensions.archive.files import ArchiveUnavailable, archive_reader
+from payagg.extensions.archive.reader import ArchiveUnavailable, archive_reader
 from payagg.extensions.archive.writer import Archive, ArchivedDay, ArchiveTaken
 
 

@@ -1,17 +1,29 @@
-"""Reads the archive: compares each file with its manifest, and the manifest with its row."""
+"""Reads the archive: where it is, and its files, each compared with its manifest, and the manifest with its row."""
 
 import hashlib
 from dataclasses import dataclass
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from payagg.application.ports.outside import ObjectStore
+from payagg.adapters.logos import ObjectLogos
+from payagg.application.ports.outside import ObjectStore, Unavailable
 from payagg.application.ports.payments import ArchiveDamaged, ProviderCall
 from payagg.domain.archived import ArchivePart
 from payagg.domain.attempt import Attempt
 from payagg.domain.payment import Transition
-from payagg.extensions.archive.parquet import read_rows
-from payagg.extensions.archive.tables import MANIFEST, TABLES, History, Manifest, attempts_of, calls_of, transitions_of
+from payagg.entrypoints.settings import Settings
+from payagg.extensions.archive.settings import ArchiveSettings
+from payagg.extensions.archive.tables import (
+    MANIFEST,
+    TABLES,
+    History,
+    Manifest,
+    attempts_of,
+    calls_of,
+    read_rows,
+    transitions_of,
+)
 
 
 @dataclass(frozen=True)
@@ -67,3 +79,29 @@ class ArchiveReader:
         if hashlib.sha256(content).digest() != digest:
             raise ArchiveDamaged(f"{path} is not what was written: its SHA-256 differs")
         return content
+
+
+class ArchiveUnavailable(Unavailable):
+    """The archive's object store cannot be reached."""
+
+
+class ArchiveObjects(ObjectLogos):
+    """The archive's files, which are megabytes."""
+
+    name = "archive"
+    call_seconds = 120.0
+    fault = ArchiveUnavailable
+
+
+def archive_reader(settings: Settings) -> ArchiveReader:
+    """Contacts nothing, and imports pyarrow only when something is read."""
+    return ArchiveReader(ArchiveObjects(archive_place(settings)))
+
+
+def archive_place(settings: Settings) -> str:
+    """The archive's folder or URL."""
+    own = settings.of(ArchiveSettings).archive_store
+    if own is not None or settings.logo_store is None:
+        return own or str(settings.state_dir / "archive")
+    logos = urlsplit(settings.logo_store)
+    return urlunsplit(logos._replace(path=f"{logos.path.rstrip('/')}/archive"))

@@ -22,18 +22,20 @@ from payagg.application.use_case import UseCase, in_transaction, retry_on_confli
 from payagg.domain.archived import ArchivePart
 from payagg.domain.audit import Action, Actor
 from payagg.domain.errors import invalid
-from payagg.extensions.archive.parquet import SUFFIX, ParquetFile, read_rows
 from payagg.extensions.archive.postgres import ArchiveRows, PartRows
 from payagg.extensions.archive.reader import ArchiveReader
 from payagg.extensions.archive.tables import (
     MANIFEST,
+    SUFFIX,
     TABLES,
     VERSION,
     ArchivedObject,
     History,
     Manifest,
+    ParquetFile,
     by_payment,
     named_columns,
+    read_rows,
     remaining,
 )
 
@@ -139,7 +141,7 @@ class Archive(UseCase):
             await self.reader.contents(part)
         except ArchiveDamaged:
             await self._delete_files(part)
-            await self._give_up_row(part)
+            await in_transaction(self.store, lambda tx: tx.of(PartRows).give_up(part.number))
             raise
         await self._finish(part)
         self.crash_point("A2")
@@ -160,10 +162,8 @@ class Archive(UseCase):
         await self._close(part, removed, left, by)
         return replace(done, removed=done.removed + removed, left=done.left + left)
 
-    @retry_on_conflict
     async def _next(self, after: str) -> str | None:
-        async with self.store.begin() as tx:
-            return await tx.of(ArchiveRows).next_with_history(after)
+        return await in_transaction(self.store, lambda tx: tx.of(ArchiveRows).next_with_history(after))
 
     @retry_on_conflict
     async def _read(self, day: str, after: str, limit: int, before: datetime) -> tuple[list[str], str | None, History]:
@@ -192,10 +192,6 @@ class Archive(UseCase):
             if not await tx.of(PartRows).give_up(part.number):
                 raise ArchiveTaken(AT_WORK)
             await self._delete_files(part)
-
-    async def _give_up_row(self, part: ArchivePart) -> None:
-        async with self.store.begin() as tx:
-            await tx.of(PartRows).give_up(part.number)
 
     async def _delete_files(self, part: ArchivePart) -> None:
         for name in (MANIFEST, *(f"{table}{SUFFIX}" for table in TABLES)):

@@ -8,6 +8,7 @@ from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.providers import Provider, ProviderEventRoute
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.telemetry import count
+from payagg.application.use_case import in_transaction
 from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
 from payagg.domain.report import ProviderFault
 from payagg.entrypoints.bootstrap import Services
@@ -75,20 +76,17 @@ class AmongCells(Elsewhere):
 
     async def ensure_payment_here(self, reference: str, tx: Transaction | None = None) -> None:
         if tx is None:
-            async with self.store.begin() as own:
-                found = await own.of(CellRows).forwarding_record_of_payment(reference)
+            found = await in_transaction(self.store, lambda tx: tx.of(CellRows).forwarding_record_of_payment(reference))
         else:
             found = await tx.of(CellRows).forwarding_record_of_payment(reference)
         _follow(found)
 
     async def ensure_key_here(self, secret_hash: bytes) -> None:
-        async with self.store.begin() as tx:
-            found = await tx.of(CellRows).forwarding_record_of_key(secret_hash)
+        found = await in_transaction(self.store, lambda tx: tx.of(CellRows).forwarding_record_of_key(secret_hash))
         _follow(found)
 
     async def ensure_business_here(self, business_id: str) -> None:
-        async with self.store.begin() as tx:
-            move = await tx.of(CellRows).of_business(business_id)
+        move = await in_transaction(self.store, lambda tx: tx.of(CellRows).of_business(business_id))
         if move is not None:
             _follow(ForwardingRecord(business_id, move.cell, move.state is not MoveState.LEFT))
 

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import Any
 
 from payagg.application.ports.outside import Unavailable
+from payagg.application.use_case import in_transaction
 from payagg.entrypoints.cli.database import database
 from payagg.entrypoints.cli.operators import operator, say, store_at
 from payagg.entrypoints.settings import Settings, SettingsError
@@ -111,7 +112,6 @@ async def _ensure_is(cell: str, settings: Settings, database: Any) -> None:
     assert cells is not None
     async with aclosing(HttpCells(cells, settings.of(CellSettings).cell_secret or "")) as asking:
         state = await asking.state(cell)
-    async with database.begin() as tx:
-        own = await tx.of(CellRows).database()
+    own = await in_transaction(database, lambda tx: tx.of(CellRows).database())
     if own != state.database:
         raise SettingsError(f"PAYAGG_TARGET_DATABASE_URL is not the database that the cell {cell} answers from.")

@@ -16,7 +16,7 @@ import structlog
 from payagg.application.ports.outside import ObjectStore, Vault
 from payagg.application.ports.store import Transaction
 from payagg.application.upkeep.sweeps import Sweep
-from payagg.application.use_case import UseCase, retry_on_conflict
+from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
 from payagg.domain.audit import Action, changes_of, clock
 from payagg.domain.checks import with_changes
 from payagg.domain.gateway import GATEWAY, Gateway, GatewayStatus
@@ -71,8 +71,7 @@ class GatewayReplication(UseCase):
         return changed
 
     async def _everything(self) -> list[Gateway]:
-        async with self.store.begin() as tx:
-            return await tx.gateways.everything()
+        return await in_transaction(self.store, lambda tx: tx.gateways.everything())
 
     def _opens(self, gateway: Gateway) -> bool:
         """Whether this cell can use what is sealed. Where not, it keeps the gateway as it had it."""

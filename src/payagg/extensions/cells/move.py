@@ -64,8 +64,7 @@ class CellMove:
         and VALIDATION_ERROR where the other cell is not fit for it or another move stands in the way; nothing has
         changed then. Raises SERVICE_UNAVAILABLE where something goes on for too long, and Unavailable where a database
         is away: run again, it goes on."""
-        async with self.source.begin() as tx:
-            before = await tx.of(CellRows).of_business(business_id)
+        before = await in_transaction(self.source, lambda tx: tx.of(CellRows).of_business(business_id))
         if before is not None and before.state is MoveState.LEFT and before.cell == self.other:
             await self._carry_events(business_id)
             return MovedBusiness(0, timedelta(0))
@@ -164,8 +163,7 @@ class CellMove:
     async def _outlast_transactions(self) -> None:
         """Waits for whoever may have read a key before they were closed, and adds a payment yet."""
         give_up = self.clock.now() + PATIENCE
-        async with self.source.begin() as tx:
-            before = await tx.of(DepartureRows).open_transactions()
+        before = await in_transaction(self.source, lambda tx: tx.of(DepartureRows).open_transactions())
         while before:
             if self.clock.now() >= give_up:
                 raise _too_long(f"transactions from before it was closed ({', '.join(sorted(before))})")
@@ -202,10 +200,9 @@ class CellMove:
                 raise _too_long("some of its payments, which are being charged or told to the merchant")
             await self.sleep(PAUSE)
 
-    @retry_on_conflict
     async def _take(self, business_id: str) -> int:
-        async with self.source.begin() as tx:
-            return await tx.of(DepartureRows).take(business_id, self.clock.now(), self.batch)
+        now = self.clock.now()
+        return await in_transaction(self.source, lambda tx: tx.of(DepartureRows).take(business_id, now, self.batch))
 
     @retry_on_conflict
     async def _deliver(self, business_id: str, gateways: Mapping[str, str]) -> int:

@@ -13,6 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from payagg import __version__
 from payagg.application.ports.providers import ProviderEventRoute
+from payagg.application.use_case import in_transaction
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.entrypoints.bootstrap import RELEASE_SCHEMA, Services
 from payagg.entrypoints.http.api.auth import bearer
@@ -55,8 +56,7 @@ def _internal(method: Literal["GET", "POST"], path: str, **opt: Any) -> Callable
 
 
 async def state_of(use_cases: Services, cells: Cells, version: str) -> CellState:
-    async with use_cases.store.begin() as tx:
-        database = await tx.of(CellRows).database()
+    database = await in_transaction(use_cases.store, lambda tx: tx.of(CellRows).database())
     return CellState(
         name=cells.own,
         release=__version__,

@@ -37,8 +37,7 @@ class ConsoleSessions:
     async def see(self, form_token: str, address: str | None) -> bool:
         """Records a request of the session; False when the session has ended, in every process from that moment."""
         now, session = self.clock.now(), digest(form_token)
-        async with self.store.begin() as tx:
-            found = await tx.of(SessionRows).find(session)
+        found = await in_transaction(self.store, lambda tx: tx.of(SessionRows).find(session))
         if found is None or found.is_over(now, self.idle):
             return False
         if found.is_seen_stale(now):
@@ -49,8 +48,7 @@ class ConsoleSessions:
     async def of(self, realm: ActorRealm, subject: str) -> list[ConsoleSession]:
         """The open ones, newest first."""
         now = self.clock.now()
-        async with self.store.begin() as tx:
-            found = await tx.of(SessionRows).of(realm, subject)
+        found = await in_transaction(self.store, lambda tx: tx.of(SessionRows).of(realm, subject))
         return [one for one in found if not one.is_over(now, self.idle)]
 
     async def end(self, realm: ActorRealm, subject: str, session: bytes) -> None:

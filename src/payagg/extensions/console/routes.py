@@ -9,15 +9,14 @@ from payagg.extensions.console import (
     admin_watch,
     audit,
     checkout,
+    developers,
     issuer_sign_in,
-    keys,
     overview,
     payments,
     sign_in,
-    webhooks,
 )
 
-MERCHANT = (overview, payments, keys, webhooks, checkout)
+MERCHANT = (overview, payments, developers, checkout)
 ADMIN = (admin_gateways, admin_businesses, admin_watch, audit)
 
 

@@ -24,11 +24,9 @@ from payagg.domain.attempt import ChargeFacts
 from payagg.domain.payment import Payment, Trigger
 from payagg.domain.report import Outcome, ReportEffect
 from payagg.entrypoints.settings import SettingsError, read_settings
-from payagg.extensions.archive.files import archive_place
-from payagg.extensions.archive.parquet import read_rows
 from payagg.extensions.archive.postgres import ArchiveRows
-from payagg.extensions.archive.reader import ArchiveReader
-from payagg.extensions.archive.tables import MANIFEST, TABLES
+from payagg.extensions.archive.reader import ArchiveReader, archive_place
+from payagg.extensions.archive.tables import MANIFEST, TABLES, read_rows
 from payagg.extensions.archive.writer import Archive, ArchivedDay, ArchiveTaken
 from tests.contracts.archive import ENDED, ArchiveContract, named, with_history
 from tests.support.refusals import refused_with

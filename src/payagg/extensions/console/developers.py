@@ -1,17 +1,51 @@
-"""A business's webhook endpoints of one environment, their tests and their delivery logs."""
+"""What a merchant's server works with, of one environment: API keys, whose secret is shown once, and webhook endpoints
+with their tests and delivery logs."""
 
+from dataclasses import replace
 from typing import Any
 
 from litestar import Response
 
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.webhook import EventType
-from payagg.extensions.console.api import part
+from payagg.extensions.console.api import ApiRefused, part
 from payagg.extensions.console.page_request import BASE, BusinessContext, PageRequest, Pages, business_context
 
 routes = Pages("merchant")
+
+
+@routes.page(BASE + "/keys")
+async def _keys_page(request: PageRequest, made: dict[str, Any] | None = None) -> Response[bytes]:
+    context = await business_context(request)
+    keys = None
+    try:
+        keys = (await request.api.get(f"{context.api}/api-keys"))[context.name]
+    except ApiRefused as refused:  # the API lists no keys of an inactive business
+        if refused.status != 403:
+            raise
+        request = replace(request, problem=request.problem or refused)
+    return request.page("keys", {"context": context, "section": "/keys", "keys": keys, "made": made})
+
+
+@routes.form(BASE + "/keys", back=_keys_page)
+async def create_key(request: PageRequest) -> Response[bytes]:
+    """The answer itself shows the secret: it is not stored, so no later page could show it."""
+    context = await business_context(request)
+    body = {"environment": context.environment, "name": request.form.get("name", "").strip()}
+    return await _keys_page(request, await request.api.post(f"{context.api}/api-keys", body))
+
+
+routes.action(
+    BASE + "/keys/{key_id:str}/revoke",
+    "DELETE /merchant/businesses/{business_id}/api-keys/{key_id}",
+    "/console/business/{business_id}/{environment}/keys",
+    "key-revoked",
+    back=_keys_page,
+)
+
+
 ONE = BASE + "/webhooks/{endpoint_id:str}"
-SECTION = "/webhooks"
+
 PER_PAGE = 20
 EVENT_NAMES = [kind.value for kind in EventType]
 
@@ -20,7 +54,7 @@ EVENT_NAMES = [kind.value for kind in EventType]
 async def _list_page(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     facts = {"endpoints": await _endpoints(request, context), "endpoint": None, "event_names": EVENT_NAMES}
-    return request.page("webhooks", {"context": context, "section": SECTION, **facts})
+    return request.page("webhooks", {"context": context, "section": "/webhooks", **facts})
 
 
 @routes.page(ONE)
@@ -48,11 +82,11 @@ async def _detail_page(
         "tested": tested,
         "event_names": EVENT_NAMES,
     }
-    return request.page("webhook", {"context": context, "section": SECTION, **facts})
+    return request.page("webhook", {"context": context, "section": "/webhooks", **facts})
 
 
 @routes.form(BASE + "/webhooks", back=_list_page)
-async def create(request: PageRequest) -> Response[bytes]:
+async def create_endpoint(request: PageRequest) -> Response[bytes]:
     context = await business_context(request)
     body = {**_fields(request), "environment": context.environment}
     made = await request.api.post(f"{context.api}/webhooks", body)
@@ -71,7 +105,7 @@ async def change(request: PageRequest) -> Response[bytes]:
 
 
 @routes.form(ONE + "/test", back=_detail_page)
-async def test(request: PageRequest) -> Response[bytes]:
+async def test_endpoint(request: PageRequest) -> Response[bytes]:
     _, path = await _own(request)
     return await _detail_page(request, tested=await request.api.post(f"{path}/test"))
 
