@@ -233,7 +233,7 @@ class Attempt:
     @property
     def is_in_doubt(self) -> bool:
         """Whether the payer may have been sent to it in a time that a restore removed. Until its provider has answered
-        about it, no other charge may start."""
+        that nobody is paying there, no other charge may start."""
         return self.hand_off is None and self.handed_off_at is not None
 
     def leave_in_doubt(self, at: datetime) -> "Attempt":

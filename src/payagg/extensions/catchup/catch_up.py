@@ -9,7 +9,7 @@ waits here for the status of open charges, at every provider, now.
 
 A charge's hand-off may be missing too, so a payer may be at its provider. So every attempt whose end the restored
 database lacks is left in doubt (`Attempt.leave_in_doubt`), and so is each one found: `process` passes it only after its
-provider has answered about it. Elsewhere an attempt without a hand-off never had a payer.
+provider has answered that nobody is paying there. Elsewhere an attempt without a hand-off never had a payer.
 """
 
 import argparse
