@@ -31,7 +31,7 @@ WORDS = {
     "races": "105 pairs and crowds of 64 hold in 100 times the rounds of the day",
     "simulation": "{broken} of {histories:,} histories broken, {never} goals missed",
     "soak hardships": "{holds} of {all} hold",
-    "soak steady": "{rate}/s for half an hour: {faults} of {requests:,} failed, memory {growth}, connections {connections}",
+    "soak steady": "{rate}/s for half an hour: {faults} of {requests:,} failed, memory {growth}",
     "upgrade faults": "{holds} of {all} hold: the previous release dies, this one goes on",
     "upgrade": "none of {paid:,} payments lost, none of {requests:,} requests failed; {tests} older tests pass on the new "
     "schema",

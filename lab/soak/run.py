@@ -5,7 +5,6 @@ import asyncio
 from collections.abc import Sequence
 
 import psutil
-import psycopg
 
 from lab.kit.buyer import Buyer, Load, a_client
 from lab.kit.figures import RunSummary
@@ -22,16 +21,10 @@ REACHED = 0.95  # of the rate, or the figures are of another load
 GROWTH = 0.05
 
 
-def connections_of(url: str) -> int:
-    asked = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    with psycopg.connect(url) as connection:
-        return len(connection.execute(asked).fetchall())
-
-
-async def measured(url: str, seconds: float) -> tuple[Buyer, list[int], list[int]]:
+async def measured(url: str, seconds: float) -> tuple[Buyer, list[int]]:
+    """Who bought, and bytes of all processes now and then."""
     shop = await opened_shop(url)
-    memory: list[int] = []  # bytes of all processes
-    connections: list[int] = []
+    memory: list[int] = []
     with serving(url, "--workers", "2", **UNLIMITED) as (process, origin):
         async with a_client(0, base_url=f"{origin}/api/v1") as client:
             buyer = Buyer([client], shop.as_sandbox, shop.business.id)
@@ -42,16 +35,15 @@ async def measured(url: str, seconds: float) -> tuple[Buyer, list[int], list[int
             while not running.done():
                 whole = psutil.Process(process.pid)
                 memory.append(sum(one.memory_info().rss for one in (whole, *whole.children(recursive=True))))
-                connections.append(await asyncio.to_thread(connections_of, url))
                 await asyncio.wait([running], timeout=LOOK_SECONDS)
             await running
-    return buyer, memory, connections
+    return buyer, memory
 
 
 def steady(arguments: Sequence[str], minutes: float) -> int:
     tally = RunSummary("soak", arguments)
     with a_folder("steady") as folder, a_postgres(folder) as postgres:
-        buyer, memory, connections = asyncio.run(measured(postgres.url, minutes * 60))
+        buyer, memory = asyncio.run(measured(postgres.url, minutes * 60))
     faults = buyer.phase.failed.total()
     requests, growth = buyer.phase.good + faults, memory[-1] / memory[0] - 1
     rate = round(requests / (minutes * 60))
@@ -60,12 +52,8 @@ def steady(arguments: Sequence[str], minutes: float) -> int:
     tally.line(f"answers: {buyer.phase}", [*buyer.false, *(f"{n} x {name}" for name, n in buyer.phase.failed.items())])
     held = f"{growth:+.1%} ({memory[-1] >> 20} MiB)"
     tally.line(f"memory: {held}", [] if growth < GROWTH else ["it grows"])
-    span = f"{min(connections)} to {max(connections)}"
-    tally.line(f"connections: {span}")
-    return tally.end(
-        whole=is_reached and minutes >= 30, name="soak steady",
-        rate=rate, requests=requests, faults=faults, growth=held, connections=span,
-    )  # fmt: skip
+    found = {"rate": rate, "requests": requests, "faults": faults, "growth": held}
+    return tally.end(whole=is_reached and minutes >= 30, name="soak steady", **found)
 
 
 def main(arguments: Sequence[str]) -> int:
