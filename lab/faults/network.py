@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from payagg_testing.builders import AN_ADMIN
@@ -137,46 +138,43 @@ async def a_fault_site(url: str, folder: Path) -> AsyncIterator[FaultSite]:
         if _in_transaction.get():
             wrong.append("a provider or a merchant is called while a database connection is held")
 
-    patience, pool.ANSWER_WAIT = pool.ANSWER_WAIT, IMPATIENCE
-    of_a_request, deadline.REQUEST_SECONDS = deadline.REQUEST_SECONDS, IMPATIENCE
-    try:
-        async with AsyncExitStack() as stack:
-            world = await stack.enter_async_context(world_on(url, folder))
-            merchant = await stack.enter_async_context(a_receiver())
-            world.clock.set(long_ago())
-            places = {
-                Neighbour.PROVIDER_A: world.fakes.paystack.base_url,
-                Neighbour.PROVIDER_B: world.fakes.payaza.base_url,
-                Neighbour.MERCHANT: merchant.origin,
-            }
-            proxies = {
-                place: await stack.enter_async_context(FaultProxy("127.0.0.1", urlsplit(origin).port or 0))
-                for place, origin in places.items()
-            }
-            a, b, to_merchant = (f"http://127.0.0.1:{proxies[place].port}" for place in places)
-            await world.set_credentials("provider_a", {**credentials_a(world.fakes), "sandboxBaseUrl": a})
-            await world.set_credentials("provider_b", {**credentials_b(world.fakes), "sandboxBaseUrl": f"{b}/live"})
-            proxies[Neighbour.POSTGRES], own_url = await stack.enter_async_context(by_proxy(url))
-            store = WatchedStore(own_url, pool_size=POOL, pgbouncer=False)
-            stack.push_async_callback(store.close)
-            sender = HttpSender(allow_loopback=True, deadline=IMPATIENCE)
-            stack.push_async_callback(sender.close)
-            around(sender, "send", before=watch)
-            providers = providers_of(allow_loopback=True, deadline=IMPATIENCE)
-            for provider in providers.values():
-                for call in ("start_charge", "fetch_charge"):
-                    around(provider, call, before=watch)
-            world.services = services_over(store, SETTINGS, world.clock, providers=providers, sender=sender)
-            api = await stack.enter_async_context(an_api(world.services))
-            shop = await api.open_shop()
-            wanted = CreateWebhook(url=to_merchant, environment=Environment.SANDBOX)
-            await world.services.webhooks.create(shop.business.id, wanted, by=AN_ADMIN)
-            site = FaultSite(world, api, shop, merchant, proxies, wrong)
-            for slug, book in site.books.items():
-                book.webhook_urls = {"test": f"{api.origin}/api/v1/webhooks/{slug}/sandbox"}
-                book.webhooks = WebhookMode.HELD
-            yield site
-            for proxy in proxies.values():
-                proxy.heal()
-    finally:
-        pool.ANSWER_WAIT, deadline.REQUEST_SECONDS = patience, of_a_request
+    async with AsyncExitStack() as stack:
+        stack.enter_context(patch.object(pool, "ANSWER_WAIT", IMPATIENCE))
+        stack.enter_context(patch.object(deadline, "REQUEST_SECONDS", IMPATIENCE))
+        world = await stack.enter_async_context(world_on(url, folder))
+        merchant = await stack.enter_async_context(a_receiver())
+        world.clock.set(long_ago())
+        places = {
+            Neighbour.PROVIDER_A: world.fakes.paystack.base_url,
+            Neighbour.PROVIDER_B: world.fakes.payaza.base_url,
+            Neighbour.MERCHANT: merchant.origin,
+        }
+        proxies = {
+            place: await stack.enter_async_context(FaultProxy("127.0.0.1", urlsplit(origin).port or 0))
+            for place, origin in places.items()
+        }
+        a, b, to_merchant = (f"http://127.0.0.1:{proxies[place].port}" for place in places)
+        await world.set_credentials("provider_a", {**credentials_a(world.fakes), "sandboxBaseUrl": a})
+        await world.set_credentials("provider_b", {**credentials_b(world.fakes), "sandboxBaseUrl": f"{b}/live"})
+        proxies[Neighbour.POSTGRES], own_url = await stack.enter_async_context(by_proxy(url))
+        store = WatchedStore(own_url, pool_size=POOL, pgbouncer=False)
+        stack.push_async_callback(store.close)
+        sender = HttpSender(allow_loopback=True, deadline=IMPATIENCE)
+        stack.push_async_callback(sender.close)
+        around(sender, "send", before=watch)
+        providers = providers_of(allow_loopback=True, deadline=IMPATIENCE)
+        for provider in providers.values():
+            for call in ("start_charge", "fetch_charge"):
+                around(provider, call, before=watch)
+        world.services = services_over(store, SETTINGS, world.clock, providers=providers, sender=sender)
+        api = await stack.enter_async_context(an_api(world.services))
+        shop = await api.open_shop()
+        wanted = CreateWebhook(url=to_merchant, environment=Environment.SANDBOX)
+        await world.services.webhooks.create(shop.business.id, wanted, by=AN_ADMIN)
+        site = FaultSite(world, api, shop, merchant, proxies, wrong)
+        for slug, book in site.books.items():
+            book.webhook_urls = {"test": f"{api.origin}/api/v1/webhooks/{slug}/sandbox"}
+            book.webhooks = WebhookMode.HELD
+        yield site
+        for proxy in proxies.values():
+            proxy.heal()
