@@ -37,6 +37,10 @@ EXPLAINED: dict[tuple[str, str], str] = {
         "application/webhooks/dispatcher.py",
         "if len(claimed) < room or not room:",
     ): "after a claim that took all the room there is none to look for, until a try that ends says so",
+    (
+        "application/webhooks/dispatcher.py",
+        "ALONE_WITHIN = 20.0  # seconds for other attempts to end and be recorded; with one attempt within the lease",
+    ): _CHOICE,
     ("application/webhooks/dispatcher.py", "if len(self._keys) >= KEYS_CACHED_MAX:"): "it grows by one at a time",
     (
         "domain/machine.py",
