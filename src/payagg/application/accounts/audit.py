@@ -111,6 +111,8 @@ def line_of(entry: AuditEntryView) -> str:
 
 
 def _word(value: Any) -> str:
+    if value == []:
+        return "all"  # only the events of an endpoint are a list that may be empty
     text = "none" if value is None else " ".join(value) if isinstance(value, list) else str(value)
     return one_line(text)
 

@@ -64,7 +64,7 @@ def _value(value: Any, names: Names) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_value(one, names) for one in value) or "none"
+        return ", ".join(_value(one, names) for one in value) or "all"  # as in `line_of`
     if isinstance(value, dict):
         return ", ".join(f"{name} {_value(one, names)}" for name, one in value.items())
     return names.get(str(value), str(value))

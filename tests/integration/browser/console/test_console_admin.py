@@ -71,7 +71,8 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
             expect(live.get_by_label(label)).to_be_visible()
 
         logo = tmp_path / "logo.png"
-        for content, role, told in ((an_image(), "status", "The logo is stored."), (b"no picture", "alert", "PNG")):
+        refusal = "Logo must be a PNG or JPEG image."
+        for content, role, told in ((an_image(), "status", "The logo is stored."), (b"no picture", "alert", refusal)):
             logo.write_bytes(content)
             page.get_by_label("PNG or JPEG").set_input_files(logo)
             press(page, "Store the logo")
@@ -81,7 +82,7 @@ def test_a_gateway_from_its_credentials_to_its_end(chromium: Browser, site: Site
         expect(page.get_by_role("table", name="Active businesses")).to_contain_text(business.name)
 
         press(page, "Enable", exact=True)
-        shown(page, "1 payments under way")
+        shown(page, "1 payment under way")
         press(page, "Disable: drain, then off")
         expect(page.get_by_text(re.compile("Disabled in 0 min 0[0-9] s"))).to_be_visible()
         # The end of the drain is seen without a reload.

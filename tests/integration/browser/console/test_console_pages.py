@@ -4,11 +4,12 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from payagg_testing.builders import REFERENCE, a_key, a_payment, a_report, an_attempt, an_endpoint, an_id
+from payagg_testing.builders import REFERENCE, a_key, a_payment, a_report, an_attempt, an_endpoint, an_entry, an_id
 from playwright.sync_api import Browser, expect
 
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.attempt import AttemptState, ChargeFacts
+from payagg.domain.audit import Action
 from payagg.domain.reconciliation import MatchBucket, ReconciliationFinding, ReconciliationRun
 from payagg.domain.report import Outcome
 from payagg.domain.values import Environment
@@ -51,6 +52,8 @@ async def busy(site: Site) -> None:
     async with store.begin() as tx:
         await tx.api_keys.add(a_key())
         await tx.endpoints.add(an_endpoint())
+        url = {"before": None, "after": f"https://shop.example/{'hooks' * 99}"}
+        await tx.audit.add(an_entry(1, Action.WEBHOOK_CREATE, "whe_1", business_id="biz_1", changes={"url": url}))
     for ago in (ago for ago in range(1, 60) if ago % 7 not in (2, 3)):
         letters, status = f"{ago:02d}", ("SUCCESS", "SUCCESS", "FAILED", "REVERSED")[ago % 4]
         await ended(store, "biz_1", letters, now - ago * DAY, LARGEST - 10**13 * ago, many=1 + ago % 2, status=status)
@@ -138,6 +141,9 @@ def test_every_page_of_an_administrator_is_accessible_and_fits(chromium: Browser
             for hidden in page.locator("details").all():
                 hidden.evaluate("(part) => { part.open = true; }")
             judge_on_every_screen(page)
+            page.set_viewport_size(DESK)
+            lines = "(times) => times.map((time) => time.getClientRects().length)"
+            assert max(page.locator("td time").evaluate_all(lines), default=0) <= 2, path  # a day and a time
             if path.endswith(PAID):
                 charge = page.get_by_role("listitem").filter(has_text="Attempt 1 at Paystack")
                 for words in ("5000000001", "card", "₦22.50", "31 Jan 2025"):

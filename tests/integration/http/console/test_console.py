@@ -301,6 +301,7 @@ async def test_one_box_finds_a_payment_by_reference_email_name_or_amount(api: Ap
 async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api, shop: Shop, browser: Browser) -> None:
     reference = await api.paid(shop)
     await api.add_endpoint(shop, "https://shop.example/hooks", events=["payment.success", "payment.failed"])
+    await api.add_endpoint(shop, "https://shop.example/all")
     admin = await Browser(api).sign_in_as_admin()
     (key,) = (await api.get(f"{shop.path}/api-keys", shop.as_owner))["sandbox"]
     # As servers of before wrote of a key.
@@ -315,7 +316,7 @@ async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api,
     assert found[2] == f"{lagos:%d %b %Y, %H:%M:%S}"
     text = unescape((await browser.open(base_of(shop) + "/audit")).text)
     told = ("payment: simulate", "status: INITIATED → SUCCESS", "events: payment.success, payment.failed")
-    for words in (*told, "is active: yes", f"{key['name']} (API key)"):
+    for words in (*told, "events: all", "is active: yes", f"{key['name']} (API key)"):
         assert words in text
     assert (key["id"] in text, "['" in text) == (False, False)
     text = unescape((await admin.open("/console/admin/audit")).text)

@@ -163,7 +163,7 @@ async def test_an_entry_is_a_line_for_a_person(world: GatewayWorld) -> None:
     async with world.store.begin() as tx:
         by = Actor(ActorRealm.MERCHANT, "bo", "192.0.2.7", "req-1")
         changes: Changes = {
-            "events": {"before": None, "after": ["a", "b"]},
+            "events": {"before": [], "after": ["a", "b"]},
             "isActive": {"before": True, "after": False},
             "description": {"before": "Ọjà", "after": "two\nlines"},
         }
@@ -177,5 +177,5 @@ async def test_an_entry_is_a_line_for_a_person(world: GatewayWorld) -> None:
     assert drained == "2025-01-31 12:30:00Z  clock:drains  gateway.end_drain gw_1"
     assert updated == (
         "2025-01-31 12:00:00Z  merchant:bo from 192.0.2.7 (request req-1)  webhook.update whe_1 of biz_1  "
-        'events: none -> a b, isActive: True -> False, description: Ọjà -> "two\\nlines"'
+        'events: all -> a b, isActive: True -> False, description: Ọjà -> "two\\nlines"'
     )
