@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import httpx
 
+from payagg.domain.signing import secret_key
 from payagg_testing.conformance.access import OPTIONS, AccessError, ServiceAccess
 from payagg_testing.conformance.assumptions import ASSUMPTIONS
 from payagg_testing.conformance.over import WORDS, open_target
@@ -131,6 +132,11 @@ def _receiver(chosen: argparse.Namespace) -> int:
     secret = chosen.secret or os.environ.get("WEBHOOK_SECRET")
     if not secret:
         raise AccessError("the secret is missing: --secret, or WEBHOOK_SECRET in the environment")
+    for one in filter(None, (secret, chosen.new_secret)):
+        try:
+            secret_key(one)
+        except ValueError:
+            raise AccessError("a secret is `whsec_` and base64, as the endpoint's creation showed it") from None
     findings = check_receiver(chosen.url, secret, new_secret=chosen.new_secret, count_url=chosen.count_url)
     for finding in findings:
         print(finding)  # noqa: T201

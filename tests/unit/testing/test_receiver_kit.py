@@ -29,4 +29,8 @@ def test_a_broken_receiver_is_caught(broken: type[GoodReceiver]) -> None:
 def test_the_command_tells_each_case(capsys: pytest.CaptureFixture[str]) -> None:
     with receiving(GoodReceiver()) as url:
         status, told = harness(capsys, "receiver", "--url", url, "--secret", SECRET, "--count-url", url)
+        # Wrong usage is none of the receiver's faults.
+        for wrong in (("--secret", "x"), ("--secret", SECRET, "--new-secret", "x"), ()):
+            code, why = harness(capsys, "receiver", "--url", url, *wrong)
+            assert (code, "secret" in why) == (2, True), wrong
     assert (status, "ok      a stranger's signature" in told) == (0, True)
