@@ -140,6 +140,10 @@ def test_dev_from_its_first_start_over_kept_data_to_a_fresh_one(tmp_path: Path) 
         answers_under_its_own_names_alone(demo, port)
     with dev(state, port) as process:
         does_what_its_tour_says(state, port, demo, printed_tour(process.stdout))
+        succeeded(payagg("business", "set", demo["businessId"], "--status", "SUSPENDED", PAYAGG_STATE_DIR=str(state)))
+    with dev(state, port, "--json") as process:
+        other = json.loads(first_line(process.stdout))  # a business that can pay again, beside the old one
+        assert other["businessId"] != demo["businessId"]
     assert not (state / "postgres" / "postmaster.pid").exists()
     (state / "notes.txt").write_text("mine")
     with dev(state, port, "--json", "--fresh") as process:

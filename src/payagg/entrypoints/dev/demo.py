@@ -56,11 +56,10 @@ class DemoMaker:
         """`links` go into demo.json too. Raises SettingsError when our own API refuses, which `--fresh` mends."""
         async with self._api:
             kept: dict[str, str] = json.loads(self._state.read_text()) if self._state.exists() else {}
-            kept = await self._business(kept)
-            base = f"/merchant/businesses/{kept['businessId']}"
-            for environment in ("SANDBOX", "LIVE"):
-                kept = await self._key(kept, base, environment)
-            kept = await self._endpoint(kept, base)
+            try:
+                kept = await self._pieces(kept)
+            except SettingsError:  # it was suspended, or its keys are used up: beside it another one
+                kept = await self._pieces({})
             write_private(self._state, json.dumps(kept))
             await self._gateways()
             demo = await self._payment(kept["sandboxSecretKey"], "demo")
@@ -79,6 +78,13 @@ class DemoMaker:
         }
         write_private(self._settings.state_dir / "demo.json", json.dumps(shown, indent=2) + "\n")
         return Demo(shown, other["reference"], kept["signingSecret"])
+
+    async def _pieces(self, kept: dict[str, str]) -> dict[str, str]:
+        kept = await self._business(kept)
+        base = f"/merchant/businesses/{kept['businessId']}"
+        for environment in ("SANDBOX", "LIVE"):
+            kept = await self._key(kept, base, environment)
+        return await self._endpoint(kept, base)
 
     async def _business(self, kept: dict[str, str]) -> dict[str, str]:
         services = self._services
