@@ -208,4 +208,4 @@ def _whole(words: str, least: int, most: int) -> Callable[[str], int]:
 
 
 _port = _whole("a port from 1 to 65535", 1, 65535)
-_count = _whole("a whole number of at least 1", 1, 10**9)
+_count = _whole("a whole number from 1 to 1000000000", 1, 10**9)
