@@ -1,4 +1,5 @@
-"""Which secrets prove a provider's event, across rotations, deletions and new gateways; what is kept of the rest."""
+"""Which secrets prove a provider's event, across rotations; what is kept of the rest, and what other credentials may
+not do."""
 
 import hashlib
 import hmac
@@ -10,18 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from payagg_testing.builders import AN_ADMIN
+from payagg_testing.builders import AN_ADMIN, HOUR
 from payagg_testing.memory import MemoryStore
 
 from payagg.adapters.providers import PROVIDERS
+from payagg.adapters.providers.transport import Transport
 from payagg.application import telemetry
 from payagg.application.payments.refused_events import KEPT_FOR, harmless
 from payagg.application.schemas.gateways import UpdateCredentials
+from payagg.domain.anomaly import AnomalyKind
+from payagg.domain.attempt import CHECK_AFTER
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import OVERLAP
+from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
 from tests.integration.http.providers.test_inbound import charge_event
+from tests.support.audit_trail import entries
 from tests.support.provider_rigs import SECRET_KEYS, credentials_a
 from tests.support.provider_world import StoreWorld, world_in_memory
 from tests.support.refusals import refused_with
@@ -124,3 +130,37 @@ async def test_what_is_kept_of_a_refused_event_holds_neither_secret_nor_person(w
     assert signature["x-provider_a-signature"] not in repr(event)
     for given, shape in (("Zm9v+/==", "8 characters, base64"), ("sha512=\u00e9", "8 characters, other")):
         assert harmless({"x": given}, "x") == {"x": shape}
+
+
+async def other_account(world: World) -> int:
+    """How many open attempts the credentials of another account leave behind."""
+    command = UpdateCredentials(credentials={**credentials_a(world.fakes), "sandboxSecretKey": "sk_test_another"})
+    return (await world.services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)).open_attempts
+
+
+async def test_another_accounts_no_such_reference_never_fails_a_payment(world: World) -> None:
+    payment, settled = await world.handed_over(), await world.handed_over()
+    assert await other_account(world) == 2
+    [entry] = await entries(world.store, action="gateway.set_credentials")
+    assert entry.changes["credentialsSet"]["after"] == ["sandboxSecretKey"]
+    assert entry.changes["sandboxAccount"]["before"] != entry.changes["sandboxAccount"]["after"]
+    assert "liveAccount" not in entry.changes
+    assert "another" not in json.dumps(dict(entry.changes))
+    assert await heard(world, OLD, settled)
+    for _ in range(CHECK_AFTER[-1] // HOUR + 1):
+        world.clock.move(HOUR)
+        await world.services.reconciler.run_once()
+    assert (await world.read(payment)).status is Status.PENDING
+    assert [one.kind for one in await world.anomalies(payment)] == [AnomalyKind.NO_EVIDENCE]
+    assert await world.events(payment) == (2, 2)
+    assert await other_account(world) == 0  # the same credentials again leave no more behind
+
+
+async def test_an_address_that_may_not_be_called_says_nothing_of_the_providers_health(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The credentials were stored by a process that may call itself."""
+    monkeypatch.setattr(world.services.payment_options.providers["provider_a"], "_transport", Transport())
+    for _ in range(Health.FAULTS_MAX + 1):
+        assert (await refused_with(world.handed_over()))[0] is ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED
+    assert await world.store.transaction.health.all() == []

@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -21,7 +22,7 @@ from payagg.adapters.providers.payer_defaults import ALIAS_NAME, ALIAS_PHONE, na
 from payagg.adapters.providers.provider_b.client import SDK_EMAIL, launch_parameters
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.providers.values import kobo_of, naira_text
-from payagg.domain.attempt import Charge
+from payagg.domain.attempt import Charge, ChargeFacts
 from payagg.domain.errors import ErrorCode
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
@@ -335,8 +336,10 @@ def test_trap_14_provider_a_may_send_any_metadata_and_write_an_amount_either_way
     for metadata in ("", 0, None, {}, {"a": [1]}, "text"):
         assert read(A, paystack(metadata=metadata, **drift)).mismatch(PAYMENT) is None
     for amount in (150_000, "150000"):
-        report = read(A, event_of_a("refund.processed", transaction_reference=REFERENCE, amount=amount, currency="NGN"))
+        of_it: dict[str, Any] = {"transaction_reference": REFERENCE, "amount": amount, "currency": "NGN", "id": 7}
+        report = read(A, event_of_a("refund.processed", **of_it))
         assert (report.outcome, report.mismatch(PAYMENT)) == (Outcome.REVERSED, None)
+        assert report.details == {"refundId": "7"}
 
 
 def test_trap_14_provider_b_may_leave_out_or_null_almost_anything_and_write_any_date() -> None:
@@ -370,8 +373,18 @@ def test_trap_16_a_dispute_is_one_fact_and_reverses_only_when_it_was_upheld() ->
     created = told("create", **of_it)
     assert (created.provider_reference, created.outcome) == (REFERENCE, Outcome.DISPUTED)
     assert (created.amounts, created.details["disputeId"]) == (frozenset({5000}), "358")
+    dated = [told(step, due_at="2025-02-01T11:00:00.000+01:00", **of_it) for step in ("create", "resolve")]
+    assert [one.details.get("dueAt") for one in dated] == ["2025-02-01T10:00:00+00:00", None]
     assert told("remind", **of_it).evidence() == created.evidence()
     assert told("resolve", resolution="declined", **of_it).evidence() != created.evidence()
+
+
+def test_a_paid_body_says_what_is_known_of_its_charge() -> None:
+    paid_at = datetime(2025, 1, 1, 10, tzinfo=UTC)
+    assert read(A, paystack()).facts == ChargeFacts("5000000001", "card", 2250, 150_000, paid_at)
+    assert read(A, paystack(fees=None)).facts.fee is None
+    on_top = payaza(amount_received="1522.50", transaction_fee="22.50")
+    assert read(B, on_top).facts == ChargeFacts("P-C-20250101-AAAAAAAAAA", "Card", 2250, 152_250)
 
 
 # Trap 20: secrets.

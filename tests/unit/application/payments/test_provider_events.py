@@ -81,6 +81,14 @@ async def test_an_event_of_two_facts_stays_due_until_both_are_stored(world: Even
     assert await world.anomalies() == [AnomalyKind.LATE_REVERSAL, AnomalyKind.SECOND_CHARGE]
 
 
+async def test_two_equal_refunds_without_an_id_are_two(world: EventShop) -> None:
+    await world.receive(world.body())
+    for body in [world.body(Outcome.REVERSED, amounts=frozenset({75_000})) for _ in range(2)]:
+        for _ in range(2):
+            await world.receive(body)
+    assert await world.anomalies() == [AnomalyKind.PARTIAL_REFUND] * 2
+
+
 async def test_only_a_defect_of_ours_logs_an_error(world: EventShop) -> None:
     for fault in (Unavailable("no connection"), Conflict("deadlock"), RuntimeError("a defect")):
         world.fail(1, fault)
