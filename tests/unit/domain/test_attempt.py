@@ -53,6 +53,7 @@ def test_asks_are_spread_by_a_tenth_but_by_less_than_a_drain_lasts(chance: float
     assert now < NOW + DRAIN_WINDOW + SETTLING_MAX
 
 
+@pytest.mark.rule("provider-events.6")
 @pytest.mark.parametrize(
     ("fields", "fact"),
     [

@@ -102,7 +102,7 @@ def judged(report: Any, payment: Payment | None, **differs: Any) -> Verdict:
     return judge(report, payment, **{**plain, **differs})
 
 
-@pytest.mark.rule("payments.16")
+@pytest.mark.rule("payments.16", "provider-events.6")
 @pytest.mark.parametrize(("effect", "name"), [(effect, name) for effect, rows in ROWS.items() for name in rows])
 def test_what_a_report_does(effect: ReportEffect, name: str) -> None:
     report, payment, anomaly, differs = ROWS[effect][name]

@@ -22,7 +22,6 @@ from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.attempt import CHECK_AFTER
 from payagg.domain.errors import ErrorCode, Refusal
-from payagg.domain.gateway import OVERLAP
 from payagg.domain.health import Health
 from payagg.domain.payment import Payment, Status
 from payagg.entrypoints.dev.fake_providers import WebhookMode
@@ -36,7 +35,6 @@ World = StoreWorld[MemoryStore]
 
 SANDBOX_ROUTE, LIVE_ROUTE, ALIAS = PROVIDERS[0].routes
 OLD = SECRET_KEYS["test"]
-NEW = "sk_test_rotated"
 TICK = timedelta(microseconds=1)
 
 
@@ -61,30 +59,6 @@ async def heard(world: World, secret: str, payment: Payment | None = None) -> bo
     with suppress(Refusal):
         await world.services.provider_events.receive(SANDBOX_ROUTE, paid(payment), signed(paid(payment), secret))
     return (await world.read(payment)).status is Status.SUCCESS
-
-
-async def rotate(world: World, **changes: str) -> None:
-    command = UpdateCredentials(credentials={**credentials_a(world.fakes), "sandboxSecretKey": NEW, **changes})
-    await world.services.gateways.set_credentials("gw_provider_a", command, by=AN_ADMIN)
-
-
-@pytest.mark.rule("gateways.20", "gateways.21")
-async def test_the_old_secret_proves_events_for_24_hours_beside_the_new_one(world: World) -> None:
-    payments = [await world.handed_over() for _ in range(6)]
-    assert not await heard(world, NEW, payments[0])
-    for secret in ("sk_test_mistyped", NEW):  # a typing error and its correction lose no event
-        await rotate(world, sandboxSecretKey=secret)
-    assert await heard(world, NEW, payments[0])
-    assert await heard(world, OLD, payments[1])
-    world.clock.move(OVERLAP - TICK)
-    assert await heard(world, OLD, payments[2])
-    world.clock.move(TICK)
-    assert not await heard(world, OLD, payments[3])
-    assert await heard(world, NEW, payments[4])
-    await rotate(world, sandboxSecretKey="sk_test_next")
-    await world.services.gateways.end_overlap("gw_provider_a", by=AN_ADMIN)
-    assert not await heard(world, NEW, payments[5])
-    assert await heard(world, "sk_test_next", payments[5])
 
 
 async def refuse(world: World, body: bytes, headers: Mapping[str, str], route: Any = LIVE_ROUTE) -> ErrorCode:

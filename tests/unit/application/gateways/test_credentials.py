@@ -79,6 +79,7 @@ async def signing(world: GatewayWorld, gateway_id: str, environment: Environment
     return [secret for one in found for secret in one.values()]
 
 
+@pytest.mark.rule("gateways.20")
 async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_else(world: GatewayWorld) -> None:
     await set_credentials(world, B, livePublicKey="PZ78-PKLIVE-1", liveSigningSecret="one")
     await set_credentials(world, B, livePublicKey="PZ78-PKLIVE-2", liveSigningSecret="two")
@@ -94,6 +95,19 @@ async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_els
     assert await world.settling.wipe() == 1
     stored = await world.stored(B)
     assert (stored.replaced_secrets, stored.has_credentials) == (None, True)
+
+
+@pytest.mark.rule("gateways.21")
+async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended(world: GatewayWorld) -> None:
+    await set_credentials(world, A, liveSecretKey="sk_live_1")
+    for key in ("sk_live_1", "sk_live_2"):
+        await set_credentials(world, A, liveSecretKey=key, liveWebhookSecret="own")
+        assert await signing(world, A, Environment.LIVE) == ["own", "sk_live_1"]
+    for _ in range(2):
+        await world.gateways.end_overlap(A, by=AN_ADMIN)
+        assert await signing(world, A, Environment.LIVE) == ["own"]
+    assert (await world.stored(A)).replaced_secrets is None
+    assert (await refused_with(world.gateways.end_overlap("gw_none", by=AN_ADMIN)))[0] is ErrorCode.NOT_FOUND
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
