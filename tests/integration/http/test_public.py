@@ -85,7 +85,7 @@ async def test_refusals_of_process_in_order_of_precedence(api: Api, shop: Shop) 
     await process(expired, CARD, 410, "PAYMENT_EXPIRED")
 
 
-@pytest.mark.rule("POST /merchant/businesses/{businessId}/test-payment", "NO_SANDBOX_KEY")
+@pytest.mark.rule("POST /merchant/businesses/{businessId}/test-payment", "NO_SANDBOX_KEY", "payments.25", "payments.26")
 @pytest.mark.rule("GET /merchant/businesses/{businessId}/test-payment/{reference}")
 @pytest.mark.rule("POST /merchant/businesses/{businessId}/test-payment/{reference}/simulate")
 async def test_a_test_payment_from_creation_to_a_reversal(api: Api) -> None:
@@ -95,7 +95,8 @@ async def test_a_test_payment_from_creation_to_a_reversal(api: Api) -> None:
     async def post(path: str = "", whose: Shop = shop, **body: Any) -> httpx.Response:
         return await api.client.post(f"{whose.path}/test-payment{path}", json=body, headers=whose.as_owner)
 
-    created = await post(**once)
+    extra = {"environment": "LIVE", "gateway": "provider_a", "status": "SUCCESS", "webhookUrl": "nonsense"}
+    created = await post(**once, **extra)
     assert (created.status_code, created.json()["data"]["environment"]) == (201, "SANDBOX")
     own = shop.as_owner | {"Idempotency-Key": "t"}
     same = {"amount": 5000, "customerName": "Ada"}
@@ -106,30 +107,18 @@ async def test_a_test_payment_from_creation_to_a_reversal(api: Api) -> None:
     read = await api.get(f"{shop.path}/test-payment/{reference}", shop.as_owner)
     assert (read["gateway"], read["status"], read["customerName"]) == ("sandbox", "INITIATED", "Ada")
     assert await api.get(f"/payments/{reference}", shop.as_sandbox) == read
+    assert any("SANDBOX, a test payment" in line for line in await timeline(api.services.store, reference))
+    public = f"/public/payments/{reference}"
+    options = (await api.get(f"{public}/gateways"))["gateways"]
+    assert [(option["slug"], option["available"]) for option in options] == [("sandbox", True)]
+    refused = await api.client.post(f"{public}/process", json={"gatewaySlug": "provider_a"})
+    assert_refused(refused, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug")
     done = await post(f"/{reference}/simulate", outcome="Reversed")
     assert done.json()["data"]["status"] == "REVERSED"
     assert_refused(await post(f"/{reference}/simulate", outcome="SUCCESS"), 409, "PAYMENT_ALREADY_FINAL")
     assert_refused(await post(**once), 409, "DUPLICATE_PAYMENT")
     assert_refused(await post(amount=1), 400, "VALIDATION_ERROR", "amount")
     assert_refused(await post("", keyless, amount=5000), 400, "NO_SANDBOX_KEY")
-
-
-@pytest.mark.rule("payments.25", "payments.26")
-async def test_a_test_payment_is_sandbox_whatever_is_sent_and_the_simulators_alone(api: Api, shop: Shop) -> None:
-    extra = {"environment": "LIVE", "gateway": "provider_a", "status": "SUCCESS", "webhookUrl": "nonsense"}
-    created = await api.send("POST", f"{shop.path}/test-payment", shop.as_owner, amount=100, **extra)
-    reference = created["reference"]
-    read = await api.get(f"/payments/{reference}", shop.as_sandbox)
-    assert (read["environment"], read["gateway"], read["status"]) == ("SANDBOX", "sandbox", "INITIATED")
-    public = f"/public/payments/{reference}"
-    options = (await api.get(f"{public}/gateways"))["gateways"]
-    assert [(option["slug"], option["available"]) for option in options] == [("sandbox", True)]
-    for slug in ("provider_a", "provider_b", "builtin"):
-        refused = await api.client.post(f"{public}/process", json={"gatewaySlug": slug})
-        assert_refused(refused, 400, "GATEWAY_NOT_AVAILABLE", "gatewaySlug")
-    assert (await api.send("POST", f"{public}/process", **CARD))["handoff"] == "SIMULATOR"
-    assert (await api.get(f"{public}/verify"))["status"] == "SUCCESS"
-    assert any("SANDBOX, a test payment" in line for line in await timeline(api.services.store, reference))
 
 
 async def test_a_test_payment_cannot_reach_live_or_other_businesses(api: Api, shop: Shop, other: Shop) -> None:

@@ -149,7 +149,6 @@ async def test_100_equal_events_at_once_are_one_transition_and_one_event(site: I
     assert await site.anomalies(payment) == []
 
 
-
 @pytest.mark.rule("provider-events.2")
 async def test_an_event_never_crosses_environments_or_providers(site: InboundWorld) -> None:
     live = await payment_for(site, "provider_a/live")
