@@ -96,7 +96,7 @@ async def test_a_test_payment_from_creation_to_a_reversal(api: Api) -> None:
         return await api.client.post(f"{whose.path}/test-payment{path}", json=body, headers=whose.as_owner)
 
     extra = {"environment": "LIVE", "gateway": "provider_a", "status": "SUCCESS", "webhookUrl": "nonsense"}
-    created = await post(**once, **extra)
+    created = await post(**(once | extra))
     assert (created.status_code, created.json()["data"]["environment"]) == (201, "SANDBOX")
     own = shop.as_owner | {"Idempotency-Key": "t"}
     same = {"amount": 5000, "customerName": "Ada"}
