@@ -32,27 +32,12 @@ def test_a_lapsed_payment_reads_as_failed_at_its_expiry_whoever_reads_when() -> 
         assert seen.settled_at == seen.updated_at == NOW + HOUR
 
 
-def test_the_sweep_writes_exactly_what_readers_saw_before_it() -> None:
-    payment = a_payment()
-    swept, transition = payment.expire()
-    assert swept == payment.as_of(NOW + timedelta(hours=2))
-    assert transition is not None
-    assert (transition.from_status, transition.to_status) == (Status.INITIATED, Status.FAILED)
-    assert (transition.trigger, transition.reference) == (Trigger.EXPIRE, payment.reference)
-    assert (transition.actor, transition.reason, transition.at) == ("clock", "EXPIRED", NOW + HOUR)
-
-
 def test_a_new_payment_has_every_field_of_its_class() -> None:
     """Its row is written from what it holds, without the class's defaults."""
     payment = Payment.initiate(
         reference="PAY-20250101-ABCDEF", business_id="biz_1", environment=Environment.SANDBOX, amount=100, now=NOW
     )
     assert vars(payment) == vars(replace(payment))
-
-
-def test_only_an_initiated_payment_expires_by_the_clock() -> None:
-    for payment in map(a_payment, (Status.PENDING, *FINAL)):
-        assert payment.as_of(NOW + timedelta(days=30)) is payment
 
 
 def test_an_open_payment_is_replayed_unchanged_and_a_completed_one_is_refused() -> None:

@@ -129,7 +129,9 @@ async def test_the_sweep_fails_once_what_expired_and_money_after_it_is_kept() ->
     assert [await sweep_expired(fresh.services.settlement) for _ in range(2)] == [1, 0]
     payment = await fresh.payment(REFERENCE)
     assert (payment.status, payment.failure_reason) == (Status.FAILED, "EXPIRED")
-    assert payment.settled_at == payment.expires_at
+    [transition] = await fresh.store.transaction.payments.transitions(REFERENCE)
+    assert payment.settled_at == payment.expires_at == transition.at
+    assert (transition.actor, transition.reason) == ("clock", "EXPIRED")
     assert await fresh.events(REFERENCE) == ["payment.failed"]
     # Money that comes now is an anomaly, as no charge is known.
     assert await fresh.told() is ReportEffect.ANOMALY
