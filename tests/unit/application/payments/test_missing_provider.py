@@ -5,10 +5,9 @@ from payagg_testing.builders import MINUTE
 from structlog.testing import capture_logs
 
 from payagg.application.ports.outside import Unavailable
-from payagg.domain.attempt import AttemptState
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
-from payagg.domain.report import FaultKind, Outcome
+from payagg.domain.report import Outcome
 from payagg.entrypoints.process.server import warn_of_gaps
 from tests.support.memory_shop import MemoryShop
 from tests.support.refusals import refused_with
@@ -45,15 +44,6 @@ async def test_verify_says_so_and_the_charge_is_asked_about_once_the_slug_is_bac
     assert await warned(shop) == []
     shop.clock.move(120 * MINUTE)
     assert (await shop.verification.verify(reference)).status is Status.SUCCESS
-
-
-async def test_a_charge_without_an_answer_is_passed_over_for_another_gateway(shop: MemoryShop) -> None:
-    reference = await shop.initiated()
-    shop.a.start_fault = FaultKind.TIMEOUT
-    assert await refused_with(shop.process(reference)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
-    lose(shop)
-    assert (await shop.process(reference, "provider_b")).gateway == "provider_b"
-    assert [one.state for one in await shop.attempts(reference)] == [AttemptState.REFUSED, AttemptState.HANDED_OFF]
 
 
 async def test_a_server_starts_though_the_database_is_away(shop: MemoryShop, monkeypatch: pytest.MonkeyPatch) -> None:
