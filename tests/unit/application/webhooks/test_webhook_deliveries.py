@@ -36,21 +36,27 @@ FAULTS = [Conflict("another was quicker"), Unavailable("the database is away")]
 
 @dataclass
 class Postman:
-    """A sender that remembers and answers as told; a try takes no time, or lasts until the gate opens."""
+    """A sender that remembers and answers as told; a try takes no time, or lasts until the gate opens where it is told
+    to `hold` this address or reference."""
 
     answer: Callable[[int], DeliveryAttemptResult] = lambda _: DeliveryAttemptResult(200, None, 5)
     gate: asyncio.Event | None = None
-    begun: int = 0
-    ended: int = 0
+    hold: Callable[[str, str], bool] = lambda _url, _reference: True
+    begun: list[str] = field(default_factory=list)  # addresses
+    under_way: set[str] = field(default_factory=set)  # references
+    beside: dict[str, set[str]] = field(default_factory=dict)  # what was under way when a reference's try began
     sent: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes, **_: object) -> DeliveryAttemptResult:
-        self.begun += 1
+        reference = msgspec.json.decode(body)["data"]["reference"]
+        self.begun.append(url)
+        self.beside[reference] = self.under_way - {reference}
+        self.under_way.add(reference)
         try:
-            if self.gate is not None:
+            if self.gate is not None and self.hold(url, reference):
                 await self.gate.wait()
         finally:
-            self.ended += 1
+            self.under_way.discard(reference)
         self.sent.append((url, dict(headers), body))
         return self.answer(len(self.sent))
 
@@ -168,7 +174,7 @@ class MemoryOutbox:
         await running
 
     async def has_begun(self) -> None:
-        await until(lambda: self.postman.begun == 1)
+        await until(lambda: len(self.postman.begun) == 1)
 
 
 @pytest.fixture
@@ -295,27 +301,12 @@ async def test_a_second_rotation_within_the_day_ends_no_old_secret(world: Memory
     assert await world.signers() == world.secrets[: OLD_SECRETS_MAX + 1]
 
 
-async def test_a_suspect_is_sent_while_nothing_else_is_under_way(
-    world: MemoryOutbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_suspect_is_sent_while_nothing_else_is_under_way(world: MemoryOutbox) -> None:
     first = await world.settle()
     await world.lose_until_suspect()
-    under_way: set[str] = set()
-    beside: dict[str, set[str]] = {}
-    gate = asyncio.Event()
-
-    async def send(url: str, headers: Mapping[str, str], body: bytes, **_: object) -> DeliveryAttemptResult:
-        reference = msgspec.json.decode(body)["data"]["reference"]
-        beside[reference] = set(under_way)
-        under_way.add(reference)
-        if reference != first:
-            await gate.wait()
-        under_way.remove(reference)
-        return DeliveryAttemptResult(200, None, 5)
-
-    monkeypatch.setattr(world.postman, "send", send)
+    world.postman.gate, world.postman.hold = asyncio.Event(), lambda _, reference: reference != first
     world.dispatcher._suspects_at = math.inf
-    others = {await world.settle() for _ in range(3)}
+    others, beside = {await world.settle() for _ in range(3)}, world.postman.beside
     async with world.worker():
         await until(lambda: bool(beside))
         world.dispatcher._suspects_at = 0.0  # now that the others are under way
@@ -323,7 +314,7 @@ async def test_a_suspect_is_sent_while_nothing_else_is_under_way(
         await until(lambda: world.store.state.deliveries[suspect.id].token is not None)
         others.add(await world.settle())  # due while it waits for its turn
         assert first not in beside
-        gate.set()
+        world.postman.gate.set()
         await until(world.all_delivered)
     assert beside[first] == set()
     assert all(first not in beside[other] for other in others)
@@ -395,7 +386,7 @@ async def test_a_worker_whose_tries_take_all_its_room_waits_for_one_to_end(
     telemetry.counts.clear()
     async with world.worker():
         await until(lambda: telemetry.counts["worker_sweeps", "deliveries"] >= looks)
-        assert world.postman.begun == 1
+        assert len(world.postman.begun) == 1
         world.postman.gate.set()
         await until(lambda: len(world.postman.sent) == 2, seconds=20)
 
@@ -411,7 +402,7 @@ async def test_endpoints_that_fail_leave_room_for_others(world: MemoryOutbox, mo
     telemetry.counts.clear()
     async with world.worker():
         await until(lambda: telemetry.counts["worker_sweeps", "deliveries"] > 2)
-        assert world.postman.begun == CONCURRENCY_START + 2
+        assert len(world.postman.begun) == CONCURRENCY_START + 2
         world.postman.gate.set()
         await until(world.all_delivered)
 
@@ -421,24 +412,17 @@ async def test_addresses_that_hang_leave_room_for_others(world: MemoryOutbox, mo
     monkeypatch.setattr(dispatcher, "CONCURRENT", CONCURRENCY_START)
     monkeypatch.setattr(dispatcher, "FAILING_MAX", 2)
     monkeypatch.setattr(slow_partitions, "SLOW_AFTER", 0.01)
-    gate, hanging = asyncio.Event(), list[str]()
-
-    async def send(url: str, *_: object, **__: object) -> DeliveryAttemptResult:
-        if "dead" in url:
-            hanging.append(url)
-            await gate.wait()
-        return DeliveryAttemptResult(200, None, 5)
-
-    monkeypatch.setattr(world.postman, "send", send)
+    dead, begun = "https://dead.example/hooks", world.postman.begun
+    world.postman.gate, world.postman.hold = asyncio.Event(), lambda url, _: url == dead
     async with world.worker():
-        await world.settle(webhook_url="https://dead.example/hooks")
-        await until(lambda: bool(hanging))
+        await world.settle(webhook_url=dead)
+        await until(lambda: dead in begun)
         await asyncio.sleep(0.05)
         for _ in range(2 * CONCURRENCY_START):
-            await world.settle(webhook_url="https://dead.example/hooks")
+            await world.settle(webhook_url=dead)
         await until(lambda: all(one.status is DELIVERED for one in world.deliveries() if one.url is None))
-        assert len(hanging) == 2
-        gate.set()
+        assert begun.count(dead) == 2
+        world.postman.gate.set()
         await until(world.all_delivered)
 
 
@@ -458,7 +442,7 @@ async def test_a_try_that_a_stop_cuts_short_is_due_at_once_and_held_against_nobo
 
     async def told(claimed: list[ClaimedDelivery]) -> None:
         await asyncio.sleep(0)  # whoever claims it now must be the only one to send it
-        assert world.postman.ended == 1
+        assert not world.postman.under_way
         await release(claimed)
 
     monkeypatch.setattr(world.store.queue, "release", told)
@@ -475,7 +459,7 @@ async def test_a_worker_that_is_cancelled_leaves_no_try_behind(world: MemoryOutb
     running = asyncio.create_task(world.dispatcher.run(asyncio.Event()))
     await world.has_begun()
     running.cancel()
-    await until(lambda: world.postman.ended == 1)
+    await until(lambda: not world.postman.under_way)
     with pytest.raises(asyncio.CancelledError):
         await running
 
