@@ -7,9 +7,6 @@ import pytest
 from payagg_testing.builders import NOW, a_payment, an_attempt
 
 from payagg.domain.attempt import Attempt, AttemptState, ExistingHandOff, Start, Wait, next_step
-from payagg.domain.errors import ErrorCode
-from payagg.domain.payment import Status
-from tests.support.refusals import refusal_of
 
 CLAIMED, HANDED_OFF, REFUSED, UNKNOWN = AttemptState
 PAYMENT = a_payment()
@@ -36,19 +33,6 @@ ROWS = {
 @pytest.mark.parametrize(("attempts", "step"), ROWS.values(), ids=ROWS)
 def test_the_next_step(attempts: list[Attempt], step: object) -> None:
     assert next_step(PAYMENT, attempts, "provider_a", NOW) == step
-
-
-def test_the_preferred_gateway_serves_where_the_payer_names_none() -> None:
-    assert next_step(replace(PAYMENT, gateway="provider_b"), [], None, NOW) == Start("provider_b", None)
-    refused = refusal_of(next_step, replace(PAYMENT, gateway=None), [], None, NOW)
-    assert (refused.code, refused.field) == (ErrorCode.VALIDATION_ERROR, "gatewaySlug")
-
-
-def test_an_ended_payment_is_refused_whatever_its_attempts() -> None:
-    expired, paid = a_payment(now=NOW - timedelta(hours=1)), a_payment(Status.SUCCESS)
-    for payment, code in ((expired, ErrorCode.PAYMENT_EXPIRED), (paid, ErrorCode.PAYMENT_ALREADY_PROCESSED)):
-        for attempts in ([], [FIRST], [LIVE]):
-            assert refusal_of(next_step, payment, attempts, "provider_a", NOW).code is code
 
 
 def test_a_claim_is_held_to_the_end_of_its_lease_and_no_longer() -> None:

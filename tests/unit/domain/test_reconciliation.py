@@ -95,19 +95,6 @@ def test_the_order_of_what_comes_in_decides_nothing(
     assert match_all(lines, payments) == before
 
 
-@given(PAYMENTS.filter(bool))
-def test_a_payment_that_is_open_here_is_never_failed_by_a_line(payments: list[OurPayment]) -> None:
-    # A line's `failed` tells how the last card fared; the payer may be trying the next one.
-    lines = [a_line(Outcome.FAILED, payment.amount, payment.reference) for payment in payments]
-    for match in match_all(lines, payments):
-        assert match.payment is not None
-        assert not (match.payment.status in (Status.INITIATED, Status.PENDING) and match.reports)
-    # Nor before the next one that paid: two tries under one reference are two lines.
-    paid = [a_line(amount=payment.amount, reference=payment.reference, id="2") for payment in payments]
-    for match in match_all([*lines, *paid], payments):
-        assert all(report.outcome is Outcome.SUCCEEDED for report in match.reports)
-
-
 SECOND = a_line(reference=A + ".2", id="2")
 BACK = a_line(Outcome.REVERSED, kind=LineKind.REFUND)
 S, F, R, P, I = Status.SUCCESS, Status.FAILED, Status.REVERSED, Status.PENDING, Status.INITIATED  # noqa: E741

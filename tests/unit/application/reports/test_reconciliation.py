@@ -293,41 +293,6 @@ async def test_a_day_whose_worker_died_or_found_no_provider_is_done_by_the_next(
     assert [run.ended_at is not None for run in (await shop.runs.page(None, 10))[0]] == [True]
 
 
-@pytest.mark.rule("description.9")
-@pytest.mark.parametrize("details", [{"refundId": "132013318360"}, {"eventDigest": "0a"}])
-async def test_a_refund_whose_event_names_it_otherwise_is_told_once(
-    shop: ReconciledShop, details: dict[str, str]
-) -> None:
-    reference = await shop.paid()
-    await shop.told(a_said(reference, Outcome.REVERSED, 100, **details))
-    line = a_line(reference, Outcome.REVERSED, 100, kind=LineKind.REFUND, id="7")
-    shop.lists.tell(a_line(reference), line)
-    _, findings = await shop.reconcile()
-    assert shown(findings) == [("RETURNED_THERE", reference, "UNCHANGED")]
-    assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND]
-    # Another one of the same amount is news, each time that one is made.
-    for number in (8, 9):
-        shop.clock.move(HOUR)
-        report = a_said(reference, Outcome.REVERSED, 100, refundId=str(number))
-        shop.lists.tell(ProviderLine(LineKind.REFUND, str(number), 100, shop.clock.now(), report))
-        for _ in range(2):
-            await shop.reconcile()
-        assert await shop.anomalies() == [AnomalyKind.PARTIAL_REFUND] * (number - 6)
-
-
-async def test_so_is_its_last_part_with_a_fee_that_the_payer_bore(shop: ReconciledShop) -> None:
-    reference = await shop.sent()
-    await shop.told(replace(a_said(reference, Outcome.SUCCEEDED), facts=ChargeFacts(fee=100, received=150_100)))
-    shop.lists.tell(a_line(reference))
-    for number, amount in enumerate((149_100, 1_000)):
-        await shop.told(a_said(reference, Outcome.REVERSED, amount, refundId=f"event of {number}"))
-        report = a_said(reference, Outcome.REVERSED, amount, refundId=str(number))
-        shop.lists.tell(ProviderLine(LineKind.REFUND, str(number), amount, shop.clock.now(), report))
-    await shop.reconcile()
-    facts = await shop.store.transaction.anomalies.of_payment(reference)
-    assert sum(one.effect for one in told_of(facts, 150_000)) == -150_000
-
-
 @pytest.mark.parametrize("details", [{"refundId": "7"}, {"eventDigest": "0a"}])
 async def test_a_listed_refund_of_money_that_never_counted_takes_nothing_from_the_payment(
     shop: ReconciledShop, details: dict[str, str]
