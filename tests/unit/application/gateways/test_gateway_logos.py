@@ -15,30 +15,9 @@ from tests.support.images import HOSTILE, an_image
 from tests.support.refusals import refused_with
 
 
-class LogoFiles(ObjectLogos):
-    """Files that stop working at a chosen call, as a process does that dies there."""
-
-    dies_at = ""
-
-    async def put(self, path: str, content: bytes) -> None:
-        if self.dies_at == "put":
-            raise Unavailable("put")
-        await super().put(path, content)
-
-    async def delete(self, path: str) -> None:
-        if self.dies_at == "delete":
-            raise Unavailable("delete")
-        await super().delete(path)
-
-
 @pytest.fixture
-def logos(tmp_path: Path) -> LogoFiles:
-    return LogoFiles(tmp_path)
-
-
-@pytest.fixture
-def world(logos: LogoFiles) -> GatewayWorld:
-    return GatewayWorld(logos=logos)
+def world(tmp_path: Path) -> GatewayWorld:
+    return GatewayWorld(logos=ObjectLogos(tmp_path))
 
 
 @pytest.fixture
@@ -72,14 +51,18 @@ async def test_a_logo_is_served_exactly_as_sent_and_takes_the_place_of_the_one_b
 
 
 async def test_a_store_that_dies_keeps_the_old_logo_or_leaves_a_stray(
-    world: GatewayWorld, acme: str, logos: LogoFiles, tmp_path: Path
+    world: GatewayWorld, acme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def dies(*_: object) -> None:
+        raise Unavailable("the store is away")
+
     await world.gateways.upload_logo(acme, an_image(), by=AN_ADMIN)
-    logos.dies_at = "put"
-    with pytest.raises(Unavailable):
-        await world.gateways.upload_logo(acme, an_image("JPEG"), by=AN_ADMIN)
+    with monkeypatch.context() as away:
+        away.setattr(world.logos, "put", dies)
+        with pytest.raises(Unavailable):
+            await world.gateways.upload_logo(acme, an_image("JPEG"), by=AN_ADMIN)
     assert (await world.gateways.logo(acme)).content == an_image()
-    logos.dies_at = "delete"
+    monkeypatch.setattr(world.logos, "delete", dies)
     await world.gateways.upload_logo(acme, an_image("JPEG"), by=AN_ADMIN)
     assert (await world.gateways.logo(acme)).content == an_image("JPEG")
     assert len(files_under(tmp_path)) == 2

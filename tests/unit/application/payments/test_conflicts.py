@@ -123,26 +123,19 @@ async def test_what_keeps_conflicting_is_given_up() -> None:
         await shop.process(await shop.initiated())
 
 
-class DownStore(MemoryStore):
-    is_down = False
+async def test_without_the_database_a_claim_is_refused_and_an_expiry_waits_for_the_sweep(
+    shop: MemoryShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone() -> None:
+        raise Unavailable("no connection")
 
-    @asynccontextmanager
-    async def begin(self) -> AsyncIterator[MemoryTransaction]:
-        if self.is_down:
-            raise Unavailable("no connection")
-        async with super().begin() as tx:
-            yield tx
-
-
-async def test_without_the_database_a_claim_is_refused_and_an_expiry_waits_for_the_sweep() -> None:
-    store = DownStore()
-    shop = await MemoryShop(store=store).open()
     payment = await shop.payment(await shop.initiated())
-    store.is_down = True
-    with pytest.raises(Unavailable):
-        await shop.process(payment.reference)
-    shop.clock.move(CHECKOUT_TTL)
+    with monkeypatch.context() as down:
+        down.setattr(shop.store, "begin", gone)
+        with pytest.raises(Unavailable):
+            await shop.process(payment.reference)
+        shop.clock.move(CHECKOUT_TTL)
+        assert (await store_expiry(shop.services.settlement, payment)).status is Status.FAILED
+    assert await shop.payment(payment.reference) == payment  # to be stored later
     assert (await store_expiry(shop.services.settlement, payment)).status is Status.FAILED
-    assert store.state.payments[payment.reference] == payment  # to be stored later
-    store.is_down = False
-    assert (await store_expiry(shop.services.settlement, payment)).status is Status.FAILED
+    assert (await shop.payment(payment.reference)).status is Status.FAILED

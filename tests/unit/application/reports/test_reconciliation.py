@@ -13,9 +13,7 @@ from payagg_testing.clocks import START
 from payagg.application.payments.settlement import Settled, Settlement
 from payagg.application.ports.providers import LinePage
 from payagg.application.reports.reconciliation import STALE
-from payagg.domain.adjustment import told_of
 from payagg.domain.anomaly import AnomalyKind
-from payagg.domain.attempt import ChargeFacts
 from payagg.domain.errors import ErrorCode
 from payagg.domain.payment import Status
 from payagg.domain.reconciliation import LineKind, ProviderLine, ReconciliationFinding, ReconciliationRun
@@ -305,23 +303,6 @@ async def test_a_listed_refund_of_money_that_never_counted_takes_nothing_from_th
     shop.lists.tell(a_line(reference), ProviderLine(LineKind.REFUND, "7", 100, shop.clock.now(), refund))
     await shop.reconcile()
     assert await shop.anomalies() == [AnomalyKind.MISMATCH] * 2
-
-
-async def test_a_second_transaction_that_the_lists_show_as_refunded_came_and_went_back(shop: ReconciledShop) -> None:
-    reference = await shop.sent()
-    paid = replace(a_said(reference, Outcome.SUCCEEDED), facts=ChargeFacts(provider_id="71"))
-    await shop.told(paid)
-    back = replace(paid, outcome=Outcome.REVERSED, word="reversed", facts=ChargeFacts(provider_id="72"))
-    shop.lists.tell(
-        *(ProviderLine(LineKind.CHARGE, one.facts.provider_id or "", 150_000, START, one) for one in (paid, back))
-    )
-    refund = a_said(reference, Outcome.REVERSED, refundId="7")
-    shop.lists.tell(ProviderLine(LineKind.REFUND, "7", 150_000, START, refund))
-    for _ in range(2):
-        await shop.reconcile()
-        assert await shop.anomalies() == [AnomalyKind.LATE_REVERSAL, AnomalyKind.SECOND_CHARGE]
-        facts = await shop.store.transaction.anomalies.of_payment(reference)
-        assert sum(one.effect for one in told_of(facts, 150_000)) == 0
 
 
 @pytest.mark.parametrize("amount", [100, 150_000])
