@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from payagg_testing.builders import AN_ADMIN, HOUR, SANDBOX, a_business, an_actor
 from payagg_testing.clocks import SeededEntropy
-from payagg_testing.memory import MemoryStore
 
 from payagg.application.payments.payments import REFERENCE_DRAWS, Initiation
 from payagg.application.ports.outside import Unavailable
@@ -85,28 +84,24 @@ async def test_a_taken_reference_is_drawn_again_and_so_are_few() -> None:
     assert entropy.draws == REFERENCE_DRAWS + 1
 
 
-class BlindStore(MemoryStore):
-    """Does not see an original the first `times` it is asked: another caller adds it just then."""
+async def test_of_two_test_payments_with_one_key_the_later_gets_the_earlier(
+    shop: MemoryShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, find, unseen = await initiate_test(shop), shop.store.find_original, list[None]()
 
-    times = 0
+    async def blind(*arguments: Any) -> Payment | None:
+        """Another caller adds it just then."""
+        return unseen.pop() if unseen else await find(*arguments)
 
-    async def find_original(self, *arguments: Any) -> Payment | None:
-        self.times -= 1
-        return None if self.times >= 0 else await super().find_original(*arguments)
-
-
-async def test_of_two_test_payments_with_one_key_the_later_gets_the_earlier() -> None:
-    store = BlindStore()
-    shop = await MemoryShop(store=store).open()
-    first = await initiate_test(shop)
+    monkeypatch.setattr(shop.store, "find_original", blind)
     for times in (1, 2):  # the second of which finds the original gone, and begins again
-        store.times = times
+        unseen += [None] * times
         assert outcome(await initiate_test(shop)) == (first.payment, False, False)
-    store.times = 1 + TRIES
+    unseen += [None] * (1 + TRIES)
     with pytest.raises(Unavailable):
         await initiate_test(shop)
     shop.clock.move(HOUR)
-    store.times = 1
+    unseen[:] = [None]
     assert await refused_with(initiate_test(shop)) == DUPLICATE
 
 

@@ -25,18 +25,12 @@ from payagg.domain.report import TRIGGER_FOR, FaultKind, Outcome, ProviderReport
 from payagg.domain.values import Environment
 from tests.support.memory_shop import SLUGS, MemoryShop
 from tests.support.refusals import refused_with
-
-
-class PlainEntropy(SeededEntropy):
-    """No spread in time."""
-
-    def chance(self) -> float:
-        return 0.0
+from tests.support.state_machine.scripted import PunctualEntropy
 
 
 @pytest.fixture
 async def shop() -> MemoryShop:
-    return await MemoryShop(entropy=PlainEntropy()).open()
+    return await MemoryShop(entropy=PunctualEntropy(SeededEntropy())).open()
 
 
 async def to_the_end(shop: MemoryShop, reference: str) -> list[timedelta]:
