@@ -15,7 +15,8 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.delivery import Event
 from payagg.domain.values import Environment
 from tests.support.postgres_rules import more_roles
-from tests.support.postgres_world import count, execute
+from tests.support.postgres_world import count, execute, somebody_waits
+from tests.support.receivers import until
 
 BODY = '{"id":"evt","data":{"amount":1,"metadata":{"note":"%s","deep":{"é":[1.50,null]}},"n":2}}' % ("n" * 9_000)
 LONG_AGO = NOW - timedelta(days=40)
@@ -83,14 +84,14 @@ async def test_metadata_goes_with_the_last_event_that_needs_it(store: PostgresSt
 
 
 @pytest.mark.usefixtures("business")
-async def test_an_event_that_comes_during_a_purge_keeps_its_metadata(store: PostgresStore) -> None:
+async def test_an_event_that_comes_during_a_purge_keeps_its_metadata(store: PostgresStore, database_url: str) -> None:
     await emitted(store, event(1, at=LONG_AGO - NOW))
     late = event(2)
     async with store.begin() as tx:
         await tx.webhook_events.emit(late, [])
         await tx.webhook_events.of_payments([])  # what was sent has an answer, so the lock is held
         purging = asyncio.create_task(store.queue.purge(BEFORE, 10))
-        await asyncio.sleep(0.3)
+        await until(lambda: purging.done() or somebody_waits(database_url))
         assert not purging.done()
     assert await purging == 1
     assert await kept(store) == [late]

@@ -26,9 +26,7 @@ from tests.support.processes import (
     environment,
     one_line,
     payagg,
-    started,
     succeeded,
-    wait_until,
 )
 
 
@@ -255,11 +253,6 @@ def test_anomalies_are_listed_and_worked_off(database_url: str, run: Command) ->
     assert ids("list", "--status", "CLOSED") == ["anm_1"]
     told = run("doctor").stdout
     assert (newer in told, "anm_1" in told) == (True, False)
-
-
-def test_a_worker_without_http_stops_cleanly(database_url: str) -> None:
-    with started("worker", PAYAGG_DATABASE_URL=database_url):
-        wait_until(lambda: execute(database_url, "SELECT count(*) FROM gateways") == [(3,)])
 
 
 @pytest.mark.parametrize(

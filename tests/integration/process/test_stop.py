@@ -5,7 +5,6 @@ import asyncio
 import os
 import secrets
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -26,6 +25,8 @@ from tests.support.ports import free_port
 from tests.support.processes import children, is_ready, serving, started, wait_until
 
 CALLERS = 240  # more than two rounds of those who share a statement
+UPLOADS = 2
+REQUESTS = 400  # their lines are more than a pipe holds
 
 
 @contextmanager
@@ -90,9 +91,6 @@ def test_an_embedded_server_that_is_frozen_ends_with_its_user(tmp_path: Path) ->
         assert psutil.pid_exists(postmaster(state / "postgres") or 0)
 
 
-UPLOADS = 2
-
-
 async def test_costly_logos_keep_neither_other_callers_nor_the_end_waiting(database_url: str) -> None:
     costly = a_jpeg_of_scans(SCANS_MAX, (4096, 4096))
     with serving(database_url) as (process, origin):
@@ -111,29 +109,20 @@ async def test_costly_logos_keep_neither_other_callers_nor_the_end_waiting(datab
             assert {answer.status_code for answer in await asyncio.gather(*uploads)} <= {201, 400}
 
 
-REQUESTS = 400  # their lines are more than a pipe holds
-
-
-@contextmanager
-def unread(*arguments: str, **settings: str) -> "Iterator[subprocess.Popen[bytes]]":
-    """`payagg` whose stderr nobody reads: not even a first line fits."""
+def test_processes_whose_log_takes_no_line_answer_and_end(database_url: str) -> None:
+    """A supervisor, two that serve, and a worker: nobody reads, and not even a first line fits."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with suppress(BlockingIOError):
         while True:
             os.write(writer, b" " * 4096)
     os.set_blocking(writer, True)
-    with started(*arguments, stderr=writer, **settings) as process:
+    port = free_port()
+    command = ("serve", "--workers", "2", "--port", str(port))
+    with started(*command, stderr=writer, PAYAGG_DATABASE_URL=database_url) as process:
         os.close(writer)
-        yield process
-    os.close(reader)
-
-
-def test_processes_whose_log_takes_no_line_answer_and_end(database_url: str) -> None:
-    """A supervisor, two that serve, and a worker."""
-    port, command = free_port(), ("serve", "--workers", "2", "--port")
-    with unread(*command, str(port), PAYAGG_DATABASE_URL=database_url) as process:
         wait_until(lambda: is_ready(port) and len(children(process.pid)) == 3)
         wait_until(lambda: any(psutil.Process(child).nice() != os.nice(0) for child in children(process.pid)))
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
             assert {client.get("/healthz").status_code for _ in range(REQUESTS)} == {200}
+    os.close(reader)
