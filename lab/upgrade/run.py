@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -34,48 +33,25 @@ from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from tests.support.http_world import bearer
 from tests.support.machine import ROOT, program
 from tests.support.ports import free_port
-from tests.support.processes import answers
+from tests.support.processes import answers, is_ready
 
 CONFIG = ROOT / "deploy" / "haproxy.cfg"
-PATIENCE = 60.0
-
-
-@dataclass(frozen=True)
-class Balancer:
-    origin: str
-    _stats: Path
-
-    def state(self, server: str) -> str:
-        """UP, DOWN or what HAProxy else calls it."""
-        with socket.socket(socket.AF_UNIX) as asking:
-            asking.connect(str(self._stats))
-            asking.sendall(b"show stat\n")
-            said = b"".join(iter(lambda: asking.recv(65536), b"")).decode()
-        head, *rows = [line.split(",") for line in said.lstrip("# ").splitlines() if line]
-        column = head.index("status")
-        return next(row[column] for row in rows if row[:2] == ["payagg", server])
-
-    def sends_to(self, server: str) -> bool:
-        """Waits for it to be UP; whether it came to be."""
-        with contextlib.suppress(SystemExit):
-            until(lambda: self.state(server) == "UP", f"{server} UP", PATIENCE)
-        return self.state(server) == "UP"
 
 
 @contextlib.contextmanager
-def balancing(folder: Path, ports: Sequence[int]) -> Iterator[Balancer]:
-    port, stats, file = free_port(), folder / "haproxy.sock", folder / "haproxy.cfg"
-    text = with_addresses(CONFIG.read_text(), f"127.0.0.1:{port}", [f"127.0.0.1:{one}" for one in ports])
-    file.write_text(text.replace("global\n", f"global\n    stats socket {stats} level admin\n", 1))
+def balancing(folder: Path, ports: Sequence[int]) -> Iterator[str]:
+    """The origin of a HAProxy before servers at these ports."""
+    port, file = free_port(), folder / "haproxy.cfg"
+    file.write_text(with_addresses(CONFIG.read_text(), f"127.0.0.1:{port}", [f"127.0.0.1:{one}" for one in ports]))
     with Processes(folder) as processes:
         processes.start("haproxy", [program("haproxy"), "-q", "-db", "-f", str(file)])
-        until(stats.exists, "HAProxy started", PATIENCE)
-        yield Balancer(f"http://127.0.0.1:{port}", stats)
+        yield f"http://127.0.0.1:{port}"
 
 
 BUYERS = 4
 PAUSE = 0.1  # seconds between two payments of one buyer
 STEADY_SECONDS = 5.0  # of load before and after what is done to the servers
+FOUND_SECONDS = 3.0  # until HAProxy has checked twice that a server is ready
 READ_SECONDS = 5.0  # that a report goes on once the migration has begun
 # Of the previous release's tests: those of what a server does with the database, and nothing that goes by the clock.
 TESTS = (
@@ -91,7 +67,7 @@ class RollingSite:
 
     database_url: str
     ports: list[int]
-    balancer: Balancer
+    origin: str  # of the balancer
     processes: Processes
     tally: RunSummary
     buyers: list[Buyer] = field(default_factory=list)
@@ -109,7 +85,7 @@ class RollingSite:
     def start(self, name: str, release: Release) -> None:
         words = ["worker"]
         if name != "worker":
-            words = ["serve", "--no-worker", "--port", str(self.ports[int(name.removeprefix("api")) - 1])]
+            words = ["serve", "--no-worker", "--port", str(self.port(name))]
         state = str(self.processes.folder)
         environ = release.environment(
             PAYAGG_DATABASE_URL=self.database_url,
@@ -128,8 +104,11 @@ class RollingSite:
 
     def wait_for(self, name: str) -> None:
         """Until it gets requests."""
-        if not self.balancer.sends_to(name):
-            raise SystemExit(f"HAProxy never found {name} ready.{self.processes.told(name)}")
+        until(lambda: is_ready(self.port(name)), f"{name} ready")
+        time.sleep(FOUND_SECONDS)
+
+    def port(self, name: str) -> int:
+        return self.ports[int(name.removeprefix("api")) - 1]
 
 
 async def upgraded_and_back(old: Release, new: Release, tally: RunSummary) -> RollingSite:
@@ -137,10 +116,10 @@ async def upgraded_and_back(old: Release, new: Release, tally: RunSummary) -> Ro
     with (
         a_folder("upgrade") as folder,
         EmbeddedPostgres(folder / "postgres") as server,
-        balancing(folder, ports) as balancer,
+        balancing(folder, ports) as origin,
         Processes(folder) as processes,
     ):
-        site = RollingSite(server.url, ports, balancer, processes, tally)
+        site = RollingSite(server.url, ports, origin, processes, tally)
         old.say("migrate", PAYAGG_DATABASE_URL=server.url)
         for one in ("api1", "api2", "worker"):
             site.start(one, old)
@@ -152,7 +131,7 @@ async def upgraded_and_back(old: Release, new: Release, tally: RunSummary) -> Ro
             for number in range(BUYERS):
                 # Half of them keep their connection, half open one for each request.
                 limits = httpx.Limits(max_keepalive_connections=None if number % 2 else 0)
-                base = f"{balancer.origin}/api/v1"
+                base = f"{origin}/api/v1"
                 client = await stack.enter_async_context(a_client(0, base_url=base, limits=limits))
                 site.buyers.append(Buyer([client], bearer(secret), business))
                 loads.append(Load(site.buyers[-1].journey(f"buyer {number} payment"), PAUSE))
@@ -193,7 +172,7 @@ async def a_secret_key(site: RollingSite, release: Release) -> tuple[str, str]:
     made = release.say("business", "create", "--name", "Shop", "--owner", "ada", "--kyc", "APPROVED", **url)
     business = made.split('"')[3]
     token = release.say("token", "merchant", "--sub", "ada")
-    async with httpx.AsyncClient(base_url=site.balancer.origin, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=site.origin, trust_env=False) as client:
         answer = await client.post(
             f"/api/v1/merchant/businesses/{business}/api-keys",
             json={"environment": "SANDBOX", "name": "Server"},
@@ -208,7 +187,7 @@ async def waits_not_ready(site: RollingSite) -> None:
     await asyncio.to_thread(until, lambda: answers(port, "/healthz"), "the new server answers")
     await asyncio.sleep(STEADY_SECONDS)
     ready = await asyncio.to_thread(httpx.get, f"http://127.0.0.1:{port}/readyz", trust_env=False)
-    if ready.status_code != 503 or not site.processes.lives("api3") or site.balancer.state("api3") == "UP":
+    if ready.status_code != 503 or not site.processes.lives("api3"):
         raise SystemExit("A server of this release must wait for the migration, and be not ready meanwhile.")
 
 
