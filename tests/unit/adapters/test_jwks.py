@@ -10,18 +10,16 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from payagg.adapters.jwks import KeySet, parse_keys
 from payagg.adapters.security import Tokens
 from payagg.entrypoints.bootstrap import _load
 from payagg.entrypoints.settings import SettingsError, read_settings
-from tests.unit.adapters.test_security import SECRET, assert_unauthorized, by_hand, claims, public_pem
+from tests.unit.adapters.test_security import EC, ED, RSA, SECRET, assert_unauthorized, by_hand, claims, public_pem
 
-ED, OTHER = ed25519.Ed25519PrivateKey.generate(), ed25519.Ed25519PrivateKey.generate()
-EC = ec.generate_private_key(ec.SECP256R1())
-RSA = rsa.generate_private_key(65537, 2048)
+OTHER = ed25519.Ed25519PrivateKey.generate()
 
 
 def jwk(private: Any, **more: Any) -> dict[str, Any]:
