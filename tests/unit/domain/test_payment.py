@@ -40,6 +40,11 @@ def test_a_new_payment_has_every_field_of_its_class() -> None:
     assert vars(payment) == vars(replace(payment))
 
 
+def test_only_an_initiated_payment_expires_by_the_clock() -> None:
+    for payment in map(a_payment, (Status.PENDING, *FINAL)):
+        assert payment.as_of(NOW + timedelta(days=30)) is payment
+
+
 def test_an_open_payment_is_replayed_unchanged_and_a_completed_one_is_refused() -> None:
     initiated, pending = a_payment(), a_payment(Status.PENDING)
     assert initiated.replay(NOW + HOUR - TICK) is initiated
