@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httptools
 
 from payagg.adapters.system import SystemClock
-from payagg.adapters.webhooks.dialer import CheckedNetwork
+from payagg.adapters.webhooks.addresses import CheckedNetwork
 from payagg.adapters.webhooks.http1 import HttpAnswer, HttpConnection, NoAnswer
 from payagg.adapters.webhooks.resolver import Resolve, Resolver
 from payagg.application.ports.webhooks import DeliveryAttemptResult

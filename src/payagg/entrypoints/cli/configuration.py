@@ -62,7 +62,7 @@ def _one_line(pem: str) -> str:
 
 def _mask(name: str, settings: Settings) -> str:
     if name == "database_url" and settings.database_url is not None:
-        from payagg.adapters.postgres.diagnosis import where
+        from payagg.adapters.postgres.connections import where
 
         return where(settings.database_url)
     if name == "encryption_keys":

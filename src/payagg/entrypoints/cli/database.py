@@ -23,7 +23,7 @@ def database(
     to run, unless `any_schema`. SettingsError also names what blocks a migration. Raises EmbeddedPostgresError and
     Unavailable with the cause.
     """
-    from payagg.adapters.postgres.diagnosis import where
+    from payagg.adapters.postgres.connections import where
     from payagg.adapters.postgres.migrations import is_current
 
     with database_as_it_is(settings, tell=tell) as url:
@@ -43,7 +43,7 @@ def database(
 @contextmanager
 def database_as_it_is(settings: Settings, *, tell: Callable[[str], None] = _silent) -> Iterator[str]:
     """The same, whatever its schema."""
-    from payagg.adapters.postgres.diagnosis import ensure_reachable
+    from payagg.adapters.postgres.connections import ensure_reachable
 
     if settings.database_url is not None:
         ensure_reachable(settings.database_url)

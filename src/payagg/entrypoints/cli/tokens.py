@@ -101,7 +101,7 @@ async def _record(settings: Settings, database_url: str, claims: Mapping[str, An
 
 def _reason(error: Exception, database_url: str) -> str:
     """Why there is no entry: a fault of the connection by its name, as other commands tell it."""
-    from payagg.adapters.postgres.diagnosis import ensure_reachable
+    from payagg.adapters.postgres.connections import ensure_reachable
 
     if isinstance(error, TimeoutError):
         return f"no answer within {TRAIL_SECONDS} s"

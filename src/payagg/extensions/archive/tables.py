@@ -3,8 +3,8 @@
 They hold no payer's data and no merchant's text, so nobody has to be erased from a file: payer, metadata, addresses,
 hand-offs and idempotency keys stay in the database, under its own retention.
 
-They are Parquet files, by pyarrow: zstd, a checksum for each page, row groups of a bounded number of rows. pyarrow comes
-with the extra `archive` and is imported on first use, which raises when it is missing.
+They are Parquet files, by pyarrow: zstd, a checksum for each page, row groups of a bounded number of rows. pyarrow
+comes with the extra `archive` and is imported on first use, which raises when it is missing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

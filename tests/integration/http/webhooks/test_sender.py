@@ -14,7 +14,6 @@ import psutil
 import pytest
 import trustme
 
-from payagg.adapters.webhooks import dialer
 from payagg.adapters.webhooks.addresses import is_allowed
 from payagg.adapters.webhooks.http1 import HttpAnswer, HttpConnection
 from payagg.adapters.webhooks.resolver import Address
@@ -96,7 +95,7 @@ async def test_one_refused_address_among_public_ones_refuses_the_host() -> None:
 
 async def test_an_address_where_nothing_answers_leaves_time_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """For example a forgotten AAAA record, which browsers pass over."""
-    monkeypatch.setattr(dialer, "CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr("payagg.adapters.webhooks.addresses.CONNECT_SECONDS", 2.0)
     async with a_receiver() as receiver:
         port = int(receiver.origin.rpartition(":")[2])
         with socket.create_server(("127.0.0.2", port), backlog=0) as full, socket.socket() as waiting:
