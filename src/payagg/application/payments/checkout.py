@@ -51,8 +51,7 @@ WAIT = LEASE * 3
 
 @dataclass(frozen=True)
 class ClaimedAttempt:
-    """The right to call the provider once; `is_takeover` = the claim was another's, so check the charge before starting
-    one."""
+    """The right to call the provider once; `is_takeover`: it was another's, so its charge is checked first."""
 
     payment: Payment
     attempt: Attempt
