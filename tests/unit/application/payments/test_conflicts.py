@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
-from payagg.application.retry import retry_on_conflict
 from payagg_testing.builders import AN_ADMIN, SANDBOX, a_business, a_report
 from payagg_testing.memory import MemoryStore
 from payagg_testing.memory.store import MemoryTransaction
@@ -15,6 +14,7 @@ from payagg.application.accounts.api_keys import GenerateApiKey
 from payagg.application.payments.expiry import store_expiry, sweep_expired
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
+from payagg.application.use_case import retry_on_conflict
 from payagg.domain.attempt import CHECK_AFTER
 from payagg.domain.payment import CHECKOUT_TTL, Status
 from payagg.domain.report import FaultKind, Outcome
