@@ -18,7 +18,7 @@ from payagg.domain.errors import ErrorCode, must_exist
 from payagg.domain.gateway import OVERLAP, PROVES_FOR, SETTLING_MAX, Gateway
 from payagg.domain.health import Health
 from payagg.domain.payment import Status
-from payagg.domain.report import Outcome
+from payagg.domain.report import FaultKind, Outcome
 from payagg.domain.values import Environment
 from tests.support.gateway_world import TICK, GatewayWorld
 from tests.support.memory_shop import MemoryShop
@@ -236,15 +236,19 @@ async def stored(shop: MemoryShop, gateway_id: str) -> Gateway:
 @pytest.mark.rule("gateways.16", "gateways.17", "gateways.18")
 async def test_what_a_deleted_gateway_was_handed_settles_by_its_own_credentials(shop: MemoryShop) -> None:
     paid, asked, fresh = await shop.handed_over(), await shop.handed_over(), await shop.initiated()
+    unanswered, shop.a.start_fault = await shop.initiated(), FaultKind.TIMEOUT
+    await refused_with(shop.process(unanswered))
+    shop.a.start_fault = None
     old = await deleted(shop)
     assert await shop.services.gateway_settling.wipe() == 0
     listed = (await shop.checkout.options(fresh)).gateways
     assert [option.slug for option in listed] == ["builtin", "provider_b", "sandbox"]
     assert await refused_with(shop.process(fresh)) == (ErrorCode.GATEWAY_NOT_AVAILABLE, "gatewaySlug")
     assert (await shop.process(paid)).gateway == "provider_a"  # the hand-off that the payer was given stands
-    assert len(shop.a.started) == 2
+    assert len(shop.a.started) == 3
     made = await a_successor(shop)
     shop.says(Outcome.SUCCEEDED)
+    assert (await refused_with(shop.process(unanswered)))[0] is ErrorCode.PAYMENT_ALREADY_PROCESSED
     await shop.reconciler.run_once()
     new = await shop.handed_over()
     for reference in (paid, asked, new):
@@ -252,7 +256,7 @@ async def test_what_a_deleted_gateway_was_handed_settles_by_its_own_credentials(
     attempts = [(await shop.attempts(reference))[0] for reference in (paid, asked, new)]
     assert [attempt.gateway_id for attempt in attempts] == [old, old, made]
     accounts = {charge.reference: charge.credentials[ACCOUNT] for charge in shop.a.fetched}
-    assert accounts == {paid: "account of provider_a", asked: "account of provider_a", new: "another"}
+    assert accounts == {**dict.fromkeys((paid, asked, unanswered), "account of provider_a"), new: "another"}
 
 
 @pytest.mark.rule("gateways.19")
