@@ -194,8 +194,9 @@ def test_trap_5_provider_b_accepts_the_amount_with_or_without_its_fee_and_never_
     received: str, requested: str, fee: str, validation: str, matches: bool
 ) -> None:
     told = f'"{validation}"' if validation else ""
-    body = payaza(amount_received=received, request_amount=requested, transaction_fee=fee, amount_validation=told)
-    assert (read(B, body).mismatch(PAYMENT) is None) is matches
+    facts = {"amount_received": received, "request_amount": requested, "transaction_fee": fee}
+    assert (read(B, payaza(**facts, amount_validation=told)).mismatch(PAYMENT) is None) is matches
+    assert read(B, payaza(**facts, amount_validation=told, currency_code='"USD"')).mismatch(PAYMENT) is not None
 
 
 # Trap 6: abandoned and failed.
@@ -337,9 +338,9 @@ def test_trap_14_provider_a_may_send_any_metadata_and_write_an_amount_either_way
         assert read(A, paystack(metadata=metadata, **drift)).mismatch(PAYMENT) is None
     for amount in (150_000, "150000"):
         of_it: dict[str, Any] = {"transaction_reference": REFERENCE, "amount": amount, "currency": "NGN", "id": 7}
-        report = read(A, event_of_a("refund.processed", **of_it))
+        report = read(A, event_of_a("refund.processed", domain="test", **of_it))
         assert (report.outcome, report.mismatch(PAYMENT)) == (Outcome.REVERSED, None)
-        assert report.details == {"refundId": "7"}
+        assert (report.environment, report.details) == (SANDBOX, {"refundId": "7"})
 
 
 def test_trap_14_provider_b_may_leave_out_or_null_almost_anything_and_write_any_date() -> None:
@@ -373,10 +374,20 @@ def test_trap_16_a_dispute_is_one_fact_and_reverses_only_when_it_was_upheld() ->
     created = told("create", **of_it)
     assert (created.provider_reference, created.outcome) == (REFERENCE, Outcome.DISPUTED)
     assert (created.amounts, created.details["disputeId"]) == (frozenset({5000}), "358")
+    assert created.environment is SANDBOX
     dated = [told(step, due_at="2025-02-01T11:00:00.000+01:00", **of_it) for step in ("create", "resolve")]
     assert [one.details.get("dueAt") for one in dated] == ["2025-02-01T10:00:00+00:00", None]
     assert told("remind", **of_it).evidence() == created.evidence()
-    assert told("resolve", resolution="declined", **of_it).evidence() != created.evidence()
+    ends = {
+        ("success", "declined"): "won",
+        ("success", "merchant-accepted"): "accepted",
+        ("success", "auto-accepted"): "accepted",
+        ("reversed", "merchant-accepted"): "accepted",
+        ("reversed", None): "lost",
+    }
+    for (status, resolution), state in ends.items():
+        ended = told("resolve", status, resolution=resolution, **of_it)  # only a part went back
+        assert (ended.outcome, ended.details["state"]) == (Outcome.DISPUTED, state)
 
 
 def test_a_paid_body_says_what_is_known_of_its_charge() -> None:
