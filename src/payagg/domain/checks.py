@@ -7,7 +7,6 @@ for what its caller gives, by `Payment.initiate`.
 """
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar
@@ -89,13 +88,16 @@ def is_storable(text: str) -> bool:
     return True
 
 
-def restore(cls: type[T], fields: Mapping[str, Any]) -> T:
-    """The object of such fields, made as `pickle` makes one: without `__init__`, and so without the checks."""
+def restore(cls: type[T], fields: dict[str, Any]) -> T:
+    """The object of such fields, made as `pickle` makes one: without `__init__`, and so without the checks. The object
+    keeps `fields` as its own."""
     item = object.__new__(cls)
-    item.__dict__.update(fields)
+    object.__setattr__(item, "__dict__", fields)
     return item
 
 
 def with_changes(item: T, **changes: Any) -> T:
     """A copy with `changes`, unchecked: for moves of the domain's own. `dataclasses.replace` checks the whole anew."""
-    return restore(type(item), {**item.__dict__, **changes})
+    fields = item.__dict__.copy()
+    fields.update(changes)
+    return restore(type(item), fields)

@@ -269,7 +269,7 @@ def test_credentials_are_one_to_fifty_texts_of_4000_characters() -> None:
 def test_a_stored_payment_is_read_and_settled_whatever_rule_came_later() -> None:
     """Money must not stop because of a rule that its payment never met."""
     old = with_changes(a_payment(Status.PENDING), customer_email="once allowed", callback_url="once:allowed")
-    stored = restore(Payment, vars(old))
+    stored = restore(Payment, {**vars(old)})
     assert stored == old
     assert stored.move(Trigger.SUCCEED, NOW, actor="event")[0].status is Status.SUCCESS
     fresh = with_changes(a_payment(), customer_email="once allowed")
