@@ -166,8 +166,10 @@ async def test_after_five_faults_and_a_pause_one_call_probes_and_the_others_wait
         await refused_with(shop.process(await shop.initiated()))
     assert len(shop.a.started) == Health.FAULTS_MAX
     shop.a.start_fault = None
-    live = await shop.initiated(environment=LIVE)
-    assert (await shop.process(live)).status is Status.PENDING, "the other environment is another matter"
+    live = await shop.initiated(environment=LIVE)  # the other environment is another matter
+    listed = (await shop.checkout.options(live)).gateways
+    assert {option.slug: option.available for option in listed}["provider_a"]
+    assert (await shop.process(live)).status is Status.PENDING
     shop.clock.move(Health.FIRST_PAUSE)
     probe, gate = await shop.call_under_way(await shop.initiated())
     assert await refused_with(shop.process(await shop.initiated())) == NOT_AVAILABLE
