@@ -15,7 +15,7 @@ from payagg.application.gateways.credentials import GatewayCredentials
 from payagg.application.reports.explain import timeline
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.domain.errors import ErrorCode, must_exist
-from payagg.domain.gateway import OVERLAP, PROVES_FOR, SETTLING_MAX, Gateway
+from payagg.domain.gateway import OVERLAP, PROVES_FOR, SETTLING_MAX, Gateway, UnavailableReason
 from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import FaultKind, Outcome
@@ -100,6 +100,9 @@ async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_els
 @pytest.mark.rule("gateways.21")
 async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended(world: GatewayWorld) -> None:
     await set_credentials(world, A, liveSecretKey="sk_live_1")
+    found, gateway = GatewayCredentials(world.vault, world.providers), await world.stored(A)
+    unready = [found.unready(gateway, environment) for environment in (Environment.SANDBOX, Environment.LIVE)]
+    assert unready == [UnavailableReason.NOT_CONFIGURED, None]
     for key in ("sk_live_1", "sk_live_2"):
         await set_credentials(world, A, liveSecretKey=key, liveWebhookSecret="own")
         assert await signing(world, A, Environment.LIVE) == ["own", "sk_live_1"]
