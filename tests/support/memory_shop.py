@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -35,7 +36,8 @@ SLUGS = ("provider_a", "provider_b")
 
 @dataclass
 class StandIn(ScriptedProvider):
-    """A scripted provider that also fails as told, keeps the charges it was asked about, and answers when it may."""
+    """A scripted provider that also fails as told, keeps the charges it was asked about, and answers when it may. Each
+    environment has an account of its own; credentials with an "only" serve that environment alone."""
 
     start_faults: list[FaultKind] = field(default_factory=list)  # of the next calls, one each
     start_fault: FaultKind | None = None
@@ -46,6 +48,12 @@ class StandIn(ScriptedProvider):
     called: asyncio.Event = field(default_factory=asyncio.Event)
     may_answer: asyncio.Event | None = None
     seconds: float = 0.0  # that a call takes
+
+    def is_configured(self, credentials: Mapping[str, str], environment: Environment) -> bool:
+        return ACCOUNT in credentials and credentials.get("only", environment.value) == environment.value
+
+    def account(self, credentials: Mapping[str, str], environment: Environment) -> str | None:
+        return f"{environment.value} {credentials[ACCOUNT]}" if ACCOUNT in credentials else None
 
     async def start_charge(self, charge: Charge) -> HandOff:
         self.started.append(charge)
@@ -99,8 +107,8 @@ class MemoryShop:
             await self.store.transaction.api_keys.add(key)
         return self
 
-    def sealed(self, slug: str) -> bytes:
-        return self.vault.seal(json.dumps({ACCOUNT: f"account of {slug}"}).encode(), f"gw_{slug}")
+    def sealed(self, slug: str, **more: str) -> bytes:
+        return self.vault.seal(json.dumps({ACCOUNT: f"account of {slug}", **more}).encode(), f"gw_{slug}")
 
     async def change(self, slug: str, **fields: Any) -> None:
         """Changes the gateway of that slug."""

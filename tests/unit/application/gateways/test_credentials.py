@@ -12,6 +12,7 @@ from payagg_testing.memory import MemoryStore
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.security import AesVault
 from payagg.application.gateways.credentials import GatewayCredentials
+from payagg.application.gateways.readiness import gateway_readiness, try_credentials
 from payagg.application.reports.explain import timeline
 from payagg.application.schemas.gateways import CreateGateway, UpdateCredentials
 from payagg.domain.errors import ErrorCode, must_exist
@@ -26,6 +27,7 @@ from tests.support.refusals import refused_with
 from tests.support.state_machine.scripted import ACCOUNT
 
 A, B = "gw_provider_a", "gw_provider_b"
+NOT_CONFIGURED = UnavailableReason.NOT_CONFIGURED
 NEW_KEY = ("second", b"2" * 32)
 
 
@@ -99,10 +101,10 @@ async def test_a_rotation_keeps_the_old_signing_secret_for_a_day_and_nothing_els
 
 @pytest.mark.rule("gateways.21")
 async def test_a_webhook_secret_signs_beside_the_key_until_the_overlap_is_ended(world: GatewayWorld) -> None:
-    await set_credentials(world, A, liveSecretKey="sk_live_1")
+    await set_credentials(world, A, liveSecretKey="sk_live_1", sandboxEnabled="false")
     found, gateway = GatewayCredentials(world.vault, world.providers), await world.stored(A)
     unready = [found.unready(gateway, environment) for environment in (Environment.SANDBOX, Environment.LIVE)]
-    assert unready == [UnavailableReason.NOT_CONFIGURED, None]
+    assert unready == [UnavailableReason.DISABLED, None]
     for key in ("sk_live_1", "sk_live_2"):
         await set_credentials(world, A, liveSecretKey=key, liveWebhookSecret="own")
         assert await signing(world, A, Environment.LIVE) == ["own", "sk_live_1"]
@@ -288,3 +290,45 @@ async def test_secrets_go_when_the_last_open_attempt_ends_or_after_72_hours(shop
     assert not (await stored(other, gateway_id)).has_credentials
     await a_successor(other)  # it may have another account, and is not asked
     assert (await refused_with(other.verification.verify(silent)))[0] is ErrorCode.GATEWAY_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("own", Environment)
+async def test_credentials_of_one_environment_serve_that_one_alone(shop: MemoryShop, own: Environment) -> None:
+    """A payment of the other is neither offered the gateway, nor charged there, nor asked about."""
+    [other] = {*Environment} - {own}
+    sent = {one: await shop.handed_over(environment=one) for one in Environment}
+    fresh = {one: await shop.initiated(one) for one in Environment}
+    unanswered = await shop.initiated(other)
+    shop.a.start_faults = [FaultKind.TIMEOUT]
+    await refused_with(shop.process(unanswered))
+    await shop.change("provider_b", credentials=None)
+    await shop.change("provider_a", credentials=shop.sealed("provider_a", only=own.value))
+    shop.a.started.clear()
+    options, entropy = shop.checkout.payment_options, shop.checkout.entropy
+    ready = (await gateway_readiness(options, A)).environments
+    assert {one.environment: one.unavailable_reason for one in ready} == {own: None, other: NOT_CONFIGURED}
+    account = f"{own.value} account of provider_a"
+    assert options.gateway_credentials.accounts(await stored(shop, A)) == {own: account}
+    for one in Environment:
+        listed = {option.slug: option for option in (await shop.checkout.options(fresh[one])).gateways}
+        assert listed["provider_a"].unavailable_reason is (None if one is own else NOT_CONFIGURED)
+        async with shop.store.begin() as tx:
+            assert (await options.of_slug(tx, "provider_a", one) is not None) is (one is own)
+    missing = ErrorCode.GATEWAY_ENVIRONMENT_NOT_CONFIGURED
+    assert (await try_credentials(options, entropy, A, own, by=AN_ADMIN)).is_accepted
+    assert (await refused_with(try_credentials(options, entropy, A, other, by=AN_ADMIN)))[0] is missing
+    assert (await shop.process(fresh[own])).status is Status.PENDING
+    assert (await refused_with(shop.process(fresh[other])))[0] is missing
+    await refused_with(shop.process(unanswered))
+    if own is Environment.SANDBOX:
+        assert (await refused_with(shop.initiated(other)))[0] is ErrorCode.NO_GATEWAY_AVAILABLE
+    else:
+        assert await shop.initiated(own)
+    [attempt] = await shop.attempts(fresh[own])
+    assert attempt.account == account
+    shop.says(Outcome.FAILED)
+    shop.clock.move(HOUR)
+    assert (await shop.verification.verify(sent[own])).status is Status.FAILED, "its own account says so"
+    assert (await refused_with(shop.verification.verify(sent[other])))[0] is ErrorCode.GATEWAY_NOT_AVAILABLE
+    await shop.reconciler.run_once()
+    assert {charge.environment for charge in (*shop.a.started, *shop.a.fetched)} == {own}

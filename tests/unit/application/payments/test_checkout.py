@@ -22,6 +22,7 @@ from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.health import Health
 from payagg.domain.payment import Status
 from payagg.domain.report import FaultKind, Outcome
+from payagg.domain.values import Environment
 from tests.support.memory_shop import SHOP, MemoryShop
 from tests.support.refusals import refused_with
 
@@ -160,22 +161,27 @@ async def test_where_a_gateway_says_nothing_another_alone_may_be_chosen(shop: Me
     assert shop.b.started[0].reference == f"{reference}.2"
 
 
-async def test_after_five_faults_and_a_pause_one_call_probes_and_the_others_wait_for_it(shop: MemoryShop) -> None:
+@pytest.mark.parametrize(("own", "other"), [(SANDBOX, LIVE), (LIVE, SANDBOX)])
+async def test_after_five_faults_and_a_pause_one_call_probes_and_the_others_wait_for_it(
+    shop: MemoryShop, own: Environment, other: Environment
+) -> None:
     shop.a.start_fault = FaultKind.TIMEOUT
     for _ in range(Health.FAULTS_MAX + 2):
-        await refused_with(shop.process(await shop.initiated()))
+        await refused_with(shop.process(await shop.initiated(own)))
     assert len(shop.a.started) == Health.FAULTS_MAX
     shop.a.start_fault = None
-    live = await shop.initiated(environment=LIVE)  # the other environment is another matter
-    listed = (await shop.checkout.options(live)).gateways
+    apart = await shop.initiated(other)
+    listed = (await shop.checkout.options(apart)).gateways
     assert {option.slug: option.available for option in listed}["provider_a"]
-    assert (await shop.process(live)).status is Status.PENDING
+    assert (await shop.process(apart)).status is Status.PENDING
+    await shop.verification.verify(apart)
+    assert len(shop.a.fetched) == 1
     shop.clock.move(Health.FIRST_PAUSE)
-    probe, gate = await shop.call_under_way(await shop.initiated())
-    assert await refused_with(shop.process(await shop.initiated())) == NOT_AVAILABLE
+    probe, gate = await shop.call_under_way(await shop.initiated(own))
+    assert await refused_with(shop.process(await shop.initiated(own))) == NOT_AVAILABLE
     gate.set()
     assert (await probe).status is Status.PENDING
-    assert (await shop.process(await shop.initiated())).status is Status.PENDING
+    assert (await shop.process(await shop.initiated(own))).status is Status.PENDING
     assert [one.faults for one in await shop.store.transaction.health.all()] == [0]
 
 

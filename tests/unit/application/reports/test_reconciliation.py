@@ -45,6 +45,7 @@ class ListedLines:
     async def lines(
         self, kind: LineKind, since: datetime, until: datetime, credentials: Mapping[str, str], environment: Environment
     ) -> AsyncIterator[LinePage]:
+        assert environment is LIVE, "as each run here"
         self.asked.append((kind, since, until))
         if self.fault is not None:
             raise ProviderFault(self.fault)
@@ -250,7 +251,7 @@ async def test_a_statement_is_reconciled_without_asking_anybody(shop: Reconciled
     ("wanted", "field"),
     [
         ({"gateway": "provider_b"}, "gateway"),
-        ({"gateway": "provider_a"}, "gateway"),  # whose credentials are gone
+        ({"gateway": "provider_a"}, "gateway"),  # which has none for LIVE
         ({"first": TODAY + DAY, "last": TODAY + DAY}, "to"),
         ({"last": TODAY - DAY}, "to"),
         ({"first": TODAY - 31 * DAY}, "to"),
@@ -259,7 +260,7 @@ async def test_a_statement_is_reconciled_without_asking_anybody(shop: Reconciled
 async def test_what_cannot_be_reconciled_is_refused_by_the_name_of_the_option(
     shop: ReconciledShop, wanted: dict[str, Any], field: str
 ) -> None:
-    await shop.change("provider_a", credentials=None)
+    await shop.change("provider_a", credentials=shop.sealed("provider_a", only="SANDBOX"))
     assert await refused_with(shop.reconcile(**wanted)) == (ErrorCode.VALIDATION_ERROR, field)
     assert ((await shop.runs.page(None, 10))[0], await shop.runs.run_due()) == ([], 0)
 

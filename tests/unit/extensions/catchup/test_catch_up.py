@@ -59,8 +59,8 @@ class RestoredShop(MemoryShop):
         provider.paid[reference] = outcome  # type: ignore[attr-defined]
 
     async def paid_and_lost(self) -> str:
-        """A payment that was begun at provider_b and paid there, of which nothing is known here."""
-        reference = await self.initiated()
+        """A LIVE payment that was begun at provider_b and paid there, of which nothing is known here."""
+        reference = await self.initiated(Environment.LIVE)
         self.keep()
         self.clock.move(MINUTE)
         await self.process(reference, "provider_b")
@@ -218,7 +218,7 @@ async def test_a_provider_that_cannot_be_asked_is_told_and_the_others_are_asked(
     assert (done.found, done.unanswered) == ((), (reference,))
     assert (len(shop.a.fetched), len(shop.b.fetched)) == (ATTEMPTS_MAX, 1 if fault else 0)
     shop.b.fetch_fault = None
-    await shop.change("provider_b", credentials=None)
+    await shop.change("provider_b", credentials=shop.sealed("provider_b", only="SANDBOX"))
     assert ((await shop.catch_up()).found, len(shop.b.fetched)) == ((), 1 if fault else 0), "nobody can be asked"
     await shop.change("provider_b")
     assert (await shop.catch_up()).found == (reference,)
