@@ -222,6 +222,7 @@ async def test_a_provider_that_cannot_be_asked_is_told_and_the_others_are_asked(
     assert ((await shop.catch_up()).found, len(shop.b.fetched)) == ((), 1 if fault else 0), "nobody can be asked"
     await shop.change("provider_b")
     assert (await shop.catch_up()).found == (reference,)
+    assert {attempt.account for attempt in await shop.attempts(reference)} == {"LIVE account of provider_b"}
 
 
 @pytest.mark.rule("access.9")
