@@ -49,6 +49,8 @@ async def test_anomalies_are_listed_newest_first_and_filtered(api: Api) -> None:
     assert ([one["id"] for one in page["anomalies"]], page["hasMore"]) == ([UNKNOWN], True)
     [rest] = (await api.get("/admin/anomalies", SUPPORT, after=page["nextCursor"]))["anomalies"]
     assert rest["id"] == LATE
+    end = await api.get("/admin/anomalies", SUPPORT, after=LATE)
+    assert end == {"anomalies": [], "nextCursor": None, "hasMore": False}
     now = api.services.clock.now()
     details = {"disputeId": "358", "state": "opened", "dueAt": "2026-12-01T10:00:00.000Z"}
     dispute = Anomaly(an_id("anm", 3), REFERENCE, AnomalyKind.DISPUTE, "event:provider_a", details, now - 90 * SECOND)

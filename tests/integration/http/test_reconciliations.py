@@ -52,6 +52,8 @@ async def test_reconciliations_are_listed_read_and_fetched(api: Api, monkeypatch
     assert (run["id"], run["endedAt"], page["hasMore"]) == (SECOND, None, True)  # under way, or killed
     page = (await asked(after=page["nextCursor"])).json()["data"]
     assert ([run["id"] for run in page["reconciliations"]], page["hasMore"]) == ([FIRST], False)
+    end = (await asked(after=page["nextCursor"])).json()["data"]
+    assert end == {"reconciliations": [], "nextCursor": None, "hasMore": False}
     shown = (await asked(f"/{FIRST}")).json()["data"]
     own = {"gateway": "provider_a", "environment": "LIVE", "firstDay": "2025-01-30", "startedBy": "cli:ada"}
     assert shown.items() >= {**own, "source": "list"}.items()

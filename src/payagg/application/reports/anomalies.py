@@ -15,7 +15,7 @@ class Anomalies(UseCase):
     async def list_anomalies(self, wanted: AnomalyFilter, limit: int) -> tuple[Sequence[Anomaly], str | None, bool]:
         """A page, newest first, the next one's cursor, and whether there is one."""
         found = await in_transaction(self.store, lambda tx: tx.anomalies.page(wanted, limit + 1))
-        return page_of(found, limit, wanted.after)
+        return page_of(found, limit)
 
     async def acknowledge(self, anomaly_id: str, *, by: Actor) -> Anomaly:
         """Raises NOT_FOUND or ANOMALY_NOT_OPEN."""

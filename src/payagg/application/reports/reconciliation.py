@@ -116,7 +116,7 @@ class ReconciliationRuns(UseCase):
     async def page(self, after: str | None, limit: int) -> tuple[Sequence[ReconciliationRun], str | None, bool]:
         """A page, newest first, the next one's cursor, and whether there is one."""
         found = await in_transaction(self.store, lambda tx: tx.reconciliations.page(after, limit + 1))
-        return page_of(found, limit, after)
+        return page_of(found, limit)
 
     async def get(self, run_id: str) -> ReconciliationRun:
         """Raises NOT_FOUND."""

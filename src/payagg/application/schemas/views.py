@@ -25,9 +25,9 @@ def view_of(kind: type[View], source: object, **others: Any) -> View:
     return kind(**{name: others[name] if name in others else getattr(source, name) for name in names})
 
 
-def page_of(found: Sequence[Row], limit: int, after: str | None) -> tuple[Sequence[Row], str | None, bool]:
-    """The rows of a page, the cursor of the next one, and whether it has rows. `found` is what follows `after`, one row
-    more than `limit` if there is one."""
+def page_of(found: Sequence[Row], limit: int, after: str | None = None) -> tuple[Sequence[Row], str | None, bool]:
+    """The rows of a page, the cursor of the next one, and whether it has rows. `found` has one row more than `limit` if
+    there is one. `after` is the cursor of an empty page: none where somebody may go on until there is none."""
     shown = found[:limit]
     return shown, shown[-1].id if shown else after, len(found) > limit
 
