@@ -32,12 +32,12 @@ FILTERS: Mapping[str, Any] = {
 @routes.add(
     "GET",
     "/admin/audit",
-    "Show who changed what",
     guard=admin_reads,
     query={"businessId": {"type": "string", "maxLength": ID_MAX}, **FILTERS},
     description=DESCRIPTION,
 )
 async def list_audit(call: Call[Administrator, None]) -> AuditPage:
+    """Show who changed what."""
     wanted = _filter(call.request, text_query(call.request, "businessId", ID_MAX))
     return await call.services.audit.page(wanted, *_cursor(call.request))
 
@@ -45,12 +45,12 @@ async def list_audit(call: Call[Administrator, None]) -> AuditPage:
 @routes.add(
     "GET",
     "/merchant/businesses/{business_id:str}/audit",
-    "Show who changed what in a business",
     guard=manager_reads,
     query=FILTERS,
     description=f"{DESCRIPTION} It does not show from which address an operator acted.",
 )
 async def list_business_audit(call: Call[Manager, None]) -> AuditPage:
+    """Show who changed what in a business."""
     wanted = _filter(call.request, call.caller.business.id)
     return await call.services.audit.page(wanted, *_cursor(call.request), AuditEntryView.for_business)
 

@@ -61,31 +61,18 @@ FILTERS: Mapping[str, Any] = {
 }
 
 
-@routes.add(
-    "GET",
-    BASE,
-    "List facts about money that changed no payment",
-    guard=admin_reads,
-    query=FILTERS,
-    errors=(ErrorCode.INVALID_REFERENCE,),
-    description="Newest first; pass `nextCursor` as `after`.",
-)
+@routes.add("GET", BASE, guard=admin_reads, query=FILTERS, errors=(ErrorCode.INVALID_REFERENCE,))
 async def list_anomalies(call: Call[Administrator, None]) -> AnomalyPage:
+    """List facts about money that changed no payment. Newest first; pass `nextCursor` as `after`."""
     after, limit = cursor_query(call.request, "anm", PAGE_DEFAULT, PAGE_MAX)
     wanted = _filter(call.request, after)
     shown, cursor, has_more = await call.services.anomalies.list_anomalies(wanted, limit)
     return AnomalyPage([_view(call, anomaly) for anomaly in shown], cursor, has_more)
 
 
-@routes.add(
-    "PATCH",
-    ONE,
-    "Assign an anomaly",
-    guard=admin_changes,
-    body_max=8 * KB,
-    errors=(ErrorCode.ANOMALY_ALREADY_CLOSED,),
-)
+@routes.add("PATCH", ONE, guard=admin_changes, body_max=8 * KB, errors=(ErrorCode.ANOMALY_ALREADY_CLOSED,))
 async def assign_anomaly(call: Call[Administrator, AssignAnomaly]) -> AnomalyView:
+    """Assign an anomaly."""
     done = await call.services.anomalies.assign(call.path["anomaly_id"], call.body.assignee, by=by(call))
     return _view(call, done)
 
@@ -93,38 +80,27 @@ async def assign_anomaly(call: Call[Administrator, AssignAnomaly]) -> AnomalyVie
 @routes.add(
     "POST",
     ONE + "/notes",
-    "Add a note to an anomaly",
     guard=admin_changes,
     body_max=16 * KB,
     status=201,
     errors=(ErrorCode.ANOMALY_ALREADY_CLOSED, ErrorCode.NOTE_LIMIT_REACHED),
 )
 async def add_anomaly_note(call: Call[Administrator, AddNote]) -> AnomalyView:
+    """Add a note to an anomaly."""
     done = await call.services.anomalies.note(call.path["anomaly_id"], call.body.text, by=by(call))
     return _view(call, done)
 
 
-@routes.add(
-    "POST",
-    ONE + "/acknowledge",
-    "Acknowledge an anomaly",
-    guard=admin_changes,
-    errors=(ErrorCode.ANOMALY_NOT_OPEN,),
-)
+@routes.add("POST", ONE + "/acknowledge", guard=admin_changes, errors=(ErrorCode.ANOMALY_NOT_OPEN,))
 async def acknowledge_anomaly(call: Call[Administrator, None]) -> AnomalyView:
+    """Acknowledge an anomaly."""
     done = await call.services.anomalies.acknowledge(call.path["anomaly_id"], by=by(call))
     return _view(call, done)
 
 
-@routes.add(
-    "POST",
-    ONE + "/close",
-    "Close an anomaly with what was done about it",
-    guard=admin_changes,
-    body_max=8 * KB,
-    errors=(ErrorCode.ANOMALY_ALREADY_CLOSED,),
-)
+@routes.add("POST", ONE + "/close", guard=admin_changes, body_max=8 * KB, errors=(ErrorCode.ANOMALY_ALREADY_CLOSED,))
 async def close_anomaly(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
+    """Close an anomaly with what was done about it."""
     done = await call.services.anomalies.close(call.path["anomaly_id"], call.body.reason, by=by(call))
     return _view(call, done)
 
@@ -132,15 +108,14 @@ async def close_anomaly(call: Call[Administrator, CloseAnomaly]) -> AnomalyView:
 @routes.add(
     "POST",
     RESOLVE,
-    "Ask to end a payment that no provider will end",
     guard=admin_changes,
     body_max=16 * KB,
     status=201,
     errors=(*UNRESOLVED, ErrorCode.RESOLUTION_ALREADY_REQUESTED),
-    description="After `expiresAt`, for a payment that is not final and has an anomaly, closed or not. Nothing "
-    "changes until another administrator confirms, within 24 hours.",
 )
 async def request_resolution(call: Call[Administrator, ResolvePayment]) -> ResolutionView:
+    """Ask to end a payment that no provider will end. After `expiresAt`, for a payment that is not final and has an
+    anomaly, closed or not. Nothing changes until another administrator confirms, within 24 hours."""
     asked = await call.services.resolutions.ask(call.path["reference"], call.body, by=by(call))
     return ResolutionView.of(asked)
 
@@ -148,12 +123,12 @@ async def request_resolution(call: Call[Administrator, ResolvePayment]) -> Resol
 @routes.add(
     "POST",
     RESOLVE + "/confirm",
-    "Confirm another administrator's request: the payment is FAILED",
     guard=admin_changes,
     errors=(*UNRESOLVED, ErrorCode.RESOLUTION_NOT_REQUESTED, ErrorCode.SECOND_ADMINISTRATOR_REQUIRED),
-    description="The failure reason is `RESOLVED`. Money that comes later is the anomaly LATE_SUCCESS.",
 )
 async def confirm_resolution(call: Call[Administrator, None]) -> ResolutionView:
+    """Confirm another administrator's request: the payment is FAILED. The failure reason is `RESOLVED`. Money that
+    comes later is the anomaly LATE_SUCCESS."""
     return ResolutionView.of(await call.services.resolutions.confirm(call.path["reference"], by=by(call)))
 
 
@@ -177,41 +152,34 @@ RECONCILIATIONS = "/admin/reconciliations"
 RECONCILIATION = RECONCILIATIONS + "/{reconciliation_id:str}"
 
 
-@reconciliations.add(
-    "GET",
-    RECONCILIATIONS,
-    "List reconciliations with providers' lists",
-    guard=admin_reads,
-    query=cursor_parameters("rec", PAGE_DEFAULT, PAGE_MAX),
-    description="Newest first; pass `nextCursor` as `after`. One without `endedAt` is running, or was killed.",
-)
+@reconciliations.add("GET", RECONCILIATIONS, guard=admin_reads, query=cursor_parameters("rec", PAGE_DEFAULT, PAGE_MAX))
 async def list_reconciliations(call: Call[Administrator, None]) -> ReconciliationPage:
+    """List reconciliations with providers' lists. Newest first; pass `nextCursor` as `after`. One without `endedAt` is
+    running, or was killed."""
     after, limit = cursor_query(call.request, "rec", PAGE_DEFAULT, PAGE_MAX)
     shown, cursor, has_more = await call.services.reconciliation_runs.page(after, limit)
     return ReconciliationPage([ReconciliationView.of(run) for run in shown], cursor, has_more)
 
 
-@reconciliations.add("GET", RECONCILIATION, "Show a reconciliation with its counts and sums", guard=admin_reads)
+@reconciliations.add("GET", RECONCILIATION, guard=admin_reads)
 async def get_reconciliation(call: Call[Administrator, None]) -> ReconciliationView:
+    """Show a reconciliation with its counts and sums."""
     return ReconciliationView.of(await call.services.reconciliation_runs.get(call.path["reconciliation_id"]))
 
 
 @reconciliations.add(
-    "GET",
-    RECONCILIATION + "/findings.csv",
-    "Export the differences as CSV",
-    guard=admin_reads,
-    returns=bytes,
-    media_types=("text/csv",),
-    description="UTF-8 with a header row; amounts in kobo. Empty until the reconciliation has ended.",
+    "GET", RECONCILIATION + "/findings.csv", guard=admin_reads, returns=bytes, media_types=("text/csv",)
 )
 async def export_reconciliation_findings(call: Call[Administrator, None]) -> Response[Any]:
+    """Export the differences as CSV. UTF-8 with a header row; amounts in kobo. Empty until the reconciliation has
+    ended."""
     run_id = call.path["reconciliation_id"]
     rows = call.services.reconciliation_runs.findings_csv(run_id)
     return await csv_stream(call.request, rows, f"{run_id}.csv")
 
 
-@health.add("GET", "/admin/health", "Show how late the queues are and what waits for a person", guard=admin_reads)
+@health.add("GET", "/admin/health", guard=admin_reads)
 async def get_service_health(call: Call[Administrator, None]) -> ServiceHealth:
+    """Show how late the queues are and what waits for a person."""
     use_cases = call.services
     return await service_health(use_cases.store, use_cases.clock, use_cases.reconciler, use_cases.refused_events)

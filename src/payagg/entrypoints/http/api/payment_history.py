@@ -20,7 +20,6 @@ _YES_OR_NO = {"true": True, "false": False, None: False}
 @routes.add(
     "GET",
     "/merchant/businesses/{business_id:str}/adjustments",
-    "List a business's adjustments",
     guard=manager_reads,
     query={
         **ENVIRONMENT,
@@ -28,11 +27,11 @@ _YES_OR_NO = {"true": True, "false": False, None: False}
         **cursor_parameters("anm", PAGE_DEFAULT, PAGE_MAX),
     },
     query_required=("environment",),
-    description="Newest first; a dispute is one adjustment in its present state. Pass `nextCursor` as `after` while "
-    "`hasMore`. `needsAttention` lists only what a person must handle: open disputes, and money that came late, twice "
-    "or too little, until an operator has closed it.",
 )
 async def list_adjustments(call: Call[Manager, None]) -> AdjustmentPage:
+    """List a business's adjustments. Newest first; a dispute is one adjustment in its present state. Pass `nextCursor`
+    as `after` while `hasMore`. `needsAttention` lists only what a person must handle: open disputes, and money that
+    came late, twice or too little, until an operator has closed it."""
     environment, needs = own_environment(call.request), text_query(call.request, "needsAttention", WORD_MAX)
     if needs not in _YES_OR_NO:
         raise invalid("needsAttention", "Must be true or false.")
@@ -44,25 +43,20 @@ async def list_adjustments(call: Call[Manager, None]) -> AdjustmentPage:
 @routes.add(
     "GET",
     "/merchant/businesses/{business_id:str}/payments/{reference:str}/story",
-    "Show what happened to a business's payment",
     guard=manager_reads,
     query=ENVIRONMENT,
     query_required=("environment",),
-    description="A payment of the other environment gets the answer to an unknown one.",
 )
 async def get_business_payment_story(call: Call[Manager, None]) -> PaymentStory:
+    """Show what happened to a business's payment. A payment of the other environment gets the answer to an unknown
+    one."""
     owner = (call.caller.business.id, own_environment(call.request))
     return await payment_timeline(call.services.store, call.services.clock, call.path["reference"], owner=owner)
 
 
-@routes.add(
-    "GET",
-    "/admin/payments/{reference:str}/story",
-    "Show what happened to a payment",
-    guard=admin_reads,
-    description="It includes what operators need to find each charge at its provider.",
-)
+@routes.add("GET", "/admin/payments/{reference:str}/story", guard=admin_reads)
 async def get_payment_story(call: Call[Administrator, None]) -> AdminPaymentStory:
+    """Show what happened to a payment. It includes what operators need to find each charge at its provider."""
     services = call.services
     sealed = services.payment_options.gateway_credentials
     return await admin_payment_story(services.store, services.clock, sealed, call.path["reference"])

@@ -104,7 +104,7 @@ def routes_for(audience: _Audience) -> None:
     @routes.add(
         "GET",
         path,
-        f"List {audience.whose}",
+        summary=f"List {audience.whose}",
         id=list_id,
         guard=guard,
         returns=AdminPaymentPage if audience.sees_owners else PaymentPage,
@@ -122,7 +122,7 @@ def routes_for(audience: _Audience) -> None:
     @routes.add(
         "GET",
         f"{path}/summary",
-        f"Add up {audience.whose} by day and status",
+        summary=f"Add up {audience.whose} by day and status",
         id=summary_id,
         guard=guard,
         query={**own, **_TIMES},
@@ -138,7 +138,7 @@ def routes_for(audience: _Audience) -> None:
     @routes.add(
         "GET",
         f"{path}/summary.csv",
-        f"Add up {audience.whose} by day and status, as CSV",
+        summary=f"Add up {audience.whose} by day and status, as CSV",
         id=summary_csv_id,
         guard=guard,
         returns=bytes,
@@ -157,7 +157,7 @@ def routes_for(audience: _Audience) -> None:
     @routes.add(
         "GET",
         f"{path}/export",
-        f"Export {audience.whose} as CSV",
+        summary=f"Export {audience.whose} as CSV",
         id=export_id,
         guard=guard,
         returns=bytes,

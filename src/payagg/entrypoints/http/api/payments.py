@@ -34,7 +34,6 @@ _log = structlog.get_logger("payagg.http")
 @routes.add(
     "POST",
     "/payments/initiate",
-    "Initiate a payment",
     guard=cached_key,
     body_max=64 * KB,
     returns=InitiatedPayment,
@@ -46,51 +45,40 @@ _log = structlog.get_logger("payagg.http")
         ErrorCode.DUPLICATE_PAYMENT,
         ErrorCode.NO_GATEWAY_AVAILABLE,
     ),
-    description="Makes a reference and a checkout link that is valid for one hour; no provider is contacted. The key "
-    "decides the environment. The same idempotency key again returns the open payment with 200; once that payment is "
-    "final it gets `DUPLICATE_PAYMENT`.",
 )
 async def initiate_payment(call: Call[KeyHolder, InitiatePayment]) -> Response[bytes]:
+    """Initiate a payment. Makes a reference and a checkout link that is valid for one hour; no provider is contacted.
+    The key decides the environment. The same idempotency key again returns the open payment with 200; once that payment
+    is final it gets `DUPLICATE_PAYMENT`."""
     holder = call.caller
     done = await call.services.payments.initiate(call.body, holder.business, holder.key.environment, holder)
     return _initiate_response(call.request, done)
 
 
-@routes.add(
-    "GET",
-    ONE,
-    "Read a payment",
-    guard=cached_key,
-    description="Deliver on `SUCCESS`. A final status stays; `adjustments` shows money that moved afterwards.",
-)
+@routes.add("GET", ONE, guard=cached_key)
 async def get_payment(call: Call[KeyHolder, None]) -> PaymentDetail:
+    """Read a payment. Deliver on `SUCCESS`. A final status stays; `adjustments` shows money that moved afterwards."""
     holder, reference = call.caller, call.path["reference"]
     return await call.services.payments.read(reference, holder.business.id, holder.key.environment, holder)
 
 
-@routes.add(
-    "POST",
-    ONE + "/simulate",
-    "Simulate the outcome of a sandbox payment",
-    guard=sandbox_key,
-    body_max=KB,
-    errors=(ErrorCode.PAYMENT_ALREADY_FINAL,),
-    description="Stands for a provider's event: the status becomes final and the webhook is sent.",
-)
+@routes.add("POST", ONE + "/simulate", guard=sandbox_key, body_max=KB, errors=(ErrorCode.PAYMENT_ALREADY_FINAL,))
 async def simulate_payment(call: Call[KeyHolder, SimulatePayment]) -> PaymentDetail:
+    """Simulate the outcome of a sandbox payment. Stands for a provider's event: the status becomes final and the
+    webhook is sent."""
     reference, business_id = call.path["reference"], call.caller.business.id
     return await call.services.payments.simulate(reference, call.body.outcome, business_id, by=by(call))
 
 
-@routes.add("GET", "/payments/context", "Show the business and environment of the key", guard=secret_key)
+@routes.add("GET", "/payments/context", guard=secret_key)
 async def get_payment_context(call: Call[KeyHolder, None]) -> ApiKeyContext:
+    """Show the business and environment of the key."""
     return context_of(call.caller)
 
 
 @routes.add(
     "POST",
     TEST,
-    "Create a sandbox payment",
     tag=TESTS,
     guard=manager_changes,
     body_max=64 * KB,
@@ -98,28 +86,30 @@ async def get_payment_context(call: Call[KeyHolder, None]) -> ApiKeyContext:
     status=201,
     replay_status=200,
     errors=(ErrorCode.NO_SANDBOX_KEY, ErrorCode.DUPLICATE_PAYMENT),
-    description="As initiate does, without a key in the browser; the business needs an active sandbox key.",
 )
 async def create_test_payment(call: Call[Manager, TestPayment]) -> Response[bytes]:
+    """Create a sandbox payment. As initiate does, without a key in the browser; the business needs an active sandbox
+    key."""
     done = await call.services.payments.initiate_test(call.body, call.caller.business, by=by(call))
     return _initiate_response(call.request, done)
 
 
-@routes.add("GET", ONE_TEST, "Read a test payment", tag=TESTS, guard=manager_reads)
+@routes.add("GET", ONE_TEST, tag=TESTS, guard=manager_reads)
 async def get_test_payment(call: Call[Manager, None]) -> PaymentDetail:
+    """Read a test payment."""
     return await call.services.payments.read(call.path["reference"], call.caller.business.id, Environment.SANDBOX)
 
 
 @routes.add(
     "POST",
     ONE_TEST + "/simulate",
-    "Simulate the outcome of a test payment",
     tag=TESTS,
     guard=manager_changes,
     body_max=KB,
     errors=(ErrorCode.PAYMENT_ALREADY_FINAL,),
 )
 async def simulate_test_payment(call: Call[Manager, SimulatePayment]) -> PaymentDetail:
+    """Simulate the outcome of a test payment."""
     reference, business_id = call.path["reference"], call.caller.business.id
     return await call.services.payments.simulate(reference, call.body.outcome, business_id, by=by(call))
 

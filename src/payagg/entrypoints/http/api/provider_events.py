@@ -35,7 +35,7 @@ def _add_receiver(routes: Routes, place: ProviderEventRoute) -> None:
     @routes.add(
         "POST",
         f"/webhooks{place.path}",
-        f"Receive {place.slug} events ({place.environment.value.lower()})",
+        summary=f"Receive {place.slug} events ({place.environment.value.lower()})",
         id=place.operation_id,
         guard=provider_signature,
         body_max=BODY_MAX,

@@ -30,21 +30,15 @@ EVENTS_MAX = 100
 CURSOR_MAX = 100
 
 
-@routes.add(
-    "GET",
-    BASE + "/webhooks",
-    "List webhook endpoints",
-    guard=manager_reads,
-    description="Of both environments, oldest first. Readable while the business is restricted.",
-)
+@routes.add("GET", BASE + "/webhooks", guard=manager_reads)
 async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
+    """List webhook endpoints. Of both environments, oldest first. Readable while the business is restricted."""
     return await call.services.webhooks.list_endpoints(call.caller.business.id)
 
 
 @routes.add(
     "POST",
     BASE + "/webhooks",
-    "Create a webhook endpoint",
     guard=manager_changes,
     body_max=64 * KB,
     status=201,
@@ -53,19 +47,13 @@ async def list_webhooks(call: Call[Manager, None]) -> list[WebhookEndpointView]:
     f"An environment keeps {STORED_ENDPOINTS_MAX}: beyond that the inactive ones that changed longest ago are removed.",
 )
 async def create_webhook(call: Call[Manager, CreateWebhook]) -> CreatedWebhook:
+    """Create a webhook endpoint."""
     return await call.services.webhooks.create(call.caller.business.id, call.body, by=by(call))
 
 
-@routes.add(
-    "PATCH",
-    ONE,
-    "Change a webhook endpoint",
-    guard=manager_changes,
-    body_max=64 * KB,
-    errors=(ErrorCode.WEBHOOK_LIMIT_REACHED,),
-    description="An absent field keeps its value. `isActive: true` activates an endpoint again.",
-)
+@routes.add("PATCH", ONE, guard=manager_changes, body_max=64 * KB, errors=(ErrorCode.WEBHOOK_LIMIT_REACHED,))
 async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointView:
+    """Change a webhook endpoint. An absent field keeps its value. `isActive: true` activates an endpoint again."""
     return await call.services.webhooks.change(
         call.caller.business.id, call.path["endpoint_id"], call.body, by=by(call)
     )
@@ -74,13 +62,12 @@ async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
 @routes.add(
     "DELETE",
     ONE,
-    "Deactivate a webhook endpoint",
     guard=manager_changes,
     query={"permanently": {"type": "string", "enum": ["true", "false"], "default": "false"}},
-    description="It stays in the list and can be activated again, until newer endpoints take its place. "
-    "`permanently=true` removes it with its log.",
 )
 async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
+    """Deactivate a webhook endpoint. It stays in the list and can be activated again, until newer endpoints take its
+    place. `permanently=true` removes it with its log."""
     webhooks, business_id, endpoint_id = call.services.webhooks, call.caller.business.id, call.path["endpoint_id"]
     permanently = text_query(call.request, "permanently", 5)
     if permanently not in (None, "true", "false"):
@@ -93,38 +80,32 @@ async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
 @routes.add(
     "POST",
     ONE + "/test",
-    "Send a test event now",
     guard=manager_changes,
     description="Waits for your server's response, at most 15 seconds. Limits: one in 5 seconds for each endpoint; "
     f"{TESTS_A_MINUTE} in any minute and {TESTS_AT_ONCE} at once for each business.",
 )
 async def test_webhook(call: Call[Manager, None]) -> TestDelivery:
+    """Send a test event now."""
     return await call.services.webhooks.test(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
-@routes.add(
-    "POST",
-    ONE + "/rotate-secret",
-    "Rotate the signing secret",
-    guard=manager_changes,
-    description="The new secret is shown once. The old one also signs for 24 hours.",
-)
+@routes.add("POST", ONE + "/rotate-secret", guard=manager_changes)
 async def rotate_webhook_secret(call: Call[Manager, None]) -> CreatedWebhook:
+    """Rotate the signing secret. The new secret is shown once. The old one also signs for 24 hours."""
     return await call.services.webhooks.rotate_secret(call.caller.business.id, call.path["endpoint_id"], by=by(call))
 
 
 @routes.add(
     "GET",
     ONE + "/deliveries",
-    "Show the delivery log",
     guard=manager_reads,
     returns=list[DeliveryView],
     paginated=True,
     query={"after": {"type": "string", "pattern": "^dlv_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36}},
-    description="Newest first, without payloads. Kept for 30 days. `after`, the id of the last delivery of the page "
-    "before, finds a deep page faster than its number.",
 )
 async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
+    """Show the delivery log. Newest first, without payloads. Kept for 30 days. `after`, the id of the last delivery of
+    the page before, finds a deep page faster than its number."""
     page, per_page = page_query(call.request)
     after = text_query(call.request, "after", CURSOR_MAX)
     if after is not None and page > 1:
@@ -136,14 +117,9 @@ async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     return page_envelope(rows, page, per_page, total, rows[-1].id if rows else after)
 
 
-@routes.add(
-    "POST",
-    ONE + "/deliveries/{delivery_id:str}/redeliver",
-    "Send a delivery again",
-    guard=manager_changes,
-    description="It has the same ids and the same bytes. The endpoint must be active.",
-)
+@routes.add("POST", ONE + "/deliveries/{delivery_id:str}/redeliver", guard=manager_changes)
 async def redeliver_webhook(call: Call[Manager, None]) -> DeliveryView:
+    """Send a delivery again. It has the same ids and the same bytes. The endpoint must be active."""
     endpoint_id, delivery_id = call.path["endpoint_id"], call.path["delivery_id"]
     return await call.services.delivery_log.redeliver(call.caller.business.id, endpoint_id, delivery_id, by=by(call))
 
@@ -158,26 +134,22 @@ _EVENTS = (
 @routes.add(
     "GET",
     BASE + "/events",
-    "Page through past events",
     guard=manager_reads,
     query={"environment": {"type": "string", "enum": ["SANDBOX", "LIVE"]}, **_EVENT_PAGES},
     query_required=("environment",),
     description=_EVENTS,
 )
 async def list_events(call: Call[Manager, None]) -> EventPage:
+    """Page through past events."""
     environment = text_query(call.request, "environment", 10)
     return await _events(call, call.caller.business.id, environment)
 
 
 @routes.add(
-    "GET",
-    "/events",
-    "Page through past events with a secret key",
-    guard=secret_key,
-    query=_EVENT_PAGES,
-    description=_EVENTS + " The key decides the environment.",
+    "GET", "/events", guard=secret_key, query=_EVENT_PAGES, description=_EVENTS + " The key decides the environment."
 )
 async def list_events_of_key(call: Call[KeyHolder, None]) -> EventPage:
+    """Page through past events with a secret key."""
     return await _events(call, call.caller.business.id, call.caller.key.environment.value)
 
 
@@ -187,31 +159,20 @@ async def _events(call: Call[Any, None], business_id: str, environment: str | No
     return await call.services.delivery_log.events(business_id, environment, after, limit)
 
 
-@routes.add(
-    "GET",
-    OF_PAYMENT,
-    "Show the delivery log of a payment's own webhookUrl",
-    guard=manager_reads,
-    returns=list[DeliveryView],
-    paginated=True,
-    description="Newest first, without payloads. Kept for 30 days. Deliveries to endpoints are in the endpoints' logs.",
-)
+@routes.add("GET", OF_PAYMENT, guard=manager_reads, returns=list[DeliveryView], paginated=True)
 async def list_payment_deliveries(call: Call[Manager, None]) -> Response[bytes]:
+    """Show the delivery log of a payment's own webhookUrl. Newest first, without payloads. Kept for 30 days. Deliveries
+    to endpoints are in the endpoints' logs."""
     page, per_page = page_query(call.request)
     reference = call.path["reference"]
     rows, total = await call.services.delivery_log.of_payment(call.caller.business.id, reference, page, per_page)
     return page_envelope(rows, page, per_page, total)
 
 
-@routes.add(
-    "POST",
-    OF_PAYMENT + "/{delivery_id:str}/redeliver",
-    "Send a delivery to a payment's own webhookUrl again",
-    guard=manager_changes,
-    description="It has the same ids and the same bytes. An endpoint of the payment's environment must be active, "
-    "because its secret signs.",
-)
+@routes.add("POST", OF_PAYMENT + "/{delivery_id:str}/redeliver", guard=manager_changes)
 async def redeliver_to_payment(call: Call[Manager, None]) -> DeliveryView:
+    """Send a delivery to a payment's own webhookUrl again. It has the same ids and the same bytes. An endpoint of the
+    payment's environment must be active, because its secret signs."""
     reference, delivery_id = call.path["reference"], call.path["delivery_id"]
     business_id = call.caller.business.id
     return await call.services.delivery_log.redeliver_to_payment(business_id, reference, delivery_id, by=by(call))

@@ -181,19 +181,22 @@ class Routes(list[HTTPRouteHandler]):
         self._tag = tag
 
     def add(
-        self, method: Method, path: str, summary: str, *, guard: Guard[Caller], **more: Any
+        self, method: Method, path: str, *, guard: Guard[Caller], **more: Any
     ) -> Callable[[Handler[Caller, Body]], HTTPRouteHandler]:
         """Declares the decorated function, which only calls the use case: its result is the `data` of the envelope,
-        unless it is a Response already. Its annotations say what it takes and returns, its name is the operation's id;
-        the other arguments are Operation's."""
+        unless it is a Response already. Its annotations say what it takes and returns, its name is the operation's id,
+        its docstring's first sentence the summary, and the rest the description; the other arguments are
+        Operation's."""
 
         def declare(handler: Handler[Caller, Body]) -> HTTPRouteHandler:
             taken, returned = handler.__annotations__.values()
             made: Any = get_origin(returned)
             body = None if "upload" in more else get_args(taken)[1]
+            summary, _, rest = " ".join((handler.__doc__ or "").split()).partition(". ")
             named = {"id": camel(handler.__name__), "tag": self._tag, "body": None if body is NoneType else body}
-            described: dict[str, Any] = named | ({} if made is Response else {"returns": returned}) | more
-            operation = Operation(summary=summary, guard=guard, **described)
+            words = {"summary": summary.removesuffix("."), "description": rest}
+            described: dict[str, Any] = named | words | ({} if made is Response else {"returns": returned}) | more
+            operation = Operation(guard=guard, **described)
             endpoint = _endpoint(operation, handler, has_reference="{reference:str}" in path)
             opt = {"operation": operation, "endpoint": endpoint}
             route = HTTPRouteHandler(path, http_method=method, status_code=operation.status, name=operation.id, opt=opt)
