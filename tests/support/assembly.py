@@ -1,6 +1,8 @@
 """The one assembly of the product in tests: every use case over a chosen store, its ports real or a test's own."""
 
 from collections.abc import Callable
+from copy import copy
+from typing import Any
 
 from payagg.adapters.logos import ObjectLogos
 from payagg.adapters.providers.registry import lists_of, providers_of
@@ -12,7 +14,7 @@ from payagg.application.ports.outside import Clock, Entropy, ObjectStore, Vault
 from payagg.application.ports.providers import Branding, Provider, ProviderLists
 from payagg.application.ports.store import Store
 from payagg.application.ports.webhooks import Sender
-from payagg.entrypoints.bootstrap import Services, assemble, elsewhere_of
+from payagg.entrypoints.bootstrap import Services, elsewhere_of
 from payagg.entrypoints.settings import Settings
 
 JWT_KEY = "a key of the tests with 32 bytes or more"
@@ -24,6 +26,13 @@ TOKENS = Tokens(JWT_KEY, "HS256")
 def named(*slugs: str) -> dict[str, Branding]:
     """Providers' gateways of these slugs, without a logo."""
     return {slug: Branding(slug.replace("_", " ").title()) for slug in slugs}
+
+
+def with_parts(services: Services, **parts: Any) -> Services:
+    """A copy that has these in place of its own."""
+    made = copy(services)
+    vars(made).update(parts)
+    return made
 
 
 def services_over(
@@ -41,7 +50,7 @@ def services_over(
     crash_point: Callable[[str], None] = no_crash,
 ) -> Services:
     """Providers and merchants may be on loopback, logos are kept in memory."""
-    return assemble(
+    return Services(
         settings,
         store=store,
         clock=clock or SystemClock(),

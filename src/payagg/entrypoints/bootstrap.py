@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -38,7 +37,7 @@ from payagg.application.payments.resolutions import Resolutions
 from payagg.application.payments.settlement import Settlement
 from payagg.application.payments.status_checks import Reconciler
 from payagg.application.payments.verification import Verification
-from payagg.application.ports.elsewhere import NOWHERE, Elsewhere, EventReceiver
+from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Clock, Entropy, ObjectStore, Vault
 from payagg.application.ports.providers import Provider, ProviderLists
 from payagg.application.ports.store import Store
@@ -61,44 +60,61 @@ Own = TypeVar("Own")
 _log = structlog.get_logger("payagg.bootstrap")
 
 
-@dataclass(frozen=True)
 class Services:
-    """Every use case, wired; all that an entrypoint needs."""
+    """Every use case over the given ports: all that an entrypoint needs. Tests and internal tools pass their own ports.
 
-    settings: Settings
-    store: Store
-    clock: Clock
-    entropy: Entropy
-    tokens: Tokens
-    vault: Vault
-    access: Access
-    logos: ObjectStore
-    payments: Payments
-    anomalies: Anomalies
-    resolutions: Resolutions
-    checkout: Checkout
-    verification: Verification
-    settlement: Settlement
-    payment_options: PaymentOptions
-    provider_calls: ProviderCalls
-    gateways: Gateways
-    checkout_settings: CheckoutSettings
-    api_keys: ApiKeys
-    webhooks: Webhooks
-    delivery_log: DeliveryLog
-    gateway_settling: CredentialRetirement
-    businesses: Businesses
-    audit: AuditTrail
-    payment_search: PaymentSearch
-    provider_events: ProviderEvents
-    event_receiver: EventReceiver
-    refused_events: RefusedEvents
-    reconciler: Reconciler
-    reconciliation_runs: ReconciliationRuns
-    dispatcher: Dispatcher
-    retention: Retention
-    elsewhere: Elsewhere
-    own: tuple[Any, ...] = ()  # of extensions
+    `crash_point` is called with the name of each step at which tests kill a process; `running` passes none.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        store: Store,
+        clock: Clock,
+        entropy: Entropy,
+        vault: Vault,
+        tokens: Tokens,
+        providers: dict[str, Provider],
+        lists: dict[str, ProviderLists],
+        sender: Sender,
+        logos: ObjectStore,
+        elsewhere: Elsewhere = NOWHERE,
+        crash_point: Callable[[str], None] = no_crash,
+    ) -> None:
+        self.settings, self.store, self.clock, self.entropy = settings, store, clock, entropy
+        self.tokens, self.vault, self.logos, self.elsewhere = tokens, vault, logos, elsewhere
+        base = store, clock, entropy
+        sealed = GatewayCredentials(vault, providers)
+        self.access = Access(store, clock, tokens)
+        self.settlement = Settlement(*base, elsewhere)
+        self.payment_options = options = PaymentOptions(store, clock, sealed)
+        self.provider_calls = ProviderCalls(*base, settings.base_url)
+        self.payments = Payments(*base, self.settlement, options, settings.base_url, settings.checkout_ttl)
+        self.anomalies = Anomalies(*base)
+        self.resolutions = Resolutions(*base, self.settlement)
+        self.checkout = Checkout(*base, options, self.provider_calls, self.settlement, crash_point)
+        self.verification = Verification(store, clock, options, self.provider_calls, self.settlement, crash_point)
+        self.gateways = Gateways(*base, sealed, logos, PillowImages(), settings.reserved_slugs, settings.drain_window)
+        self.checkout_settings = CheckoutSettings(*base)
+        self.api_keys = ApiKeys(*base)
+        self.webhooks = Webhooks(*base, vault, sender)
+        self.delivery_log = DeliveryLog(*base)
+        self.gateway_settling = CredentialRetirement(*base, sealed)
+        self.businesses = Businesses(*base)
+        self.audit = AuditTrail(store)
+        self.payment_search = PaymentSearch(store, clock)
+        self.refused_events = RefusedEvents(store, clock)
+        self.provider_events = ProviderEvents(
+            *base, options, self.settlement, self.refused_events, crash_point, elsewhere
+        )
+        self.event_receiver = elsewhere.receiver(self.provider_events, providers)
+        self.reconciler = Reconciler(*base, options, self.provider_calls, self.settlement, crash_point)
+        self.reconciliation_runs = ReconciliationRuns(*base, options, self.settlement, lists, elsewhere)
+        self.dispatcher = Dispatcher(*base, vault, sender)
+        self.retention = Retention(*base, settings.idempotency_retention)
+        own = parts(settings.extensions, "services")  # each is made of all the above
+        self.own: tuple[Any, ...] = tuple(make(self) for make in own)
 
     def of(self, kind: type[Own]) -> Own:
         """An extension's services."""
@@ -106,80 +122,6 @@ class Services:
 
     def sweeps_of_extensions(self) -> list[Sweep]:
         return [sweep for of in parts(self.settings.extensions, "sweeps") for sweep in of(self)]
-
-
-def assemble(
-    settings: Settings,
-    *,
-    store: Store,
-    clock: Clock,
-    entropy: Entropy,
-    vault: Vault,
-    tokens: Tokens,
-    providers: dict[str, Provider],
-    lists: dict[str, ProviderLists],
-    sender: Sender,
-    logos: ObjectStore,
-    elsewhere: Elsewhere = NOWHERE,
-    crash_point: Callable[[str], None] = no_crash,
-) -> Services:
-    """The use cases over the given ports; tests and internal tools pass their own.
-
-    `crash_point` is called with the name of each step at which tests kill a process; `running` passes none.
-    """
-    settlement = Settlement(store, clock, entropy, elsewhere)
-    sealed = GatewayCredentials(vault, providers)
-    payment_options = PaymentOptions(store, clock, sealed)
-    provider_calls = ProviderCalls(store, clock, entropy, settings.base_url)
-    refused_events = RefusedEvents(store, clock)
-    provider_events = ProviderEvents(
-        store, clock, entropy, payment_options, settlement, refused_events, crash_point, elsewhere
-    )
-    core = Services(
-        settings=settings,
-        store=store,
-        clock=clock,
-        entropy=entropy,
-        tokens=tokens,
-        vault=vault,
-        access=Access(store, clock, tokens),
-        logos=logos,
-        payments=Payments(store, clock, entropy, settlement, payment_options, settings.base_url, settings.checkout_ttl),
-        anomalies=Anomalies(store, clock, entropy),
-        resolutions=Resolutions(store, clock, entropy, settlement),
-        checkout=Checkout(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
-        verification=Verification(store, clock, payment_options, provider_calls, settlement, crash_point),
-        settlement=settlement,
-        payment_options=payment_options,
-        provider_calls=provider_calls,
-        gateways=Gateways(
-            store,
-            clock,
-            entropy,
-            sealed,
-            logos,
-            PillowImages(),
-            settings.reserved_slugs,
-            settings.drain_window,
-        ),
-        checkout_settings=CheckoutSettings(store, clock, entropy),
-        api_keys=ApiKeys(store, clock, entropy),
-        webhooks=Webhooks(store, clock, entropy, vault, sender),
-        delivery_log=DeliveryLog(store, clock, entropy),
-        gateway_settling=CredentialRetirement(store, clock, entropy, sealed),
-        businesses=Businesses(store, clock, entropy),
-        audit=AuditTrail(store),
-        payment_search=PaymentSearch(store, clock),
-        provider_events=provider_events,
-        event_receiver=elsewhere.receiver(provider_events, providers),
-        refused_events=refused_events,
-        reconciler=Reconciler(store, clock, entropy, payment_options, provider_calls, settlement, crash_point),
-        reconciliation_runs=ReconciliationRuns(store, clock, entropy, payment_options, settlement, lists, elsewhere),
-        dispatcher=Dispatcher(store, clock, entropy, vault, sender),
-        retention=Retention(store, clock, entropy, settings.idempotency_retention),
-        elsewhere=elsewhere,
-    )
-    return replace(core, own=tuple(make(core) for make in parts(settings.extensions, "services")))
 
 
 def tokens_of(settings: Settings, keys: KeySet | None = None, clock: Clock | None = None) -> Tokens:
@@ -261,7 +203,7 @@ async def running(settings: Settings, database_url: str) -> AsyncIterator[Servic
             keeping.append(asyncio.create_task(keys.keep()))
         await clock.synchronise()
         keeping += [asyncio.create_task(clock.keep()), asyncio.create_task(keep_flushing(store))]
-        services = assemble(
+        services = Services(
             settings,
             store=store,
             clock=clock,

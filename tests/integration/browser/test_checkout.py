@@ -3,23 +3,23 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
-from typing import NoReturn, cast
+from typing import NoReturn
 
 import httpx
 import pytest
 from litestar.testing import TestClient
 from playwright.sync_api import Page, Request, Route, expect
 
-from payagg.application.payments.checkout import Checkout
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.domain.health import Health
 from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.checkout_page.markup import ASSETS
+from tests.support.assembly import with_parts
 from tests.support.browser import heading, press, shown
 from tests.support.checkout_site import Site, served
 
@@ -278,7 +278,7 @@ class FailingCheckout:
 @pytest.mark.error_lines("request failed")
 def test_a_failing_service_answers_with_a_page_and_no_detail(site: Site) -> None:
     for error, status in ((Unavailable("gone"), 503), (Conflict(), 503), (KeyError("canary"), 500)):
-        failing = replace(site.services, checkout=cast(Checkout, FailingCheckout(error)))
+        failing = with_parts(site.services, checkout=FailingCheckout(error))
         with TestClient(create_app(failing)) as client:
             answer = client.get("/checkout/PAY-20250131-7K2M9X")
         assert (answer.status_code, "Retry-After" in answer.headers) == (status, status == 503)

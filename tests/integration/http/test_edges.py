@@ -13,7 +13,7 @@ from payagg.application import deadline
 from payagg.application.ports.elsewhere import Elsewhere
 from payagg.domain.errors import misdirected_refusal
 from payagg.entrypoints.http import app
-from tests.support.assembly import SETTINGS, services_over
+from tests.support.assembly import SETTINGS, services_over, with_parts
 from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer
 from tests.support.ports import free_port
 from tests.support.postgres_world import by_proxy
@@ -218,7 +218,7 @@ class SetElsewhere(Elsewhere):
 @pytest.mark.rule("MISDIRECTED_REQUEST")
 async def test_a_refusal_names_the_installation_that_has_it(store: PostgresStore) -> None:
     as_admin, gateway = bearer(admin_token()), {"slug": "acme", "name": "Acme"}
-    async with an_api(replace(services_over(store), elsewhere=SetElsewhere())) as api:
+    async with an_api(with_parts(services_over(store), elsewhere=SetElsewhere())) as api:
         refused = await api.client.post("/admin/gateways", json=gateway, headers=as_admin)
         assert_refused(refused, 421, "MISDIRECTED_REQUEST")
         assert refused.headers["x-payagg-cell"] == "PBX"

@@ -23,7 +23,7 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.http.server.connections import OpenConnections
 from payagg.entrypoints.http.server.uvicorn_protocol import HEAD_MAX
 from payagg.entrypoints.process.tracing import tracing
-from tests.support.assembly import SETTINGS, services_over
+from tests.support.assembly import SETTINGS, services_over, with_parts
 from tests.support.http_world import Api, Shop, admin_token, an_api, assert_refused, bearer, raw, working
 from tests.support.processes import serving
 from tests.support.provider_world import world_on
@@ -103,9 +103,7 @@ async def test_a_fault_of_ours_is_a_500_without_details_and_a_trace_without_valu
         def __getattr__(self, name: str) -> object:
             raise RuntimeError("canary-secret")
 
-    services = services_over(store)
-    broken = services.__class__(**{**vars(services), "checkout": Faulting()})
-    async with an_api(broken) as api:
+    async with an_api(with_parts(services_over(store), checkout=Faulting())) as api:
         answer = await api.client.get("/public/payments/PAY-20250131-AAAAAA")
     assert_refused(answer, 500, "INTERNAL_ERROR")
     (failure,) = [line for line in lines if line["event"] == "request failed"]

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from payagg.entrypoints.process.server import warn_of_gaps
+from tests.support.assembly import with_parts
 from tests.support.ports import free_port
 from tests.support.processes import SECRETS, is_ready, payagg, started, succeeded, wait_until
 from tests.support.provider_rigs import SECRET_KEYS
@@ -50,7 +51,7 @@ async def test_live_credentials_without_provider_networks_are_warned_of(database
         await set_credentials(world, LIVE)
         settings = replace(world.services.settings, provider_networks=(ip_network(NETWORKS[NAME]),))
         with capture_logs() as warned:
-            await warn_of_gaps(replace(world.services, settings=settings))
+            await warn_of_gaps(with_parts(world.services, settings=settings))
         assert warned == []
     (line,) = told_by_doctor(database_url, **SECRETS)
     assert line.startswith("warning")

@@ -19,7 +19,7 @@ from payagg.application.schemas.gateways import UpdateCredentials
 from payagg.domain.audit import ActorRealm
 from payagg.domain.payment import Status
 from payagg.entrypoints.process import worker
-from tests.support.assembly import SETTINGS, named, services_over
+from tests.support.assembly import SETTINGS, named, services_over, with_parts
 from tests.support.audit_trail import entries
 from tests.support.http_world import an_api, working
 from tests.support.receivers import a_receiver, until
@@ -28,7 +28,7 @@ from tests.support.receivers import a_receiver, until
 def services_with(**stubs: dict[str, Any]) -> Any:
     """In memory, some of them played by these functions."""
     played: dict[str, Any] = {name: SimpleNamespace(**functions) for name, functions in stubs.items()}
-    return replace(services_over(MemoryStore()), **played)
+    return with_parts(services_over(MemoryStore()), **played)
 
 
 @pytest.mark.rule("gateways.19")

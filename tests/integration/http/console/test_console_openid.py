@@ -27,7 +27,7 @@ from payagg.entrypoints.dev.fake_providers.steering import json as json_of
 from payagg.extensions.console.console_sessions import Console
 from payagg.extensions.console.openid import OpenIdIssuer
 from payagg.extensions.console.settings import ConsoleSettings
-from tests.support.assembly import SETTINGS, services_over
+from tests.support.assembly import SETTINGS, services_over, with_parts
 from tests.support.http_world import an_app
 from tests.support.memory_shop import MemoryShop
 from tests.support.ports import free_port
@@ -105,7 +105,7 @@ async def a_console(shop: MemoryShop, issuer: str | None, **fields: Any) -> Asyn
     services = services_over(shop.store, replace(SETTINGS, base_url=BASE_URL, own=own, **fields))
     if issuer is not None:
         signs_in = OpenIdIssuer(issuer, "console", "s3cret", "groups", SystemClock())
-        services = replace(services, own=(replace(services.of(Console), issuer=signs_in),))
+        services = with_parts(services, own=(replace(services.of(Console), issuer=signs_in),))
     with an_app(services) as app:
         transport = httpx.ASGITransport(cast(Any, app))
         async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as client:

@@ -20,6 +20,7 @@ from payagg.domain.anomaly import AnomalyKind
 from payagg.domain.payment import Payment, Status
 from payagg.domain.values import Environment
 from payagg.entrypoints.dev.fake_providers import WebhookMode
+from tests.support.assembly import with_parts
 from tests.support.http_world import served
 from tests.support.provider_rigs import MODE, SECRET_KEYS, SIGNING
 from tests.support.provider_world import World, assembled, world_on
@@ -267,7 +268,7 @@ async def test_the_101st_request_of_a_minute_is_refused_on_every_server_and_rout
 async def test_signed_and_refused_events_count_and_known_networks_do_not(database_url: str, tmp_path: Path) -> None:
     async with world_on(database_url, tmp_path, limit=3) as world:
         settings = replace(world.services.settings, provider_networks=(ip_network("127.0.0.0/8"),))
-        async with served(world.services) as one, served(replace(world.services, settings=settings)) as two:
+        async with served(world.services) as one, served(with_parts(world.services, settings=settings)) as two:
             site, open_site = [InboundWorld(**world.__dict__, base=base) for base in (one, two)]
             route, payment = "provider_a/sandbox", await payment_for(site, "provider_a/sandbox")
             assert await site.deliver(route, event_for(route, payment)) == 200
@@ -283,7 +284,7 @@ async def test_signed_and_refused_events_count_and_known_networks_do_not(databas
 
 @pytest.mark.rule("limits.10")
 async def test_a_flood_past_the_inbound_limit_does_not_reach_the_database(site: InboundWorld) -> None:
-    limited = replace(site.services, settings=replace(site.services.settings, webhook_rate_limit=1))
+    limited = with_parts(site.services, settings=replace(site.services.settings, webhook_rate_limit=1))
     async with served(limited) as base:
         flooded = replace(site, base=base)
         assert [await flooded.deliver("provider_a/sandbox", b"null") for _ in range(2)] == [400, 429]
