@@ -31,8 +31,8 @@ from payagg.application.schemas.views import page_of
 from payagg.application.use_case import in_transaction, retry_on_conflict
 from payagg.domain.adjustment import AdjustmentTotal
 from payagg.domain.anomaly import Anomaly
-from payagg.domain.errors import ErrorCode, Refusal, invalid
-from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Payment, Status
+from payagg.domain.errors import invalid
+from payagg.domain.payment import Payment
 from payagg.domain.payment_search import (
     PAGE_MAX,
     SUMMARY_MAX,
@@ -40,10 +40,9 @@ from payagg.domain.payment_search import (
     PaymentCursor,
     PaymentFilter,
     PaymentTotal,
-    parse_range,
 )
 from payagg.domain.rate_limit import RateLimit, TokenBucket, over_limit
-from payagg.domain.values import CURRENCY, REFERENCE_SHAPE, Environment, parse_email
+from payagg.domain.values import CURRENCY
 
 ShownPayment = tuple[Payment, PaymentDetail]
 Totals = tuple[list[PaymentTotal], list[AdjustmentTotal]]
@@ -53,48 +52,6 @@ SUMMARIES_REMEMBERED = 10_000  # businesses
 EXPORT_PAGE = PAGE_MAX  # payments that an export holds at a time
 EXPORT_SLICE = 20  # payments formatted before the loop yields: 5 ms when each has 16 KB of metadata
 EXPORT_WAIT = 10  # seconds after which to try again
-
-
-@dataclass(frozen=True)
-class PaymentQuery:
-    """A caller's parameters as text; `since` and `until` are `from` and `to` outside."""
-
-    status: str | None = None
-    since: str | None = None
-    until: str | None = None
-    reference: str | None = None
-    idempotency_key: str | None = None
-    email: str | None = None
-    customer_email: str | None = None  # the same filter under the payments' field name
-
-    def filter(self, business_id: str | None, environment: Environment | None) -> PaymentFilter:
-        """Raises INVALID_REFERENCE or VALIDATION_ERROR naming the parameter."""
-        if self.status is not None and self.status not in Status.__members__:
-            raise invalid("status", f"Must be one of {', '.join(Status.__members__)}.")
-        since, until = parse_range(self.since, self.until)
-        if self.reference is not None and not REFERENCE_SHAPE.fullmatch(self.reference):
-            raise Refusal(ErrorCode.INVALID_REFERENCE, field="reference")
-        if self.idempotency_key is not None:
-            if not 1 <= len(self.idempotency_key) <= IDEMPOTENCY_KEY_MAX:
-                raise invalid("idempotencyKey", f"Must have 1 to {IDEMPOTENCY_KEY_MAX} characters.")
-            if business_id is None:
-                raise invalid("businessId", "Must be given with idempotencyKey: a key is unique within a business.")
-        for name, address in (("email", self.email), ("customerEmail", self.customer_email)):
-            if address is not None:
-                parse_email(address, name)
-        named = {address.lower() for address in (self.email, self.customer_email) if address is not None}
-        if len(named) > 1:
-            raise invalid("customerEmail", "Must be the same as email, or stand alone.")
-        return PaymentFilter(
-            business_id=business_id,
-            environment=environment,
-            status=Status(self.status) if self.status is not None else None,
-            since=since,
-            until=until,
-            reference=self.reference,
-            idempotency_key=self.idempotency_key,
-            email=self.customer_email if self.email is None else self.email,
-        )
 
 
 @dataclass(frozen=True)

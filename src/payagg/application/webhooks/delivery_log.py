@@ -9,7 +9,6 @@ import msgspec
 
 from payagg.application.ports.reports import PAGE_BYTES
 from payagg.application.ports.store import Transaction
-from payagg.application.schemas.views import check_after
 from payagg.application.schemas.webhooks import DeliveryView, EventBody, EventPage
 from payagg.application.use_case import UseCase, retry_on_conflict
 from payagg.domain.audit import Action, Actor, changes_of
@@ -26,8 +25,7 @@ class DeliveryLog(UseCase):
         self, business_id: str, endpoint_id: str, page: int, per_page: int, after: str | None = None
     ) -> tuple[list[DeliveryView], int]:
         """A page of the log, newest first, and the total; with `after` the page after that delivery. Raises
-        VALIDATION_ERROR on `after`, NOT_FOUND."""
-        check_after(after, "dlv", "a delivery's id, for example of the last one shown")
+        NOT_FOUND."""
         async with self.store.begin() as tx:
             must_exist(await tx.endpoints.get(business_id, endpoint_id))
             rows, total = await tx.webhook_events.deliveries(endpoint_id, (page - 1) * per_page, per_page, after)
@@ -81,14 +79,11 @@ class DeliveryLog(UseCase):
         await self.record(tx, by, Action.DELIVERY_REDELIVER, before.id, changes, business_id=business_id)
         return DeliveryView.of(after)
 
-    async def events(self, business_id: str, environment: str | None, after: str | None, limit: int) -> EventPage:
+    async def events(self, business_id: str, environment: Environment, after: str | None, limit: int) -> EventPage:
         """Past events in recorded order, strictly after the cursor. A page ends early with the event that reaches
         PAGE_BYTES."""
-        if environment not in Environment.__members__:
-            raise invalid("environment", "Must be SANDBOX or LIVE.")
-        check_after(after, "evt", "an event id, for example the last answer's nextCursor")
         async with self.store.begin() as tx:
-            found = await tx.webhook_events.page(business_id, Environment(environment), after, limit + 1)
+            found = await tx.webhook_events.page(business_id, environment, after, limit + 1)
         sizes = accumulate((len(event.body) for event in found), initial=0)
         shown = [event for event, before in zip(found[:limit], sizes, strict=False) if before < PAGE_BYTES]
         return EventPage(

@@ -91,16 +91,19 @@ def audit(options: argparse.Namespace, settings: Settings) -> int:
     import msgspec
 
     from payagg.application.accounts.audit import AuditTrail, line_of
+    from payagg.application.schemas.views import check_after
     from payagg.domain.audit import AuditFilter
-    from payagg.domain.values import parse_instant
+    from payagg.domain.payment_search import parse_range
 
+    check_after(options.after, "aud", "an entry's id, as the last line of a page names it")
+    since, until = parse_range(options.since, options.until)
     wanted = AuditFilter(
         business_id=options.business,
         subject=options.subject,
         object_id=options.object,
         action=options.action,
-        since=parse_instant(options.since, "from") if options.since else None,
-        until=parse_instant(options.until, "to") if options.until else None,
+        since=since,
+        until=until,
     )
     page = with_store(settings, lambda store: AuditTrail(store).page(wanted, options.after, options.limit))
     if options.json:

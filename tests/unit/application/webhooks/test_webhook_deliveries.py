@@ -576,7 +576,7 @@ async def test_a_page_of_past_events_ends_early_where_its_bytes_are_many(world: 
     told = [await world.settle(metadata={"note": "x" * 15_000}) for _ in range(20)]
     pages, after, has_more = list[list[bytes]](), None, True
     while has_more:
-        page = await world.delivery_log.events("biz_1", "LIVE", after, 100)
+        page = await world.delivery_log.events("biz_1", Environment.LIVE, after, 100)
         pages.append([msgspec.json.encode(event) for event in page.events])
         after, has_more = page.next_cursor, page.has_more
     assert all(PAGE_BYTES <= sum(map(len, bodies)) < PAGE_BYTES + 16_000 for bodies in pages[:-1])

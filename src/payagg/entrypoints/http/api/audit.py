@@ -8,7 +8,7 @@ from payagg.application.accounts.audit import AuditEntryView, AuditPage
 from payagg.application.schemas.views import PAGE_DEFAULT, PAGE_MAX
 from payagg.domain.audit import Action, AuditFilter
 from payagg.domain.business import SUBJECT_MAX
-from payagg.domain.values import parse_instant
+from payagg.domain.payment_search import parse_range
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
 from payagg.entrypoints.http.server.routing import AnyRequest, Call, Routes
 from payagg.entrypoints.http.server.wire import WORD_MAX, cursor_parameters, cursor_query, text_query
@@ -56,14 +56,14 @@ async def list_business_audit(call: Call[Manager, None]) -> AuditPage:
 
 
 def _filter(request: AnyRequest, business_id: str | None) -> AuditFilter:
-    since, until = text_query(request, "from", WORD_MAX), text_query(request, "to", WORD_MAX)
+    since, until = parse_range(text_query(request, "from", WORD_MAX), text_query(request, "to", WORD_MAX))
     return AuditFilter(
         business_id=business_id,
         subject=text_query(request, "subject", SUBJECT_MAX),
         object_id=text_query(request, "objectId", SUBJECT_MAX),
         action=text_query(request, "action", WORD_MAX),
-        since=None if since is None else parse_instant(since, "from"),
-        until=None if until is None else parse_instant(until, "to"),
+        since=since,
+        until=until,
     )
 
 

@@ -6,15 +6,13 @@ from payagg.application.ports.reports import AdjustmentFilter
 from payagg.application.reports.search import adjustment_page
 from payagg.application.reports.timeline import AdminPaymentStory, PaymentStory, admin_payment_story, payment_timeline
 from payagg.application.schemas.payment_search import AdjustmentPage
-from payagg.domain.errors import invalid
 from payagg.domain.payment_search import PAGE_DEFAULT, PAGE_MAX
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads
 from payagg.entrypoints.http.api.payment_search import ENVIRONMENT, own_environment
 from payagg.entrypoints.http.server.routing import Call, Routes
-from payagg.entrypoints.http.server.wire import WORD_MAX, cursor_parameters, cursor_query, text_query
+from payagg.entrypoints.http.server.wire import FLAG, cursor_parameters, cursor_query, flag_query
 
 routes = Routes("Payment search")
-_YES_OR_NO = {"true": True, "false": False, None: False}
 
 
 @routes.add(
@@ -23,7 +21,7 @@ _YES_OR_NO = {"true": True, "false": False, None: False}
     guard=manager_reads,
     query={
         **ENVIRONMENT,
-        "needsAttention": {"type": "string", "enum": ["true", "false"], "default": "false"},
+        "needsAttention": FLAG,
         **cursor_parameters("anm", PAGE_DEFAULT, PAGE_MAX),
     },
     query_required=("environment",),
@@ -32,11 +30,9 @@ async def list_adjustments(call: Call[Manager, None]) -> AdjustmentPage:
     """List a business's adjustments. Newest first; a dispute is one adjustment in its present state. Pass `nextCursor`
     as `after` while `hasMore`. `needsAttention` lists only what a person must handle: open disputes, and money that
     came late, twice or too little, until an operator has closed it."""
-    environment, needs = own_environment(call.request), text_query(call.request, "needsAttention", WORD_MAX)
-    if needs not in _YES_OR_NO:
-        raise invalid("needsAttention", "Must be true or false.")
+    environment, needs = own_environment(call.request), flag_query(call.request, "needsAttention")
     after, limit = cursor_query(call.request, "anm", PAGE_DEFAULT, PAGE_MAX)
-    wanted = AdjustmentFilter(call.caller.business.id, environment, _YES_OR_NO[needs], after)
+    wanted = AdjustmentFilter(call.caller.business.id, environment, needs, after)
     return await adjustment_page(call.services.store, wanted, limit)
 
 

@@ -9,7 +9,6 @@ from litestar import Response
 
 from payagg.application.accounts.access import Administrator, Manager
 from payagg.application.ports.accounts import KeyHolder
-from payagg.application.reports.search import PaymentQuery
 from payagg.application.schemas.payment_search import AdminPaymentPage, PaymentPage, PaymentSummary
 from payagg.domain.errors import ErrorCode, invalid
 from payagg.domain.payment import IDEMPOTENCY_KEY_MAX, Status
@@ -20,8 +19,9 @@ from payagg.domain.payment_search import (
     SUMMARY_MAX,
     SUMMARY_PAYMENTS,
     PaymentFilter,
+    parse_range,
 )
-from payagg.domain.values import EMAIL_MAX, Environment
+from payagg.domain.values import EMAIL_MAX, Environment, parse_email, parse_reference
 from payagg.entrypoints.http.api.auth import admin_reads, manager_reads, secret_key
 from payagg.entrypoints.http.server.routing import AnyRequest, Call, Guard, Routes
 from payagg.entrypoints.http.server.wire import csv_stream, integer_query, text_query, word_query
@@ -66,7 +66,6 @@ _OWNER = {
     },
     **ENVIRONMENT,
 }
-_EXPORTED = (*_STATUS, *_TIMES)
 _LIST = "Newest first. Pass `nextCursor` as `after` while `hasMore`; the cursor skips no payment. "
 LIST = _LIST + "`from` is inclusive, `to` is not; letter case does not matter in an email address."
 SUMMARY = f"By UTC day of creation and present status, in kobo; `to` is at most {SUMMARY_MAX.days} days after `from`, "
@@ -81,13 +80,13 @@ EXPORT += "begins with an apostrophe."
 
 @dataclass(frozen=True)
 class _Audience:
-    """The caller, the paths, and whose payments. `chosen` takes a call and parameter names; none = all of a list's."""
+    """The caller, the paths, and whose payments. `chosen` reads what of a list's parameters came."""
 
     path: str
     guard: Guard[Any]
     ids: tuple[str, str, str, str]  # of the list, the summary, the summary as CSV and the export
     whose: str
-    chosen: Callable[..., PaymentFilter]
+    chosen: Callable[[Call[Any, None]], PaymentFilter]
     query: dict[str, Any] = field(default_factory=dict)  # beside the filter's
     required: tuple[str, ...] = ()
     sees_owners: bool = False
@@ -131,9 +130,7 @@ def routes_for(audience: _Audience) -> None:
         description=SUMMARY + one_at_a_time,
     )
     async def summary(call: Call[Any, None]) -> PaymentSummary:
-        return await call.services.payment_search.summary(
-            audience.chosen(call, "from", "to"), of_all=audience.sees_owners
-        )
+        return await call.services.payment_search.summary(audience.chosen(call), of_all=audience.sees_owners)
 
     @routes.add(
         "GET",
@@ -149,7 +146,7 @@ def routes_for(audience: _Audience) -> None:
         description=SUMMARY_CSV + one_at_a_time,
     )
     async def summary_csv(call: Call[Any, None]) -> Response[bytes]:
-        search, wanted = call.services.payment_search, audience.chosen(call, "from", "to")
+        search, wanted = call.services.payment_search, audience.chosen(call)
         content = await search.summary_csv(wanted, of_all=audience.sees_owners)
         headers = {"Content-Disposition": 'attachment; filename="summary.csv"'}
         return Response(content, media_type="text/csv", headers=headers)
@@ -168,24 +165,24 @@ def routes_for(audience: _Audience) -> None:
         description=EXPORT + one_at_a_time,
     )
     async def export(call: Call[Any, None]) -> Response[Any]:
-        search, wanted = call.services.payment_search, audience.chosen(call, *_EXPORTED)
+        search, wanted = call.services.payment_search, audience.chosen(call)
         rows = (search.export_of_all if audience.sees_owners else search.export)(wanted)
         return await csv_stream(call.request, rows, "payments.csv")
 
 
-def _of_key(call: Call[KeyHolder, None], *names: str) -> PaymentFilter:
-    return _query(call.request, names).filter(call.caller.business.id, call.caller.key.environment)
+def _of_key(call: Call[KeyHolder, None]) -> PaymentFilter:
+    return _filter(call.request, call.caller.business.id, call.caller.key.environment)
 
 
-def _of_business(call: Call[Manager, None], *names: str) -> PaymentFilter:
-    return _query(call.request, names).filter(call.caller.business.id, own_environment(call.request))
+def _of_business(call: Call[Manager, None]) -> PaymentFilter:
+    return _filter(call.request, call.caller.business.id, own_environment(call.request))
 
 
-def _of_all(call: Call[Administrator, None], *names: str) -> PaymentFilter:
+def _of_all(call: Call[Administrator, None]) -> PaymentFilter:
     business_id = text_query(call.request, "businessId", TEXT_MAX)
     if business_id is not None and not _BUSINESS_ID.fullmatch(business_id):
         raise invalid("businessId", "Must be the id of a business.")
-    return _query(call.request, names).filter(business_id, word_query(call.request, "environment", Environment))
+    return _filter(call.request, business_id, word_query(call.request, "environment", Environment))
 
 
 def own_environment(request: AnyRequest) -> Environment:
@@ -196,21 +193,26 @@ def own_environment(request: AnyRequest) -> Environment:
     return environment
 
 
-def _query(request: AnyRequest, names: tuple[str, ...]) -> PaymentQuery:
-    """The parameters of these names, or all that a list takes."""
-
-    def text(name: str) -> str | None:
-        return text_query(request, name, TEXT_MAX) if not names or name in names else None
-
-    return PaymentQuery(
-        status=text("status"),
-        since=text("from"),
-        until=text("to"),
-        reference=text("reference"),
-        idempotency_key=text("idempotencyKey"),
-        email=text("email"),
-        customer_email=text("customerEmail"),
-    )
+def _filter(request: AnyRequest, business_id: str | None, environment: Environment | None) -> PaymentFilter:
+    """What came of a list's parameters; raises INVALID_REFERENCE or VALIDATION_ERROR naming the parameter."""
+    status = word_query(request, "status", Status)
+    since, until = parse_range(text_query(request, "from", TEXT_MAX), text_query(request, "to", TEXT_MAX))
+    reference = text_query(request, "reference", TEXT_MAX)
+    if reference is not None:
+        parse_reference(reference)
+    key = text_query(request, "idempotencyKey", TEXT_MAX)
+    if key is not None:
+        if not 1 <= len(key) <= IDEMPOTENCY_KEY_MAX:
+            raise invalid("idempotencyKey", f"Must have 1 to {IDEMPOTENCY_KEY_MAX} characters.")
+        if business_id is None:
+            raise invalid("businessId", "Must be given with idempotencyKey: a key is unique within a business.")
+    email, same = text_query(request, "email", TEXT_MAX), text_query(request, "customerEmail", TEXT_MAX)
+    for name, address in (("email", email), ("customerEmail", same)):
+        if address is not None:
+            parse_email(address, name)
+    if email is not None and same is not None and email.lower() != same.lower():
+        raise invalid("customerEmail", "Must be the same as email, or stand alone.")
+    return PaymentFilter(business_id, environment, status, since, until, reference, key, email or same)
 
 
 for _audience in (

@@ -16,10 +16,21 @@ from payagg.application.schemas.webhooks import (
     WebhookEndpointView,
 )
 from payagg.domain.errors import ErrorCode, invalid
+from payagg.domain.values import Environment
 from payagg.domain.webhook import STORED_ENDPOINTS_MAX, TESTS_A_MINUTE, TESTS_AT_ONCE
 from payagg.entrypoints.http.api.auth import by, manager_changes, manager_reads, secret_key
+from payagg.entrypoints.http.api.payment_search import ENVIRONMENT, own_environment
 from payagg.entrypoints.http.server.routing import KB, Call, Routes
-from payagg.entrypoints.http.server.wire import cursor_parameters, integer_query, page_envelope, page_query, text_query
+from payagg.entrypoints.http.server.wire import (
+    FLAG,
+    after_parameter,
+    after_query,
+    cursor_parameters,
+    cursor_query,
+    flag_query,
+    page_envelope,
+    page_query,
+)
 
 routes = Routes("Webhooks")
 BASE = "/merchant/businesses/{business_id:str}"
@@ -27,7 +38,6 @@ ONE = BASE + "/webhooks/{endpoint_id:str}"
 OF_PAYMENT = BASE + "/payments/{reference:str}/deliveries"
 EVENTS_DEFAULT = 50
 EVENTS_MAX = 100
-CURSOR_MAX = 100
 
 
 @routes.add("GET", BASE + "/webhooks", guard=manager_reads)
@@ -59,20 +69,12 @@ async def update_webhook(call: Call[Manager, ChangeWebhook]) -> WebhookEndpointV
     )
 
 
-@routes.add(
-    "DELETE",
-    ONE,
-    guard=manager_changes,
-    query={"permanently": {"type": "string", "enum": ["true", "false"], "default": "false"}},
-)
+@routes.add("DELETE", ONE, guard=manager_changes, query={"permanently": FLAG})
 async def deactivate_webhook(call: Call[Manager, None]) -> WebhookEndpointView:
     """Deactivate a webhook endpoint. It stays in the list and can be activated again, until newer endpoints take its
     place. `permanently=true` removes it with its log."""
     webhooks, business_id, endpoint_id = call.services.webhooks, call.caller.business.id, call.path["endpoint_id"]
-    permanently = text_query(call.request, "permanently", 5)
-    if permanently not in (None, "true", "false"):
-        raise invalid("permanently", "Must be true or false.")
-    if permanently == "true":
+    if flag_query(call.request, "permanently"):
         return await webhooks.remove(business_id, endpoint_id, by=by(call))
     return await webhooks.deactivate(business_id, endpoint_id, by=by(call))
 
@@ -101,13 +103,12 @@ async def rotate_webhook_secret(call: Call[Manager, None]) -> CreatedWebhook:
     guard=manager_reads,
     returns=list[DeliveryView],
     paginated=True,
-    query={"after": {"type": "string", "pattern": "^dlv_[0-9a-f]{32}$", "minLength": 36, "maxLength": 36}},
+    query=after_parameter("dlv"),
 )
 async def list_webhook_deliveries(call: Call[Manager, None]) -> Response[bytes]:
     """Show the delivery log. Newest first, without payloads. Kept for 30 days. `after`, the id of the last delivery of
     the page before, finds a deep page faster than its number."""
-    page, per_page = page_query(call.request)
-    after = text_query(call.request, "after", CURSOR_MAX)
+    (page, per_page), after = page_query(call.request), after_query(call.request, "dlv")
     if after is not None and page > 1:
         raise invalid("page", "Must not be given with `after`.")
     business_id, endpoint_id = call.caller.business.id, call.path["endpoint_id"]
@@ -135,14 +136,13 @@ _EVENTS = (
     "GET",
     BASE + "/events",
     guard=manager_reads,
-    query={"environment": {"type": "string", "enum": ["SANDBOX", "LIVE"]}, **_EVENT_PAGES},
+    query={**ENVIRONMENT, **_EVENT_PAGES},
     query_required=("environment",),
     description=_EVENTS,
 )
 async def list_events(call: Call[Manager, None]) -> EventPage:
     """Page through past events."""
-    environment = text_query(call.request, "environment", 10)
-    return await _events(call, call.caller.business.id, environment)
+    return await _events(call, call.caller.business.id, own_environment(call.request))
 
 
 @routes.add(
@@ -150,13 +150,12 @@ async def list_events(call: Call[Manager, None]) -> EventPage:
 )
 async def list_events_of_key(call: Call[KeyHolder, None]) -> EventPage:
     """Page through past events with a secret key."""
-    return await _events(call, call.caller.business.id, call.caller.key.environment.value)
+    return await _events(call, call.caller.business.id, call.caller.key.environment)
 
 
-async def _events(call: Call[Any, None], business_id: str, environment: str | None) -> EventPage:
-    after = text_query(call.request, "after", CURSOR_MAX)
-    limit = integer_query(call.request, "limit", EVENTS_DEFAULT, 1, EVENTS_MAX)
-    return await call.services.delivery_log.events(business_id, environment, after, limit)
+async def _events(call: Call[Any, None], business_id: str, environment: Environment) -> EventPage:
+    pages = cursor_query(call.request, "evt", EVENTS_DEFAULT, EVENTS_MAX)
+    return await call.services.delivery_log.events(business_id, environment, *pages)
 
 
 @routes.add("GET", OF_PAYMENT, guard=manager_reads, returns=list[DeliveryView], paginated=True)

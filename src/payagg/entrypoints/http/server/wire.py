@@ -12,6 +12,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.response import Stream
 
+from payagg.application.schemas.views import check_after
 from payagg.domain.checks import is_storable
 from payagg.domain.errors import ErrorCode, Refusal, invalid
 from payagg.entrypoints.http.server.strict_json import decode
@@ -186,6 +187,17 @@ def word_query(request: Request[Any, Any, Any], name: str, words: type[W]) -> W 
     return words[text]
 
 
+FLAG = {"type": "string", "enum": ["true", "false"], "default": "false"}
+
+
+def flag_query(request: Request[Any, Any, Any], name: str) -> bool:
+    """Whether a query parameter is true, False when absent; raises VALIDATION_ERROR."""
+    text = text_query(request, name, WORD_MAX)
+    if text not in (None, "true", "false"):
+        raise invalid(name, "Must be true or false.")
+    return text == "true"
+
+
 def integer_query(request: Request[Any, Any, Any], name: str, default: int, low: int, high: int) -> int:
     """A decimal query parameter between `low` and `high`; raises VALIDATION_ERROR."""
     values = request.query_params.getall(name, [])
@@ -196,21 +208,27 @@ def integer_query(request: Request[Any, Any, Any], name: str, default: int, low:
     return int(values[0])
 
 
+def after_parameter(prefix: str) -> dict[str, Any]:
+    """`after` as the description of a list names it: the id, of this prefix, of a page's last row."""
+    return {"after": {"type": "string", "pattern": f"^{prefix}_[0-9a-f]{{32}}$", "minLength": 36, "maxLength": 36}}
+
+
+def after_query(request: Request[Any, Any, Any], prefix: str) -> str | None:
+    """`after`, None when absent; raises VALIDATION_ERROR."""
+    after = text_query(request, "after", WORD_MAX)
+    check_after(after, prefix, "the `nextCursor` of a page")
+    return after
+
+
 def cursor_parameters(prefix: str, default: int, most: int) -> dict[str, Any]:
-    """`after` and `limit` as the description of a list names them; its cursor is the id, of this prefix, of a page's
-    last row."""
-    return {
-        "after": {"type": "string", "pattern": f"^{prefix}_[0-9a-f]{{32}}$", "minLength": 36, "maxLength": 36},
-        "limit": {"type": "integer", "format": "int32", "minimum": 1, "maximum": most, "default": default},
-    }
+    """`after` and `limit`."""
+    limit = {"type": "integer", "format": "int32", "minimum": 1, "maximum": most, "default": default}
+    return {**after_parameter(prefix), "limit": limit}
 
 
 def cursor_query(request: Request[Any, Any, Any], prefix: str, default: int, most: int) -> tuple[str | None, int]:
     """`after` and `limit`; raises VALIDATION_ERROR."""
-    after = text_query(request, "after", 64)
-    if after is not None and not re.fullmatch(f"{prefix}_[0-9a-f]{{32}}", after):
-        raise invalid("after", "Must be the `nextCursor` of a page.")
-    return after, integer_query(request, "limit", default, 1, most)
+    return after_query(request, prefix), integer_query(request, "limit", default, 1, most)
 
 
 PAGE_MAX = 10_000_000
