@@ -166,40 +166,21 @@ SUFFIX = ".parquet"
 GROUP = 10_000  # rows
 
 
-class ParquetFile:
-    """One file, written in memory: `add` rows in their order, then `finish`."""
-
-    def __init__(self, columns: Mapping[str, type]) -> None:
-        self._arrow, self._parquet = _arrow()
-        self._schema = self._arrow.schema(_fields(columns))
-        self._content = BytesIO()
-        self._writer = self._parquet.ParquetWriter(
-            self._content, self._schema, compression="zstd", write_page_checksum=True, store_schema=False
-        )
-        self._waiting: list[Row] = []
-        self.rows = 0
-
-    def add(self, rows: Sequence[Row]) -> None:
-        self._waiting += rows
-        self.rows += len(rows)
-        while len(self._waiting) >= GROUP:
-            self._write(self._waiting[:GROUP])
-            del self._waiting[:GROUP]
-
-    def finish(self) -> bytes:
-        """The whole file."""
-        if self._waiting:
-            self._write(self._waiting)
-        self._writer.close()
-        return self._content.getvalue()
-
-    def _write(self, rows: Sequence[Row]) -> None:
-        columns = zip(zip(*rows, strict=True), self._schema, strict=True)
-        arrays = [self._arrow.array(values, type=own.type) for values, own in columns]
-        self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
+def file_of(rows: Sequence[Row], columns: Columns) -> bytes:
+    """A whole file of these rows, in their order; of none it has no row group, which `read_rows` relies on."""
+    arrow, parquet = _arrow()
+    schema, content = arrow.schema(_fields(columns)), BytesIO()
+    with parquet.ParquetWriter(
+        content, schema, compression="zstd", write_page_checksum=True, store_schema=False
+    ) as writer:
+        if rows:
+            by_column = zip(zip(*rows, strict=True), schema, strict=True)
+            arrays = [arrow.array(values, type=own.type) for values, own in by_column]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema), row_group_size=GROUP)
+    return content.getvalue()
 
 
-def read_rows(content: bytes, columns: Mapping[str, type], reference: str | None = None) -> Iterator[Row]:
+def read_rows(content: bytes, columns: Columns, reference: str | None = None) -> Iterator[Row]:
     """All rows in order, a row group at a time; of one payment only from the groups that may hold its reference. Raises
     ValueError or OSError for a damaged file or other columns."""
     arrow, parquet = _arrow()
@@ -224,7 +205,7 @@ def _arrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def _fields(columns: Mapping[str, type]) -> list[Any]:
+def _fields(columns: Columns) -> list[Any]:
     arrow, _ = _arrow()
     types = {str: arrow.string(), int: arrow.int64(), bool: arrow.bool_(), datetime: arrow.timestamp("us", "UTC")}
     return [arrow.field(name, types[kind], nullable=name != "reference") for name, kind in columns.items()]

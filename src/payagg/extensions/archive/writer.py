@@ -32,8 +32,8 @@ from payagg.extensions.archive.tables import (
     ArchivedObject,
     History,
     Manifest,
-    ParquetFile,
     by_payment,
+    file_of,
     named_columns,
     read_rows,
     remaining,
@@ -41,7 +41,7 @@ from payagg.extensions.archive.tables import (
 
 STEP = 1_000  # payments looked at in one transaction
 BATCH = 500  # payments removed in one
-PART = 10_000  # payments of a part, whose rows are held in memory while they are removed
+PART = 10_000  # payments of a part, whose rows are held in memory
 AT_WORK = "another `payagg archive` is at work, and does the same"
 _LAST = "ZZZZZZ"
 
@@ -110,7 +110,7 @@ class Archive(UseCase):
         archive."""
         part: ArchivePart | None = None
         first, reached, payments = "", after, 0
-        files = {table: ParquetFile(columns) for table, columns in TABLES.items()}
+        part_rows: History = {table: [] for table in TABLES}
         while payments < self.part_max:
             ready, last, history = await self._read(day, reached, min(STEP, self.part_max - payments), before)
             if last is None:
@@ -121,14 +121,14 @@ class Archive(UseCase):
                 first = first or ready[0]
                 payments += len(ready)
                 for table, rows in history.items():
-                    files[table].add(rows)
+                    part_rows[table] += rows
         if part is None:
             return None
         described, size = {}, 0
-        for table, file in files.items():
-            content = file.finish()
+        for table, rows in part_rows.items():
+            content = file_of(rows, TABLES[table])
             name, digest = f"{table}{SUFFIX}", hashlib.sha256(content).hexdigest()
-            described[table] = ArchivedObject(name, file.rows, len(content), digest)
+            described[table] = ArchivedObject(name, len(rows), len(content), digest)
             size += len(content)
             await self.reader.objects.put(f"{part.folder}/{name}", content)
         manifest = Manifest(VERSION, day, first, reached, payments, part.started_at, described)
