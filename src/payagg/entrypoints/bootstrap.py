@@ -108,7 +108,6 @@ class Services:
         self.provider_events = ProviderEvents(
             *base, options, self.settlement, self.refused_events, crash_point, elsewhere
         )
-        self.event_receiver = elsewhere.receiver(self.provider_events, providers)
         self.reconciler = Reconciler(*base, options, self.provider_calls, self.settlement, crash_point)
         self.reconciliation_runs = ReconciliationRuns(*base, options, self.settlement, lists, elsewhere)
         self.dispatcher = Dispatcher(*base, vault, sender)

@@ -45,6 +45,7 @@ class EventResult(Enum):
 
     IGNORED = "IGNORED"  # authentic, but not about a payment of ours
     MALFORMED = "MALFORMED"  # authentic, and no event
+    HANDED_OVER = "HANDED_OVER"  # handled by the cell that its payment moved to
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,12 @@ class ProviderEvents(UseCase):
         """Returning means: the event is durable, or was before. `headers` has lower-case names.
 
         Raises the route's `unconfigured` code, INVALID_WEBHOOK_SIGNATURE, or VALIDATION_ERROR for a signed body that
-        is malformed where the route refuses those; MISDIRECTED_REQUEST for a payment that moved to another cell, and
-        Unavailable for one on its way, of which nothing is kept.
+        is malformed where the route refuses those. MISDIRECTED_REQUEST for a payment of another cell: that one looks at
+        the signature, and nothing is kept here.
         """
         provider = self.payment_options.providers[route.slug]
+        if self.elsewhere is not NOWHERE:
+            await self._ensure_here(provider, body)
         fault = await self._fault(route, body, headers)
         if fault is not None:
             await self.refused_events.keep(route.slug, route.environment, route.path, fault, body, headers)
@@ -71,8 +74,6 @@ class ProviderEvents(UseCase):
         self.crash_point("W1")
         # The raw body holds the payer, and a code to charge the card again: it is verified and never stored.
         kept = provider.redact_event(body)
-        if self.elsewhere is not NOWHERE:
-            await self._ensure_here(provider, kept)
         event = await self._keep(route, hashlib.sha256(body).digest(), kept)
         self.crash_point("W2")
         is_handled = event is not None and await self._handle_now(event)
@@ -96,7 +97,7 @@ class ProviderEvents(UseCase):
         except ProviderFault:
             return
         if report is not None:
-            await self.elsewhere.ensure_payment_here(payment_reference(report.provider_reference))
+            await self.elsewhere.ensure_event_here(payment_reference(report.provider_reference))
 
     async def _fault(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> SignatureFault | None:
         """Why the signature is refused; None when it is right for any gateway of this slug, whatever its status: a
@@ -153,7 +154,7 @@ class ProviderEvents(UseCase):
         handled and is well-formed."""
         is_handled = False
         try:
-            result = await self._handle(event)
+            result = await self.handle(event)
             is_handled = result != EventResult.MALFORMED.value
         except (Unavailable, Conflict) as problem:
             result = type(problem).__name__
@@ -164,9 +165,10 @@ class ProviderEvents(UseCase):
         count("inbound_events", event.provider, event.environment.value, result)
         return is_handled
 
-    async def _handle(self, event: ProviderEvent) -> str:
+    async def handle(self, event: ProviderEvent) -> str:
         """Applies the event and stores its result, which is returned; safe to repeat, since settling the same report
-        twice changes nothing."""
+        twice changes nothing. Raises Unavailable where its payment is in another cell, or on its way there, that cannot
+        take it."""
         provider = self.payment_options.providers.get(event.provider)
         if provider is None:
             raise Unavailable("no provider has this slug any more")
@@ -180,12 +182,18 @@ class ProviderEvents(UseCase):
             # Two refunds of the same amount are two facts; the same event twice is one.
             report = with_changes(report, details={**report.details, "eventDigest": event.digest.hex()[:16]})
         actor = f"event:{event.provider}"
-        settled = await self.settlement.report(report, event.provider, event.environment, actor, event=event)
+        try:
+            settled = await self.settlement.report(report, event.provider, event.environment, actor, event=event)
+        except Refusal as moved:
+            if moved.cell is None:
+                raise
+            await self.elsewhere.hand_over(event, moved.cell)
+            return await self._close(event, EventResult.HANDED_OVER)
         return settled.effect.value
 
     @retry_on_conflict
     async def _close(self, event: ProviderEvent, result: EventResult) -> str:
-        """Stores that there was nothing to apply."""
+        """Stores that there was nothing to apply here."""
         async with self.store.begin() as tx:
             await tx.inbox.save(event.handled(result.value, self.clock.now()))
         return result.value

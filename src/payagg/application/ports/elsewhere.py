@@ -1,16 +1,10 @@
 """What another installation has now: the one place where the core knows of others. It is asked where a payment was not
-found here, where gateways change, and who receives a provider's event."""
+found here, where gateways change, and about a provider's event."""
 
-from collections.abc import Collection, Mapping
-from typing import Protocol
+from collections.abc import Collection
 
-from payagg.application.ports.providers import Provider, ProviderEventRoute
+from payagg.application.ports.providers import ProviderEvent
 from payagg.application.ports.store import Transaction
-
-
-class EventReceiver(Protocol):
-    async def receive(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> None:
-        """Raises as ProviderEvents does."""
 
 
 class Elsewhere:
@@ -25,17 +19,16 @@ class Elsewhere:
         """Raises MISDIRECTED_REQUEST where another installation sets them."""
 
     async def ensure_payment_here(self, reference: str, tx: Transaction | None = None) -> None:
-        """In the caller's transaction, or in one of its own. Raises MISDIRECTED_REQUEST for one that another
-        installation has, Unavailable for one on its way there, and returns for one that never left."""
+        """Of one that is not here; in the caller's transaction, or in one of its own. Raises MISDIRECTED_REQUEST where
+        it went to another installation or one made it, and Unavailable for one on its way there."""
 
-    def is_asked_next(self, reference: str) -> bool:
-        """Whether what a payer asks about `reference`, which is not here, goes on to another installation, which counts
-        guesses itself."""
-        return False
+    async def ensure_event_here(self, reference: str) -> None:
+        """Raises MISDIRECTED_REQUEST for an event about a payment that another installation made, and that is not
+        here."""
 
-    def receiver(self, here: EventReceiver, providers: Mapping[str, Provider]) -> EventReceiver:
-        """Who gets what providers send to this installation; `here` handles what is its own."""
-        return here
+    async def hand_over(self, event: ProviderEvent, cell: str) -> None:
+        """Has the installation `cell`, which has its payment, handle an event that was kept here. Raises
+        Unavailable."""
 
     async def close(self) -> None: ...
 

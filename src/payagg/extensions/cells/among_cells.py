@@ -1,59 +1,20 @@
-"""`Elsewhere` for several cells: it knows which cell has what moved, and which cell gets a provider's event."""
+"""`Elsewhere` for several cells: it knows which cell has what is not here."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from payagg.application.ports.elsewhere import Elsewhere, EventReceiver
+from payagg.application.ports.elsewhere import Elsewhere
 from payagg.application.ports.outside import Unavailable
-from payagg.application.ports.providers import Provider, ProviderEventRoute
+from payagg.application.ports.providers import ProviderEvent
 from payagg.application.ports.store import Store, Transaction
-from payagg.application.telemetry import count
-from payagg.application.use_case import in_transaction
-from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
-from payagg.domain.report import ProviderFault
+from payagg.domain.errors import misdirected_refusal
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.client import HttpCells
-from payagg.extensions.cells.domain import Cells, ForwardingRecord, MoveState
+from payagg.extensions.cells.domain import Cells, ForwardingRecord
+from payagg.extensions.cells.places import By, Destination
 from payagg.extensions.cells.postgres import CellRows
 from payagg.extensions.cells.settings import CellSettings, known_cells
-
-
-@dataclass(frozen=True)
-class CellEvents:
-    """A provider's event that reached another cell than the one that it is for is handed on as it came and verified
-    there. Receives as ProviderEvents does. An event that another cell handed on goes to ProviderEvents itself, so none
-    is handed on twice."""
-
-    events: EventReceiver
-    providers: Mapping[str, Provider]
-    cells: Cells
-    others: HttpCells
-
-    async def receive(self, route: ProviderEventRoute, body: bytes, headers: Mapping[str, str]) -> None:
-        """Raises as ProviderEvents does, in the words of the cell that decided; Unavailable where that cannot be asked,
-        so that the provider sends the event again."""
-        cell = self._maker(route.slug, body)
-        if cell is None:
-            try:
-                await self.events.receive(route, body, headers)
-                return
-            except Refusal as refusal:
-                cell = refusal.cell
-                if refusal.code is not ErrorCode.MISDIRECTED_REQUEST or cell not in self.cells.others or cell is None:
-                    raise
-        refused = await self.others.hand_on(cell, route.path, body, headers)
-        count("events_handed_on", cell)
-        if refused is not None:
-            raise refused
-
-    def _maker(self, slug: str, body: bytes) -> str | None:
-        """The other cell whose reference the event is about. What cannot be read is refused, or kept, here."""
-        try:
-            report = self.providers[slug].read_event(body)
-        except ProviderFault:
-            return None
-        return None if report is None else self.cells.elsewhere(report.provider_reference)
 
 
 @dataclass(frozen=True)
@@ -76,25 +37,40 @@ class AmongCells(Elsewhere):
 
     async def ensure_payment_here(self, reference: str, tx: Transaction | None = None) -> None:
         if tx is None:
-            found = await in_transaction(self.store, lambda tx: tx.of(CellRows).forwarding_record_of_payment(reference))
-        else:
-            found = await tx.of(CellRows).forwarding_record_of_payment(reference)
-        _follow(found)
+            async with self.store.begin() as own:
+                return await self.ensure_payment_here(reference, own)
+        cell = _cell_in(await tx.of(CellRows).forwarding_record_of_payment(reference)) or self.cells.elsewhere(
+            reference
+        )
+        if cell is not None:
+            raise misdirected_refusal(cell, f"The cell {cell} has this now.")
+        return None
 
-    async def ensure_key_here(self, secret_hash: bytes) -> None:
-        found = await in_transaction(self.store, lambda tx: tx.of(CellRows).forwarding_record_of_key(secret_hash))
-        _follow(found)
+    async def cell_of(self, place: Destination) -> str | None:
+        """The cell that has a key, a business or a payment, as far as this one knows; None for what never was here.
+        Raises Unavailable for what is on its way."""
+        async with self.store.begin() as tx:
+            rows = tx.of(CellRows)
+            if place.by is By.KEY:
+                digest = bytes.fromhex(place.name)
+                cell = _cell_in(await rows.forwarding_record_of_key(digest))
+                is_here = cell is None and await self.store.find_key(digest) is not None
+            elif place.by is By.BUSINESS:
+                cell = _cell_in(await rows.forwarding_record_of_business(place.name))
+                is_here = cell is None and await tx.businesses.get(place.name) is not None
+            else:
+                cell = _cell_in(await rows.forwarding_record_of_payment(place.name))
+                is_here = cell is None and await tx.payments.get(place.name) is not None
+                cell = cell or self.cells.elsewhere(place.name)
+        return self.cells.own if is_here else cell
 
-    async def ensure_business_here(self, business_id: str) -> None:
-        move = await in_transaction(self.store, lambda tx: tx.of(CellRows).of_business(business_id))
-        if move is not None:
-            _follow(ForwardingRecord(business_id, move.cell, move.state is not MoveState.LEFT))
+    async def ensure_event_here(self, reference: str) -> None:
+        maker = self.cells.elsewhere(reference)
+        if maker is not None and await self.store.find_payment(reference) is None:
+            raise misdirected_refusal(maker)
 
-    def is_asked_next(self, reference: str) -> bool:
-        return self.cells.is_home and self.cells.elsewhere(reference) is not None
-
-    def receiver(self, here: EventReceiver, providers: Mapping[str, Provider]) -> EventReceiver:
-        return CellEvents(here, providers, self.cells, self.others)
+    async def hand_over(self, event: ProviderEvent, cell: str) -> None:
+        await self.others.hand_over(cell, event)
 
     async def close(self) -> None:
         await self.others.aclose()
@@ -113,9 +89,7 @@ def among_cells(core: Services) -> AmongCells | None:
     return core.elsewhere if isinstance(core.elsewhere, AmongCells) else None
 
 
-def _follow(record: ForwardingRecord | None) -> None:
-    if record is None:
-        return
-    if record.is_under_way:
+def _cell_in(record: ForwardingRecord | None) -> str | None:
+    if record is not None and record.is_under_way:
         raise Unavailable("the business is moving to another cell")
-    raise misdirected_refusal(record.cell, f"The cell {record.cell} has this now.")
+    return None if record is None else record.cell

@@ -9,7 +9,8 @@ import httpx
 import msgspec
 
 from payagg.application.ports.outside import Unavailable
-from payagg.domain.errors import ErrorCode, Kind, Refusal
+from payagg.application.ports.providers import ProviderEvent
+from payagg.domain.errors import Refusal
 from payagg.domain.gateway import Gateway
 from payagg.extensions.cells.domain import CellNames, Cells, CellState
 
@@ -20,18 +21,9 @@ CALL_SECONDS = 8.0
 FORWARD_SECONDS = 30.0
 CHECK_SECONDS = 3.0
 CONNECTIONS_MAX = 50
-HOPS = 2  # an event's: to the cell that made the reference, and to where that says that it is now
+HOPS = 3  # to the cell that made the reference, to where that says that it is now, and once more
 INTERNAL = "/internal/cell"
 T = TypeVar("T")
-
-
-class _Error(msgspec.Struct):
-    code: str
-    message: str = ""
-
-
-class _Refused(msgspec.Struct):
-    error: _Error
 
 
 class HttpCells:
@@ -74,25 +66,11 @@ class HttpCells:
             raise Unavailable(f"the cell {cell} answered {answer.status_code}")
         return _decode(answer, CellNames), answer.headers.get("etag", "")
 
-    async def hand_on(self, cell: str, path: str, body: bytes, headers: Mapping[str, str]) -> Refusal | None:
-        """Gives a provider's event to the cell that it is for, or to where that says that it is now; `path` follows
-        /webhooks, `headers` are the provider's. Returns the refusal of that cell, None where it has the event."""
-        # The provider's own headers alone: the signature is one of them.
-        own = {name: value for name, value in headers.items() if name.startswith("x-") or name == "content-type"}
-        for _ in range(HOPS):
-            answer = await self._send("POST", cell, f"{INTERNAL}/events{path}", body, own)
-            if answer.status_code == httpx.codes.OK:
-                return None
-            moved = answer.headers.get("x-payagg-cell", "")
-            if answer.status_code != httpx.codes.MISDIRECTED_REQUEST or moved not in self._cells.others:
-                break
-            cell = moved
-        error = _decode(answer, _Refused).error
-        if error.code not in ErrorCode.__members__ or ErrorCode[error.code].kind in (Kind.MISDIRECTED, Kind.FAULT):
+    async def hand_over(self, cell: str, event: ProviderEvent) -> None:
+        """Returning means that `cell` has handled it."""
+        answer = await self._send("POST", cell, f"{INTERNAL}/events", msgspec.json.encode(event), {})
+        if answer.status_code != httpx.codes.OK:
             raise Unavailable(f"the cell {cell} answered {answer.status_code}")
-        if error.code in (ErrorCode.SERVICE_UNAVAILABLE.name, ErrorCode.UNAUTHORIZED.name):
-            raise Unavailable(f"the cell {cell} did not take the event: {error.message}")
-        return Refusal(ErrorCode[error.code], error.message)
 
     async def find(self, place: str) -> str | None:
         """The cell that has the key or the business (`keys/` or `businesses/` and its name), None where none has."""
@@ -136,7 +114,7 @@ class HttpCells:
         # `target` as it came, which httpx would tidy.
         times = httpx.Timeout(FORWARD_SECONDS, connect=CONNECT_SECONDS, pool=POOL_SECONDS).as_dict()
         own = [*headers, (b"accept-encoding", b"identity")]
-        for _ in range(1 + HOPS):
+        for _ in range(HOPS):
             request = httpx.Request(
                 method, self._cells.origins[cell], headers=own, content=body,
                 extensions={"timeout": times, "target": target},

@@ -88,7 +88,6 @@ def _move(options: argparse.Namespace, settings: Settings) -> int:
 async def _move_between(
     business_id: str, to: str, settings: Settings, source_url: str, target_url: str
 ) -> MovedBusiness:
-    from payagg.adapters.providers.registry import providers_of
     from payagg.adapters.security import AesVault
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.extensions.cells.move import CellMove
@@ -98,8 +97,7 @@ async def _move_between(
         clock = DatabaseClock(source.now)
         await clock.synchronise()
         entropy, vault = SystemEntropy(settings.reference_prefix), AesVault(settings.encryption_keys)
-        providers = providers_of(settings.providers, allow_loopback=settings.dev)
-        moving = CellMove(source, target, clock, entropy, vault, settings.reference_prefix, to, providers, say)
+        moving = CellMove(source, target, clock, entropy, vault, settings.reference_prefix, to, say)
         return await moving.run(business_id, by=operator())
 
 

@@ -13,6 +13,7 @@ from payagg.application.ports.outside import Unavailable
 from payagg.application.telemetry import count
 from payagg.domain.errors import ErrorCode, Refusal, invalid, misdirected_refusal
 from payagg.entrypoints.bootstrap import Services
+from payagg.entrypoints.http.api.provider_events import BODY_MAX as EVENT_MAX
 from payagg.entrypoints.http.server.client_address import address_of, counted_as
 from payagg.entrypoints.http.server.errors import refusal_envelope, try_later
 from payagg.entrypoints.http.server.middleware import ASGIApp
@@ -35,11 +36,19 @@ NOT_ANSWERED = ONE_HOP | {
     b"date", b"x-payagg-cell", b"x-request-id", b"x-content-type-options", b"referrer-policy",
     b"strict-transport-security", b"access-control-allow-origin", b"access-control-expose-headers", b"vary",
 }  # fmt: skip
-# By what of a request, the statuses by which a cell says that it may not have it,
-LOOKED_UP = {By.KEY: {UNAUTHORIZED, FORBIDDEN, MISSING}, By.BUSINESS: {FORBIDDEN, MISSING}, By.REFERENCE: {MISSING}}
+# By what of a request, the statuses beside 421 by which a cell says that it may not have it,
+LOOKED_UP: dict[By, set[int]] = {
+    By.KEY: {UNAUTHORIZED, FORBIDDEN, MISSING},
+    By.BUSINESS: {FORBIDDEN, MISSING},
+    By.REFERENCE: {MISSING},
+    By.EVENT: set(),
+}
 # or one that a business gets whose keys left meanwhile; and those by which the home cell asks others, and where.
 NO_KEY = b'"NO_SANDBOX_KEY"'
-ASKED = {By.KEY: ("keys", {UNAUTHORIZED}), By.BUSINESS: ("businesses", {FORBIDDEN, MISSING})}
+ASKED: dict[By, tuple[str, set[int]]] = {
+    By.KEY: ("keys", {UNAUTHORIZED}),
+    By.BUSINESS: ("businesses", {FORBIDDEN, MISSING}),
+}
 
 _log = structlog.get_logger("payagg.forwarding")
 
@@ -95,60 +104,39 @@ class Forwarding:
             await self._send_on(scope, Body(receive), send, place.name)
 
     async def _try_here(self, scope: Any, receive: Any, send: Any, place: Destination, *, is_sent_on: bool) -> None:
-        body, answer = Body(receive), Answer(send)
+        body = Body(receive, EVENT_MAX if place.by is By.EVENT else BODY_MAX)
+        answer = Answer(send)
         await self._app(scope, body, answer)
         if not answer.kept:
             return
-        cell = await self._moved(place, answer)
-        if cell is not None and is_sent_on:
-            raise misdirected_refusal(cell, f"The cell {cell} has this now.")
-        if cell is not None and cell not in self._among.cells.others:
-            raise Unavailable(f"the cell {cell} is none of the cells")
-        if cell is None and self._among.cells.is_home and not is_sent_on:
-            cell = await self._find(scope, place, answer)
-        if cell is None:
+        cell = await self._cell_of(scope, place, answer, is_sent_on=is_sent_on)
+        if cell is None or cell == self._among.cells.own:
             await answer.let_go()
+        elif is_sent_on:
+            raise misdirected_refusal(cell, f"The cell {cell} has this now.")
+        elif cell not in self._among.cells.others:
+            raise Unavailable(f"the cell {cell} is none of the cells")
         else:
             await self._send_on(scope, body, send, cell)
 
-    async def _moved(self, place: Destination, answer: "Answer") -> str | None:
-        """The cell that has what moved from here. Raises Unavailable for what is on its way."""
+    async def _cell_of(self, scope: Any, place: Destination, answer: "Answer", *, is_sent_on: bool) -> str | None:
+        """The cell that has what this one may not have; None where its answer stands. Raises Unavailable for what is on
+        its way."""
         if answer.status == MISDIRECTED:
             named = {name.lower(): value for name, value in answer.kept[0]["headers"]}
             return str(named.get(b"x-payagg-cell", b"").decode("latin-1"))
         if answer.status not in LOOKED_UP[place.by] and not (place.by is By.BUSINESS and NO_KEY in answer.body):
             return None
-        try:
-            if place.by is By.KEY:
-                await self._among.ensure_key_here(bytes.fromhex(place.name))
-            elif place.by is By.BUSINESS:
-                await self._among.ensure_business_here(place.name)
-            else:
-                await self._among.ensure_payment_here(place.name)
-        except Refusal as moved:
-            return moved.cell
-        return None
-
-    async def _find(self, scope: Any, place: Destination, answer: "Answer") -> str | None:
-        """The other cell that has what was never here; None where the answer of this one stands."""
-        if place.by is By.REFERENCE:
-            return self._among.cells.elsewhere(place.name) if answer.status == MISSING else None
-        collection, statuses = ASKED[place.by]
-        if answer.status not in statuses or await self._is_here(place):
-            return None
+        cell = await self._among.cell_of(place)
+        collection, statuses = ASKED.get(place.by, ("", set()))
+        if cell is not None or answer.status not in statuses or is_sent_on or not self._among.cells.is_home:
+            return cell
         client = counted_as(self._client_of(scope))
         self._limits.guesses.ensure_open(client)
         cell = await self._among.others.find(f"{collection}/{place.name}")
         if cell is None:
             await self._limits.guesses.hit(client)
         return cell
-
-    async def _is_here(self, place: Destination) -> bool:
-        """A key that was revoked, or a business that is somebody else's, is nowhere else."""
-        if place.by is By.KEY:
-            return await self._services.store.find_key(bytes.fromhex(place.name)) is not None
-        async with self._services.store.begin() as tx:
-            return await tx.businesses.get(place.name) is not None
 
     async def _send_on(self, scope: Any, body: "Body", send: Any, cell: str) -> None:
         answer = await self._ask(scope, cell, await body.whole())
@@ -197,26 +185,26 @@ class Forwarding:
 
 
 class Body:
-    """A receive channel that keeps what went through it, up to BODY_MAX, and can be read to its end."""
+    """A receive channel that keeps what went through it, up to `most` bytes, and can be read to its end."""
 
-    def __init__(self, receive: Any) -> None:
-        self._receive = receive
+    def __init__(self, receive: Any, most: int = BODY_MAX) -> None:
+        self._receive, self._most = receive, most
         self._kept = bytearray()
         self._is_whole = False
 
     async def __call__(self) -> Any:
         message = await self._receive()
         if message["type"] == "http.request":
-            if len(self._kept) <= BODY_MAX:
+            if len(self._kept) <= self._most:
                 self._kept += message.get("body", b"")
             self._is_whole = not message.get("more_body", False)
         return message
 
     async def whole(self) -> bytes:
         """Raises PAYLOAD_TOO_LARGE."""
-        while not self._is_whole and len(self._kept) <= BODY_MAX:
+        while not self._is_whole and len(self._kept) <= self._most:
             await self()
-        if len(self._kept) > BODY_MAX:
+        if len(self._kept) > self._most:
             raise Refusal(ErrorCode.PAYLOAD_TOO_LARGE)
         return bytes(self._kept)
 

@@ -9,7 +9,6 @@ from payagg.extensions.cells.gateway_replication import replication_over
 
 COUNTERS = {
     "requests_handed_on": CounterKind("Requests sent on to the cell that has what they name.", ("cell",)),
-    "events_handed_on": CounterKind("Events from providers given to the cell that they are for.", ("cell",)),
 }
 
 

@@ -8,18 +8,15 @@ outbox, or at the cell where it arrives.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from payagg.application.ports.outside import Clock, Entropy, Vault
-from payagg.application.ports.providers import LONGEST_RETRY, Provider, ProviderEvent
-from payagg.application.ports.store import Store, Transaction
+from payagg.application.ports.store import Store
 from payagg.application.use_case import UseCase, in_transaction, retry_on_conflict
-from payagg.domain.attempt import payment_reference
 from payagg.domain.audit import Action, Actor, AuditFilter
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway
-from payagg.domain.report import ProviderFault
 from payagg.domain.values import Environment
 from payagg.extensions.cells.domain import BusinessMove, MoveState, counterparts
 from payagg.extensions.cells.postgres import ArrivalRows, CellRows, DepartureRows
@@ -31,8 +28,6 @@ PAUSE = 0.2
 PATIENCE = timedelta(minutes=2)
 TELL_EVERY = timedelta(seconds=5)
 SAMPLES = 100
-EVENTS_MAX = 1_000
-MOVED = "MOVED"  # result of an event that was carried to the other cell
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,6 @@ class CellMove:
     vault: Vault
     own: str
     other: str
-    providers: Mapping[str, Provider]
     tell: Callable[[str], None]
     batch: int = BATCH
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -66,7 +60,6 @@ class CellMove:
         is away: run again, it goes on."""
         before = await in_transaction(self.source, lambda tx: tx.of(CellRows).of_business(business_id))
         if before is not None and before.state is MoveState.LEFT and before.cell == self.other:
-            await self._carry_events(business_id)
             return MovedBusiness(0, timedelta(0))
         gateways = await self.check(business_id)
         move = await self._close(business_id, by)
@@ -77,7 +70,6 @@ class CellMove:
         moved = 0
         while True:
             moved += await self._move_payments(business_id, gateways)
-            await self._carry_events(business_id)
             await self._copy_audit(business_id)
             await self._open(business_id)
             if await in_transaction(self.source, lambda tx: tx.of(DepartureRows).leave(business_id)):
@@ -215,35 +207,6 @@ class CellMove:
             async with self.source.begin() as tx:
                 await tx.of(DepartureRows).forget_arrivals([payment.reference for payment in payments])
         return len(payments)
-
-    async def _carry_events(self, business_id: str) -> None:
-        """Events of providers that were kept here and not handled before their payment had gone; the other cell's
-        worker handles them. What comes later is handed on as it comes."""
-        async with self.source.begin() as tx:
-            waiting = await tx.inbox.lock_due(self.clock.now() + LONGEST_RETRY, EVENTS_MAX)
-            gone = [event for event in waiting if await self._is_of(business_id, tx, event)]
-        for event in gone:
-            await self._carry(event)
-
-    async def _is_of(self, business_id: str, tx: Transaction, event: ProviderEvent) -> bool:
-        try:
-            report = self.providers[event.provider].read_event(event.body)
-        except (KeyError, ProviderFault):
-            return False
-        if report is None:
-            return False
-        post = await tx.of(CellRows).forwarding_record_of_payment(payment_reference(report.provider_reference))
-        return post is not None and post.business_id == business_id
-
-    @retry_on_conflict
-    async def _carry(self, event: ProviderEvent) -> None:
-        now = self.clock.now()
-        async with self.target.begin() as tx:
-            carried = replace(event, next_attempt_at=now)
-            if not await tx.inbox.add(carried):  # it was there before the business came here, and went with it
-                await tx.inbox.save(carried)
-        async with self.source.begin() as tx:
-            await tx.inbox.save(event.handled(MOVED, now))
 
     async def _copy_audit(self, business_id: str) -> None:
         """With the entry of the move itself. The trail is never changed, so this cell keeps its own."""

@@ -22,6 +22,7 @@ class By(Enum):
     REFERENCE = "reference"
     OWN_LIST = "own list"  # a merchant user's businesses, which may be in any cell
     CHOICE = "choice"  # an administrator's
+    EVENT = "event"  # a provider's: its body names a reference
     HOME = "home"  # nothing
 
 
@@ -36,8 +37,10 @@ class Destination:
 def business_context(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Destination:
     """A key before a reference: whose key it is decides what it may read of any reference. A business before a
     reference for the same reason."""
-    if path.startswith(("/internal/", f"{API}/webhooks/")):
-        return Destination(By.HOME)  # an event is handed on by what its body says
+    if path.startswith(f"{API}/webhooks/"):
+        return Destination(By.EVENT)
+    if path.startswith("/internal/"):
+        return Destination(By.HOME)
     if path.startswith(f"{API}/") and not path.startswith(f"{API}/public/"):
         digest = _key_digest(headers)
         if digest is not None:

@@ -25,6 +25,10 @@ class CellRows(PostgresRepository):
         row = await self._connection.row(sql.OF_BUSINESS, business_id=business_id)
         return None if row is None else BusinessMove(row[0], row[1], MoveState(row[2]), row[3])
 
+    async def forwarding_record_of_business(self, business_id: str) -> ForwardingRecord | None:
+        move = await self.of_business(business_id)
+        return None if move is None else ForwardingRecord(business_id, move.cell, move.state is not MoveState.LEFT)
+
     async def forwarding_record_of_payment(self, reference: str) -> ForwardingRecord | None:
         row = await self._connection.row(sql.OF_PAYMENT, reference=reference)
         return None if row is None else ForwardingRecord(*row)

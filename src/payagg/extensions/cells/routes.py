@@ -12,23 +12,23 @@ from litestar import Response, Router
 from litestar.handlers import HTTPRouteHandler
 
 from payagg import __version__
-from payagg.application.ports.providers import ProviderEventRoute
+from payagg.application.ports.providers import ProviderEvent
 from payagg.application.use_case import in_transaction
-from payagg.domain.errors import ErrorCode, Refusal
+from payagg.domain.errors import ErrorCode, Refusal, misdirected_refusal
 from payagg.entrypoints.bootstrap import RELEASE_SCHEMA, Services
 from payagg.entrypoints.http.api.auth import bearer
-from payagg.entrypoints.http.api.provider_events import BODY_MAX, Acknowledgement
+from payagg.entrypoints.http.api.provider_events import BODY_MAX
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope, whole_body
 from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
 from payagg.extensions.cells.domain import Cells, CellState
 from payagg.extensions.cells.gateway_replication import replication_over
+from payagg.extensions.cells.places import By, Destination
 from payagg.extensions.cells.postgres import CellRows
 
 PATH = "/internal/cell"
 FINGERPRINT_DIGITS = 12
-_DIGEST = re.compile("[0-9a-f]{64}")
 Answer = Callable[[AnyRequest, Services, AmongCells], Awaitable[Response[bytes]]]
 
 
@@ -36,8 +36,8 @@ def routes(core: Services) -> list[Router]:
     """Every route between cells."""
     if among_cells(core) is None:
         return []
-    handlers = [_state, _gateways, _names, _key, _business]
-    return [Router(PATH, route_handlers=[*handlers, *map(_receiver, core.settings.event_routes)])]
+    known = [_known("keys", By.KEY, "[0-9a-f]{64}"), _known("businesses", By.BUSINESS, ".+")]
+    return [Router(PATH, route_handlers=[_state, _gateways, _names, _event, *known])]
 
 
 def _internal(method: Literal["GET", "POST"], path: str, **opt: Any) -> Callable[[Answer], HTTPRouteHandler]:
@@ -97,39 +97,26 @@ async def _names(request: AnyRequest, use_cases: Services, _: AmongCells) -> Res
     return ReadyAnswer(b"" if is_known else names, 304 if is_known else 200, {"ETag": digest})
 
 
-@_internal("GET", "/keys/{digest:str}")
-async def _key(request: AnyRequest, use_cases: Services, among: AmongCells) -> Response[bytes]:
-    """Whether the key with this SHA-256 is this cell's, a revoked one too."""
-    digest = request.path_params["digest"]
-    if not _DIGEST.fullmatch(digest):
-        raise Refusal(ErrorCode.NOT_FOUND)
-    if await use_cases.store.find_key(bytes.fromhex(digest)) is None:
-        await among.ensure_key_here(bytes.fromhex(digest))
-        raise Refusal(ErrorCode.NOT_FOUND)
-    return envelope({"known": True})
+def _known(collection: str, by: By, form: str) -> HTTPRouteHandler:
+    @_internal("GET", f"/{collection}/{{name:str}}")
+    async def answer(request: AnyRequest, _: Services, among: AmongCells) -> Response[bytes]:
+        """Whether it is this cell's, revoked or suspended too; MISDIRECTED_REQUEST where it moved."""
+        name = request.path_params["name"]
+        cell = await among.cell_of(Destination(by, name)) if re.fullmatch(form, name) else None
+        if cell is None:
+            raise Refusal(ErrorCode.NOT_FOUND)
+        if cell != among.cells.own:
+            raise misdirected_refusal(cell)
+        return envelope({"known": True})
+
+    return answer
 
 
-@_internal("GET", "/businesses/{business_id:str}")
-async def _business(request: AnyRequest, use_cases: Services, among: AmongCells) -> Response[bytes]:
-    """Whether the business is this cell's, whatever its status."""
-    business_id = request.path_params["business_id"]
-    async with use_cases.store.begin() as tx:
-        is_here = await tx.businesses.get(business_id) is not None
-    if not is_here:
-        await among.ensure_business_here(business_id)
-        raise Refusal(ErrorCode.NOT_FOUND)
-    return envelope({"known": True})
-
-
-def _receiver(place: ProviderEventRoute) -> HTTPRouteHandler:
-    @_internal("POST", f"/events{place.path}", body_max=BODY_MAX)
-    async def receive(request: AnyRequest, use_cases: Services, _: AmongCells) -> Response[bytes]:
-        sent = request.scope["headers"]
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in sent}
-        await use_cases.provider_events.receive(place, await whole_body(request), headers)
-        return envelope(Acknowledgement(received=True))
-
-    return receive
+@_internal("POST", "/events", body_max=2 * BODY_MAX)  # in Base64
+async def _event(request: AnyRequest, use_cases: Services, _: AmongCells) -> Response[bytes]:
+    """Handles an event that another cell keeps until this one has."""
+    event = msgspec.json.decode(await whole_body(request), type=ProviderEvent)
+    return envelope({"result": await use_cases.provider_events.handle(event)})
 
 
 def _plain(value: Any) -> Response[bytes]:

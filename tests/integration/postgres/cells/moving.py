@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 from payagg_testing.builders import (
     NOW,
@@ -13,7 +13,6 @@ from payagg_testing.builders import (
     a_gateway,
     a_key,
     a_payment,
-    a_report,
     an_attempt,
     an_endpoint,
     an_entry,
@@ -23,7 +22,6 @@ from payagg_testing.builders import (
 from payagg_testing.clocks import ManualClock, SeededEntropy
 
 from payagg.application.ports.payments import ProviderCall
-from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.archived import ArchivedPayment, ArchivePart
@@ -32,7 +30,6 @@ from payagg.domain.audit import AuditFilter
 from payagg.domain.business import Role
 from payagg.domain.gateway import Gateway, GatewayStatus
 from payagg.domain.payment import Status
-from payagg.domain.report import ProviderReport
 from payagg.domain.resolution import Resolution
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
@@ -172,13 +169,6 @@ async def originals(store: Store) -> list[str | None]:
     return [payment.reference if payment is not None else None for payment in found]
 
 
-class EventReader:
-    """A provider whose events are a reference and nothing else."""
-
-    def read_event(self, body: bytes) -> ProviderReport:
-        return a_report(provider_reference=body.decode())
-
-
 @dataclass
 class Removal:
     """A move of the business from one store to another, its clock moving on with each pause."""
@@ -207,7 +197,6 @@ class Removal:
             VAULT,
             self.own,
             self.other,
-            {"provider_a": cast(Provider, EventReader())},  # it is asked nothing else
             self.told.append,
             batch,
             self._pause,

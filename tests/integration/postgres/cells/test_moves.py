@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 from payagg_testing.builders import (
     AN_ADMIN,
-    DAY,
     NOW,
     a_business,
     a_choice,
@@ -22,24 +21,23 @@ from payagg_testing.builders import (
 )
 
 from payagg.application.ports.outside import Conflict, Unavailable
-from payagg.application.ports.providers import ProviderEvent
 from payagg.application.ports.store import Store, Transaction
 from payagg.application.reports.explain import timeline
 from payagg.domain.attempt import AttemptState
 from payagg.domain.audit import AuditFilter
 from payagg.domain.business import Role
-from payagg.domain.errors import ErrorCode
+from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.extensions.cells.among_cells import AmongCells
 from payagg.extensions.cells.client import HttpCells
 from payagg.extensions.cells.domain import KEY_DIGITS, CellNames, Cells, MoveState
+from payagg.extensions.cells.places import By, Destination
 from payagg.extensions.cells.postgres import ArrivalRows, CellRows, DepartureRows
 from tests.contracts.database import autocommit, put
 from tests.integration.postgres.cells.moving import (
     CREDENTIALS,
     REFERENCES,
-    SANDBOX,
     SHOP,
     VAULT,
     Removal,
@@ -87,11 +85,6 @@ class PowerCut(Exception):
     """The command ends here."""
 
 
-def an_inbound_event(number: int, reference: str) -> ProviderEvent:
-    """As `EventReader` reads it: about that charge, not handled yet."""
-    return ProviderEvent(f"inb_{number}", "provider_a", SANDBOX, bytes([number]) * 32, reference.encode(), NOW, 1, NOW)
-
-
 async def test_a_business_moves_with_all_that_is_its_own_and_nothing_stays(removal: Removal) -> None:
     before, names = await everything(removal.source, "gw_here"), await _names(removal.source)
     assert names == CellNames([a_key().secret_hash.hex()[:KEY_DIGITS]], [SHOP])  # key_2 is revoked
@@ -116,10 +109,7 @@ async def test_a_business_moves_with_all_that_is_its_own_and_nothing_stays(remov
 async def test_cut_off_at_any_transaction_and_run_again_it_loses_and_doubles_nothing(
     removal: Removal, is_done: bool
 ) -> None:
-    """There and back again, with a cut one transaction later each time, until none comes; and with them an event of
-    a provider that nobody handles."""
-    event = an_inbound_event(1, REFERENCES[0])
-    await removal.here.inbox.add(event)
+    """There and back again, with a cut one transaction later each time, until none comes."""
     before = await everything(removal.source, "gw_here")
     cells, at = [(removal.source, "PAY", "gw_here"), (removal.target, GONE, "gw_there")], 0
     while True:
@@ -134,8 +124,6 @@ async def test_cut_off_at_any_transaction_and_run_again_it_loses_and_doubles_not
         assert await everything(target, gateway_id) == before, at
         assert await originals(target) == list(REFERENCES)
         assert await originals(source) == [None] * len(REFERENCES)
-        due = [await autocommit(place).inbox.lock_due(NOW + DAY, 10) for place in (source, target)]
-        assert [[one.id for one in events] for events in due] == [[], [event.id]], at
         cells.reverse()
         if power.count < power.at:
             break
@@ -145,9 +133,11 @@ async def test_cut_off_at_any_transaction_and_run_again_it_loses_and_doubles_not
 async def test_what_is_asked_for_is_told_to_wait_and_then_where_it_is(removal: Removal) -> None:
     digest, posts = a_key().secret_hash, among(removal.source)
     command = removal.command()
+    places = [Destination(By.KEY, digest.hex()), Destination(By.BUSINESS, SHOP)]
+    places.append(Destination(By.REFERENCE, REFERENCES[0]))
+    assert [await posts.cell_of(place) for place in places] == ["PAY"] * 3
     asks: list[Callable[[], Awaitable[object]]] = [
-        partial(posts.ensure_key_here, digest),
-        partial(posts.ensure_business_here, SHOP),
+        partial(timeline, removal.source, REFERENCES[0], elsewhere=posts),
         partial(posts.ensure_payment_here, REFERENCES[0]),
     ]
     for ask in asks:
@@ -155,20 +145,27 @@ async def test_what_is_asked_for_is_told_to_wait_and_then_where_it_is(removal: R
     await command._close(SHOP, AN_ADMIN)
     assert await removal.here.of(DepartureRows).take(SHOP, NOW, 10) == len(REFERENCES)
     assert await removal.source.find_key(digest) is None
-    asks.append(partial(timeline, removal.source, REFERENCES[0], elsewhere=posts))
     for ask in asks:
         with pytest.raises(Unavailable):
             await ask()
+    for place in places:
+        with pytest.raises(Unavailable):
+            await posts.cell_of(place)
     await command.run(SHOP, by=AN_ADMIN)
+    assert [await posts.cell_of(place) for place in places] == [GONE] * 3
     for ask in asks:
         moved = await refusal_in(ask())
         assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
         assert moved.message == f"The cell {GONE} has this now."
     moved = await refusal_in(replace(removal, other="PCX").command().run(SHOP, by=AN_ADMIN))
     assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
-    there = among(removal.target)
-    await there.ensure_key_here(digest)
-    await there.ensure_business_here(SHOP)
+    there = AmongCells(removal.target, replace(CELLS, own=GONE), "secret", cast(HttpCells, None))
+    assert [await there.cell_of(place) for place in places] == [GONE] * 3
+    await there.ensure_event_here(REFERENCES[0])
+    with pytest.raises(Refusal):
+        await there.ensure_event_here("PAY-20250131-ZZZZZZ")
+    never = [Destination(By.KEY, "0" * 64), Destination(By.BUSINESS, "biz_9"), Destination(By.REFERENCE, "OLD-1")]
+    assert [await there.cell_of(place) for place in never] == [None] * 3
 
 
 async def test_nothing_of_a_business_changes_while_it_moves_but_its_payments(removal: Removal) -> None:
@@ -215,15 +212,6 @@ async def test_a_payment_of_the_other_cell_goes_on_there_and_is_not_set_back(rem
     await there.payments.save(moved, transition)
     assert await there.of(ArrivalRows).receive(packed, {}) == 0
     assert await removal.target.find_payment(REFERENCES[0]) == moved
-
-
-async def test_an_event_that_was_not_handled_goes_after_its_payment(removal: Removal) -> None:
-    own, foreign = an_inbound_event(0, f"{REFERENCES[1]}.2"), an_inbound_event(1, "PAY-20250131-ZZZZZZ")
-    await put(removal.here, own, foreign)
-    for _ in range(2):
-        await removal.command().run(SHOP, by=AN_ADMIN)
-    assert await removal.here.inbox.lock_due(NOW, 10) == [foreign]
-    assert await removal.there.inbox.lock_due(NOW, 10) == [own]
 
 
 @pytest.mark.parametrize(

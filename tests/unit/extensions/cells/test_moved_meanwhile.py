@@ -10,6 +10,7 @@ from payagg_testing.builders import AN_ADMIN, a_payment, a_report
 from payagg.adapters.providers import PROVIDERS
 from payagg.application.ports.elsewhere import Elsewhere
 from payagg.application.ports.outside import Unavailable
+from payagg.application.ports.providers import ProviderEvent
 from payagg.application.ports.store import Transaction
 from payagg.domain.errors import ErrorCode, misdirected_refusal
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
@@ -27,8 +28,16 @@ class Left(Elsewhere):
 
     answer: Exception = field(default_factory=lambda: misdirected_refusal(OTHER, "The other cell has this now."))
 
+    away: list[str] = field(default_factory=list)
+    handed: list[tuple[ProviderEvent, str]] = field(default_factory=list)
+
     async def ensure_payment_here(self, reference: str, tx: Transaction | None = None) -> None:
         raise self.answer
+
+    async def hand_over(self, event: ProviderEvent, cell: str) -> None:
+        if cell in self.away:
+            raise Unavailable("away")
+        self.handed.append((event, cell))
 
 
 @pytest.fixture
@@ -100,18 +109,34 @@ async def signed_event(shop: MemoryShop, body: bytes) -> None:
     await shop.services.provider_events.receive(route, body, {"x-provider_a-signature": "account of provider_a"})
 
 
-async def test_an_event_about_what_left_is_not_kept_and_one_that_cannot_be_read_is(
-    shop: MemoryShop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_event_about_what_left_is_kept_until_the_other_cell_has_handled_it(shop: MemoryShop) -> None:
     reference = await shop.handed_over()
-    events = shop.services.provider_events
-    object.__setattr__(events, "elsewhere", Left())
+    events, own = shop.services.provider_events, Left(answer=Unavailable("on its way"))
+    for asking in (events, shop.services.settlement):
+        object.__setattr__(asking, "elsewhere", own)
     body = shop.a.event(a_report(Outcome.SUCCEEDED, provider_reference=reference), 1)
     leave(shop)
-    moved = await refusal_in(signed_event(shop, body))
-    assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, OTHER)
-    assert shop.store.state.inbox == {}
 
+    async def results() -> list[str | None]:
+        shop.clock.move(timedelta(hours=1))
+        await events.retry_due()
+        return [event.result for event in shop.store.state.inbox.values()]
+
+    await signed_event(shop, body)
+    assert await results() == [None]
+    object.__setattr__(own, "answer", misdirected_refusal(OTHER))
+    own.away.append(OTHER)
+    assert await results() == [None]
+    own.away.clear()
+    assert await results() == ["HANDED_OVER"]
+    assert await results() == ["HANDED_OVER"]
+    [(event, cell)] = own.handed
+    assert (event.body, cell) == (body, OTHER)
+    assert await shop.anomalies() == []
+
+
+async def test_an_event_that_names_no_payment_is_kept(shop: MemoryShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    object.__setattr__(shop.services.provider_events, "elsewhere", Left())
     monkeypatch.setattr(shop.a, "read_event", lambda body: None)
     await signed_event(shop, b"not about us")
 

@@ -24,7 +24,7 @@ def test_a_key_goes_where_the_key_is_and_without_one_the_path_tells() -> None:
         "/api/v1/events": BY_KEY,
         f"/api/v1/public/payments/{REFERENCE}/verify": BY_REFERENCE,
         f"/checkout/{REFERENCE}/launch": BY_REFERENCE,
-        "/api/v1/webhooks/provider_a/live": HOME,
+        "/api/v1/webhooks/provider_a/live": Destination(By.EVENT),
         "/docs/index.html": HOME,
         "/internal/cell/gateways": HOME,
     }

@@ -136,10 +136,9 @@ async def _public_reference(request: AnyRequest, use_cases: Services, proceed: C
         return await proceed(None)
     except Refusal as refusal:
         if refusal.code is ErrorCode.PAYMENT_NOT_FOUND:
-            await use_cases.elsewhere.ensure_payment_here(reference)  # what moved away is no guess
             own.references.give_back(request, reference)  # a guess must not evict a real link's bucket
-            if not use_cases.elsewhere.is_asked_next(reference):
-                await own.guesses.hit(client_of(request))
+            await use_cases.elsewhere.ensure_payment_here(reference)  # another installation counts its own guesses
+            await own.guesses.hit(client_of(request))
         raise
 
 

@@ -46,5 +46,5 @@ def _add_receiver(routes: Routes, place: ProviderEventRoute) -> None:
     async def receive(call: Call[None, bytes]) -> Acknowledgement:
         sent = call.request.scope["headers"]
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in sent}
-        await call.services.event_receiver.receive(place, call.body, headers)
+        await call.services.provider_events.receive(place, call.body, headers)
         return Acknowledgement(received=True)
