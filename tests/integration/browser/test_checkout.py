@@ -19,6 +19,7 @@ from payagg.domain.simulator import TEST_CARDS
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
 from payagg.entrypoints.http.checkout_page.markup import ASSETS
+from payagg.entrypoints.http.checkout_page.words import NO_OPTION
 from tests.support.assembly import with_parts
 from tests.support.browser import heading, press, shown
 from tests.support.checkout_site import Site, served
@@ -198,6 +199,26 @@ def test_what_goes_wrong_while_choosing_leaves_the_choice_open(site: Site, page:
         page.unroute("**/process")
     press(page, "Pay ₦")
     heading(page, "Payment successful")
+
+
+def test_after_a_refusal_the_page_advises_only_what_is_left(site: Site, page: Page) -> None:
+    site.business()
+    site.configure("provider_a", {"liveSecretKey": "sk_live_" + "a" * 40}, name="Paystack")
+    site.configure("provider_b", {"livePublicKey": "PZ78-PKLIVE-" + "a" * 24, "liveSigningSecret": "s"}, name="Payaza")
+    page.goto(site.put(environment=Environment.LIVE))
+    alert, pay = page.get_by_role("alert"), page.locator("#pay")
+    site.gateway("provider_a", name="Paystack")  # its credentials are gone
+    pay.click()
+    expect(alert).to_have_text(re.compile("you have not been charged. Please choose another option.$"))
+    expect(pay).to_have_text("Continue to Payaza")
+    page.route("**/process", answering(400, "GATEWAY_NOT_AVAILABLE", field="gatewaySlug"))
+    pay.click()
+    expect(alert).to_have_text(re.compile("^Payaza .* you have not been charged. Please try again.$"))
+    page.unroute("**/process")
+    site.gateway("provider_b", name="Payaza")  # its credentials are gone
+    pay.click()
+    expect(alert).to_have_text(NO_OPTION)
+    expect(pay).to_have_text("Check again")
 
 
 def test_unreachable_when_the_result_comes_then_back(site: Site, page: Page) -> None:

@@ -99,22 +99,27 @@ async function follow(handOff) {
 async function refused(problem, choice) {
   if (["PAYMENT_EXPIRED", "PAYMENT_ALREADY_PROCESSED", "PAYMENT_NOT_FOUND"].includes(problem.code)) return load();
   const isCard = problem.field === "cardNumber";
-  const message = problem.isPassing
-    ? "We could not reach the payment service. Please try again: trying again never charges you twice."
-    : `${choice.dataset.name} cannot take this payment right now and you have not been charged. Please try again or choose another option.`;
   const typed = at("card-number") && at("card-number").value;
   show("choose", "Pay");
   if (!isCard) await redraw().catch(() => null);
   begin();
   focusHeading(); // what was focused has been drawn anew
   if (shown() !== "choose") return;
-  const again = all('input[name="gateway"]:enabled').find((option) => option.value === choice.value);
+  const left = all('input[name="gateway"]:enabled');
+  const again = left.find((option) => option.value === choice.value);
   if (again) again.checked = true;
   if (typed && at("card-number")) at("card-number").value = typed;
   followChoice();
   pressed();
   if (isCard) return refuseCard();
-  alertWith(message);
+  if (left.length === 0) return; // the server's own alert says so
+  const hasOther = left.some((option) => option !== again);
+  const ways = [again && "try again", hasOther && "choose another option"].filter(Boolean).join(" or ");
+  alertWith(
+    problem.isPassing
+      ? "We could not reach the payment service. Please try again: trying again never charges you twice."
+      : `${choice.dataset.name} cannot take this payment right now and you have not been charged. Please ${ways}.`,
+  );
 }
 
 function refuseCard() {
