@@ -25,7 +25,7 @@ SCANNED = 10  # pages that one search by status, name, amount or last six reads;
 SCAN = 100  # payments of such a page
 LAST = 6  # characters of a reference that a payer reads out
 Find = Callable[[PageRequest, str, dict[str, Any], str], Awaitable[Any]]
-NAIRA = re.compile(r"([0-9]{1,14})(?:[.]([0-9]{1,2}))?")
+NAIRA = re.compile(r"([0-9]{1,14}|[0-9]{1,3}(?:,[0-9]{3}){1,4})(?:[.]([0-9]{1,2}))?")
 
 
 async def list_page(
@@ -81,9 +81,9 @@ def _is_found(payment: Mapping[str, Any], term: str) -> bool:
 
 
 def kobo(naira: str) -> int | None:
-    """None when it is no amount of naira."""
-    found = NAIRA.fullmatch(naira.strip().removeprefix("₦").replace(",", ""))
-    return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0")) if found else None
+    """None when it is no amount of naira. A comma parts thousands: "20,00" would be 20 in other countries."""
+    found = NAIRA.fullmatch(naira.strip().removeprefix("₦"))
+    return int(found[1].replace(",", "")) * 100 + int((found[2] or "0").ljust(2, "0")) if found else None
 
 
 def query_values(request: PageRequest, names: tuple[str, ...]) -> dict[str, str]:

@@ -271,9 +271,10 @@ async def test_a_refusal_of_the_api_is_said_above_the_form_and_keeps_what_was_se
     await browser.open(base + "/test-payment")
     for amount, words in (
         ("1e3", "as 1500 or 1500.00"),
+        ("20,00", "as 1500 or 1500.00"),
         ("0.99", "from ₦1.00 to ₦90,071,992,547,409.91"),
         ("90071992547409.92", "from ₦1.00 to ₦90,071,992,547,409.91"),
-        ("15.50", "no active sandbox key"),
+        ("1,500.50", "no active sandbox key"),
     ):
         answer = await browser.send(base + "/test-payment", amount=amount)
         shown = (answer.status_code, words in answer.text, f'value="{amount}"' in answer.text)
