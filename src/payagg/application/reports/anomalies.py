@@ -1,7 +1,8 @@
 """Anomalies for operators: list, acknowledge, assign, note, close."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from payagg.application.ports.reports import AnomalyFilter
 from payagg.application.schemas.views import page_of
@@ -9,6 +10,7 @@ from payagg.application.use_case import UseCase, in_transaction, retry_on_confli
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.audit import Action, Actor, Changes, changes_of
 from payagg.domain.errors import must_exist
+from payagg.domain.values import CURRENCY
 
 
 class Anomalies(UseCase):
@@ -60,10 +62,24 @@ class Anomalies(UseCase):
 
 def line_of(anomaly: Anomaly, now: datetime) -> str:
     """One line for a person: id, date, status, severity, age, assignee, kind and facts, with a dispute's due date."""
-    facts = ", ".join(f"{name} {value}" for name, value in anomaly.details.items())
+    facts = ", ".join(f"{name} {value}" for name, value in facts_of(anomaly.details))
     who = f"{anomaly.status.value:12}  {anomaly.severity.value:18}  {age_of(anomaly.age(now)):>8}"
     what = f"{anomaly.kind.value} {anomaly.reference or '-'} {facts}"
     return f"{anomaly.id}  {anomaly.at:%Y-%m-%d %H:%M:%S}Z  {who}  {anomaly.assignee or '-':12}  {what}"
+
+
+def naira(kobo: int) -> str:
+    return f"NGN {kobo // 100:,}.{kobo % 100:02d}"
+
+
+def facts_of(details: Mapping[str, Any], money: Callable[[int], str] = naira) -> Iterator[tuple[str, str]]:
+    """An anomaly's details by name, for a person: kobo as `money` shows them, the figures of another currency as the
+    provider gave them."""
+    is_naira = details.get("currency", CURRENCY) == CURRENCY
+    for name, value in details.items():
+        is_kobo = name == "expected" or (is_naira and name in ("amounts", "amount", "received"))
+        figures = value if isinstance(value, list) else [value]
+        yield name, ", ".join(map(money, figures)) if is_kobo else str(value)
 
 
 def age_of(age: timedelta) -> str:

@@ -8,6 +8,7 @@ from payagg.application.ports.elsewhere import NOWHERE, Elsewhere
 from payagg.application.ports.outside import Unavailable
 from payagg.application.ports.payments import ArchiveDamaged, ArchivedHistories
 from payagg.application.ports.store import Store
+from payagg.application.reports.anomalies import facts_of, naira
 from payagg.application.reports.timeline import accounts_of, gateways_of, history_of
 from payagg.domain.anomaly import Anomaly
 from payagg.domain.attempt import Attempt
@@ -56,7 +57,7 @@ async def timeline(
             lines.append((part.started_at, why))
     kind = f"{payment.environment.value}, a test payment" if payment.is_test else payment.environment.value
     by = f" with {payment.api_key_id}" if payment.api_key_id is not None else ""
-    lines.insert(0, (payment.created_at, f"initiated   {_naira(payment.amount)} {kind}{by}"))
+    lines.insert(0, (payment.created_at, f"initiated   {naira(payment.amount)} {kind}{by}"))
     for t in transitions:
         why = t.reason or t.trigger.value
         move = f"{t.from_status.value} -> {t.to_status.value}"
@@ -113,7 +114,7 @@ def _attempt(attempt: Attempt, account: str | None) -> list[Line]:
 
 
 def _charge(attempt: Attempt) -> str:
-    fee = _naira(attempt.fee) if attempt.fee is not None else "not known"
+    fee = naira(attempt.fee) if attempt.fee is not None else "not known"
     facts = (attempt.provider_id or "not known", attempt.channel or "not known", fee)
     paid_at = _time(attempt.paid_at) if attempt.paid_at is not None else "not known"
     return "provider's id {}, channel {}, fee {}".format(*facts) + f", paid at {paid_at}"
@@ -125,7 +126,7 @@ def _deletion_note(gateway: Gateway) -> str:
 
 
 def _anomaly(anomaly: Anomaly) -> list[Line]:
-    facts = ", ".join(f"{name} {value}" for name, value in anomaly.details.items())
+    facts = ", ".join(f"{name} {value}" for name, value in facts_of(anomaly.details))
     notice = f", told as event {anomaly.event_sequence}" if anomaly.event_sequence is not None else ""
     name = f"ANOMALY     {anomaly.id}"
     lines = [(anomaly.at, f"{name} {anomaly.kind.value} from {anomaly.source}: {facts}{notice}")]
@@ -147,10 +148,6 @@ def _resolution(resolution: Resolution) -> list[Line]:
     if resolution.confirmed_at is not None:
         lines.append((resolution.confirmed_at, f"{name} confirmed by {resolution.confirmed_by}"))
     return lines
-
-
-def _naira(kobo: int) -> str:
-    return f"NGN {kobo // 100:,}.{kobo % 100:02d}"
 
 
 def _time(at: datetime | None) -> str:

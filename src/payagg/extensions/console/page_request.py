@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import structlog
 from litestar import Response
@@ -112,7 +112,9 @@ class PageRequest:
         return render_page(self.services, template, shown, self.problem.status if self.problem else 200)
 
     def see_other(self, path: str, done: str = "") -> Response[bytes]:
-        return see_other(self.services, f"{path}?done={done}" if done else path)
+        """With the query of the form's own address, such as the filter of its list."""
+        query = {**self.request.query_params, "done": done}
+        return see_other(self.services, f"{path}?{urlencode(query)}" if done else path)
 
 
 Show = Callable[[PageRequest], Awaitable[Response[bytes]]]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from litestar import Response
 from markupsafe import Markup, escape
 
-from payagg.application.reports.anomalies import age_of
+from payagg.application.reports.anomalies import age_of, facts_of
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.http.checkout_page.markup import OPTIONS
 from payagg.entrypoints.http.checkout_page.words import LAGOS, naira
@@ -50,8 +50,8 @@ def of(message: str, label: str | None) -> str:
 
 
 def words(name: str) -> str:
-    """An API value for people: `UNDER_REVIEW` is "under review"."""
-    return name.replace("_", " ").lower()
+    """A name of the API for people: `UNDER_REVIEW` is "under review", `providerId` "provider id"."""
+    return re.sub("([a-z])([A-Z])", r"\1 \2", name).replace("_", " ").lower()
 
 
 def day(on: date) -> str:
@@ -103,6 +103,7 @@ def _templates() -> "Environment":
         "words": words,
         "credential": credential,
         "age": age,
+        "facts": partial(facts_of, money=naira),
         "labelled": label_cells,
     }
     return made

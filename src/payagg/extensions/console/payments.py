@@ -121,9 +121,12 @@ async def found_of(
             raise
         request = replace(request, problem=refused)
     kept = {key: value for key, value in wanted.items() if value}
-    newest = f"?{urlencode(kept)}" if after else None
-    older = f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None
-    return request, {name: shown[name], "wanted": wanted, "first": newest, "next": older}
+    links = {
+        "first": f"?{urlencode(kept)}" if after else None,
+        "next": f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None,
+        "kept": f"?{urlencode(kept | ({'after': after} if after else {}))}",  # this page's own
+    }
+    return request, {name: shown[name], "wanted": wanted, **links}
 
 
 async def timeline_facts(

@@ -5,15 +5,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from html import unescape
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
 from litestar.testing import TestClient
-from payagg_testing.builders import an_actor, an_entry
+from payagg_testing.builders import an_actor, an_entry, an_id
 from payagg_testing.memory import MemoryStore
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.business import BusinessStatus, Role
 from payagg.domain.values import Environment
@@ -22,7 +23,7 @@ from payagg.extensions.console.payments import SCAN
 from payagg.extensions.console.session import COOKIE_MAX
 from payagg.extensions.console.sign_in import dev_pages
 from tests.support.assembly import SETTINGS, services_over
-from tests.support.console_browser import SAME_ORIGIN, Browser, base_of
+from tests.support.console_browser import SAME_ORIGIN, Browser, base_of, text_of
 from tests.support.http_world import Api, Shop, a_token, admin_token, an_api, merchant_token
 from tests.support.images import an_image
 
@@ -324,6 +325,32 @@ async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api,
     assert f"API key ...{key['id'][-6:]}" in text  # no administrator may list a business's keys
     other = await Browser(api).sign_in(await api.open_shop())
     assert reference not in (await other.open(base_of(shop) + "/audit")).text
+
+
+async def test_an_administrator_reads_naira_and_keeps_the_filter_from_one_anomaly_to_the_next(api: Api) -> None:
+    def anomaly(number: int, kind: AnomalyKind, **details: Any) -> Anomaly:
+        return Anomaly(an_id("anm", number), None, kind, "event:provider_a", details, api.services.clock.now())
+
+    short = anomaly(1, AnomalyKind.MISMATCH, amounts=[123_450], currency="NGN", expected=150_000, received=123_450)
+    foreign = anomaly(2, AnomalyKind.MISMATCH, amounts=[777], currency="USD", expected=150_000, received=777)
+    dispute = anomaly(3, AnomalyKind.DISPUTE, disputeId="d-1", amounts=[123_450, 125_950], currency="NGN")
+    async with api.services.store.begin() as tx:
+        for one in (short, foreign, dispute):
+            await tx.anomalies.add(one)
+    admin = await Browser(api).sign_in_as_admin()
+    shown = text_of((await admin.open("/console/admin/anomalies")).text)
+    for words in ("expected ₦1,500.00", "received ₦1,234.50", "amounts ₦1,234.50, ₦1,259.50", "dispute id d-1"):
+        assert words in shown
+    assert ("received 777 " in shown, "₦7.77" in shown, "123450" in shown) == (True, False, False)
+
+    filtered = {"severity": "MONEY_TO_GIVE_BACK", "kind": "MISMATCH", "after": foreign.id}
+    await admin.open(f"/console/admin/anomalies?{urlencode(filtered)}")
+    (close,) = re.findall(r'action="([^"]+/close[^"]*)"', unescape(admin.page.text))
+    for status, words in ((200, "The anomaly is changed."), (409, "closed already")):
+        page = await admin.send(close, reason="Refunded there.")
+        assert (page.status_code, words in page.text, "d-1" in page.text) == (status, True, False)
+        assert page.url.params["kind"] == filtered["kind"]
+        assert re.findall("<dd>(event:.*?)</dd>", page.text) == ["event:provider_a"]
 
 
 async def test_every_page_keeps_its_headers_and_refuses_odd_addresses_as_a_page(shop: Shop, browser: Browser) -> None:

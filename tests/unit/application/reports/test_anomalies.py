@@ -1,5 +1,6 @@
 """Working off anomalies, on the memory store."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -7,7 +8,7 @@ from payagg_testing.builders import NOW, REFERENCE, a_payment, an_actor
 from payagg_testing.clocks import ManualClock, SeededEntropy
 from payagg_testing.memory import MemoryStore
 
-from payagg.application.reports.anomalies import Anomalies, age_of
+from payagg.application.reports.anomalies import Anomalies, age_of, facts_of, line_of
 from payagg.application.reports.explain import timeline
 from payagg.domain.anomaly import CLOSE_REASON_MAX, NOTE_MAX, Anomaly, AnomalyKind, Severity, severity_of
 from tests.support.audit_trail import trail
@@ -23,6 +24,20 @@ async def anomalies() -> Anomalies:
     store = MemoryStore()
     await store.transaction.anomalies.add(ONE)
     return Anomalies(store, ManualClock(), SeededEntropy())
+
+
+async def test_the_facts_of_an_anomaly_are_in_the_unit_of_the_rest_of_the_timeline(anomalies: Anomalies) -> None:
+    await anomalies.store.add_payment(a_payment(amount=150_000))
+    details = {"amounts": [123_450, 125_950], "currency": "NGN", "expected": 150_000, "received": 123_450}
+    short = replace(ONE, id="anm_2", kind=AnomalyKind.MISMATCH, details=details)
+    async with anomalies.store.begin() as tx:
+        await tx.anomalies.add(short)
+    told = "amounts NGN 1,234.50, NGN 1,259.50, currency NGN, expected NGN 1,500.00, received NGN 1,234.50"
+    _, first, *others = await timeline(anomalies.store, REFERENCE)
+    assert "NGN 1,500.00" in first
+    assert any(told in line for line in others)
+    assert told in line_of(short, NOW)
+    assert dict(facts_of({"amount": 777, "currency": "USD"}))["amount"] == "777"
 
 
 async def test_a_reason_with_line_breaks_is_one_line_of_the_timeline(anomalies: Anomalies) -> None:
