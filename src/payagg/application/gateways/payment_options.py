@@ -76,19 +76,19 @@ class PaymentOptions:
             raise Refusal(ErrorCode.NO_GATEWAY_AVAILABLE, retry_after=60)
 
     async def list_options(
-        self, payment: Payment, business: Business, *, describe_renamed: bool = True
+        self, business: Business, environment: Environment, *, is_test: bool = False, describe_renamed: bool = True
     ) -> list[CheckoutGateway]:
-        """The options of the payment's business: built-in first, unavailable ones with their reason. A test payment has
-        the simulator alone; a business that takes no money has no available option."""
+        """The options of the business's payments: built-in first, unavailable ones with their reason. A test payment
+        has the simulator alone; a business that takes no money has no available option."""
         now = self.clock.now()
-        found = await self.store.find_choices(payment.business_id)
-        gateways = [] if payment.is_test else [gateway.as_of(now) for gateway in found.gateways]
-        unhealthy = {h.gateway for h in found.health if h.environment is payment.environment and h.is_open(now)}
+        found = await self.store.find_choices(business.id)
+        gateways = [] if is_test else [gateway.as_of(now) for gateway in found.gateways]
+        unhealthy = {h.gateway for h in found.health if h.environment is environment and h.is_open(now)}
         options = []
         for gateway, own in sorted(((g, found.settings.get(g.id)) for g in gateways), key=checkout_order):
             if not is_offered(gateway, own):
                 continue
-            reason = self.gateway_credentials.unready(gateway, payment.environment)
+            reason = self.gateway_credentials.unready(gateway, environment)
             if reason is None and gateway.slug in unhealthy:
                 reason = UnavailableReason.UNHEALTHY
             name = shown_name(gateway, own)
@@ -103,19 +103,21 @@ class PaymentOptions:
                     unavailable_reason=reason,
                 )
             )
-        if simulator_allowed(payment.environment):
+        if simulator_allowed(environment):
             options.append(SIMULATOR_OPTION)
-        if not business.takes_money(payment.environment):
+        if not business.takes_money(environment):
             options = [
                 structs.replace(option, available=False, unavailable_reason=UnavailableReason.DISABLED)
                 for option in options
             ]
         return options
 
-    async def list_offered(self, payment: Payment, business: Business) -> list[CheckoutGateway]:
+    async def list_offered(
+        self, business: Business, environment: Environment, *, is_test: bool = False
+    ) -> list[CheckoutGateway]:
         """The options in the payer's order: available ones first, and without those that have no processor. The page's
         heading is the description, so one that the business renamed has none: its own name is the heading."""
-        listed = await self.list_options(payment, business, describe_renamed=False)
+        listed = await self.list_options(business, environment, is_test=is_test, describe_renamed=False)
         return sorted((one for one in listed if one.slug in self.providers), key=lambda option: not option.available)
 
     async def method(self, payment: Payment) -> str | None:

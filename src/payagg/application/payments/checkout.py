@@ -75,10 +75,10 @@ class Checkout(UseCase):
         """What the hosted page shows of the stored payment; calls no provider."""
         (payment, business), now = await self._find(reference), self.clock.now()
         seen = payment.as_of(now)
-        is_open = seen.status is Status.INITIATED
+        is_open, offered = seen.status is Status.INITIATED, self.payment_options.list_offered
         return CheckoutPage(
             payment=PublicPaymentDetail.of(payment, business, now),
-            options=await self.payment_options.list_offered(payment, business) if is_open else [],
+            options=await offered(business, payment.environment, is_test=payment.is_test) if is_open else [],
             redirect_url=redirect_url(seen),
             settled_at=seen.settled_at,
             method=await self.payment_options.method(seen) if seen.is_final else None,
@@ -86,7 +86,9 @@ class Checkout(UseCase):
         )
 
     async def options(self, reference: str) -> CheckoutGateways:
-        return CheckoutGateways(await self.payment_options.list_options(*await self._find(reference)))
+        payment, business = await self._find(reference)
+        listed = await self.payment_options.list_options(business, payment.environment, is_test=payment.is_test)
+        return CheckoutGateways(listed)
 
     async def process(self, reference: str, command: ProcessPayment) -> ProcessedPayment:
         """The hand-off of the payment's one charge, started now or found; safe to repeat, in parallel too.

@@ -5,11 +5,10 @@ from typing import Any
 from litestar import Response
 from markupsafe import Markup
 
-from payagg.application.gateways.payment_options import SIMULATOR_OPTION
-from payagg.application.schemas.checkout import CheckoutGateway
-from payagg.domain.gateway import simulator_allowed
+from payagg.application.use_case import in_transaction
+from payagg.domain.errors import must_exist
 from payagg.domain.values import Environment
-from payagg.entrypoints.http.checkout_page.states import option
+from payagg.entrypoints.http.checkout_page.states import first_choice, option
 from payagg.extensions.console.api import part
 from payagg.extensions.console.page_request import BASE, BusinessContext, PageRequest, Pages, business_context
 from payagg.extensions.console.pages import root_of
@@ -25,30 +24,19 @@ async def _checkout_page(request: PageRequest) -> Response[bytes]:
     gateways = await request.api.get(f"{context.api}/gateways")
     facts = {
         "gateways": gateways,
-        "options": _options(gateways, Environment(context.environment), root_of(request.services)),
+        "options": await _preview(request, context),
         "open_url": f"{request.services.settings.base_url}/checkout/{found[0]['reference']}" if found else None,
     }
     return request.page("checkout", {"context": context, "section": "/checkout", **facts})
 
 
-def _options(gateways: list[dict[str, Any]], environment: Environment, root: str) -> list[Markup]:
-    """The checkout page's own template with the enabled options."""
-    options = [
-        CheckoutGateway(
-            slug=one["slug"],
-            name=one["displayName"] or one["name"],
-            description=one["description"],
-            logo_url=one["logoUrl"],
-            is_default=one["isDefault"],
-            available=True,
-            unavailable_reason=None,
-        )
-        for one in gateways
-        if one["isEnabled"]
-    ]
-    options += [SIMULATOR_OPTION] if simulator_allowed(environment) else []
-    chosen = next((one for one in options if one.is_default), options[0] if options else None)
-    return [option(one, one is chosen, root) for one in options]
+async def _preview(request: PageRequest, context: BusinessContext) -> list[Markup]:
+    """The options of the payer's page, by its own template. The API shows them only with a payment."""
+    services, business_id = request.services, context.business["id"]
+    business = must_exist(await in_transaction(services.store, lambda tx: tx.businesses.get(business_id)))
+    offered = await services.payment_options.list_offered(business, Environment(context.environment))
+    chosen = first_choice(offered)
+    return [option(one, one is chosen, root_of(services)) for one in offered]
 
 
 @routes.form(BASE + "/checkout/{gateway_id:str}", back=_checkout_page)

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import httpx
 import pytest
 from litestar.testing import TestClient
-from payagg_testing.builders import an_actor, an_entry, an_id
+from payagg_testing.builders import AN_ADMIN, an_actor, an_entry, an_id
 from payagg_testing.memory import MemoryStore
 
 from payagg.adapters.postgres.store import PostgresStore
@@ -392,6 +392,20 @@ async def test_a_form_changes_only_what_its_sender_changed(api: Api) -> None:
         shown = visitor.fields(form)
         for name, value in {**first, **second}.items():
             assert shown.get(name) == value, form
+
+
+async def test_the_preview_of_the_checkout_has_the_options_of_the_payer_s_page(api: Api, shop: Shop) -> None:
+    browser, option = await Browser(api).sign_in(shop), re.compile('<label class="gateway">.*?</label>')
+    await api.services.gateways.enable("gw_provider_b", by=AN_ADMIN)  # without credentials
+    await api.send("PATCH", f"{shop.path}/gateways/gw_provider_a", shop.as_owner, displayName="Bank & card")
+    own = {"sandbox": await api.initiate(shop), "live": await api.initiate(shop, shop.as_live)}
+    for status in (BusinessStatus.ACTIVE, BusinessStatus.RESTRICTED):
+        await api.change(shop, status=status)
+        for environment, payment in own.items():
+            offered = option.findall((await api.client.get(f"{api.origin}/checkout/{payment['reference']}")).text)
+            assert len(offered) > 1
+            preview = (await browser.open(base_of(shop, environment) + "/checkout")).text
+            assert option.findall(preview) == offered, (status, environment)
 
 
 async def test_an_upload_without_its_parts_is_refused_as_a_page(api: Api) -> None:

@@ -1,5 +1,6 @@
 """The part of the page that depends on the payment's state: choice, waiting or a result."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -49,12 +50,7 @@ def state(page: CheckoutPage, address: str, root: str) -> Drawing:
 
 
 def _choose(page: CheckoutPage, address: str, root: str) -> Markup:
-    payment, usable = page.payment, [option for option in page.options if option.available]
-    chosen = (
-        next((option for option in usable if option.slug == payment.gateway), None)
-        or next((option for option in usable if option.is_default), None)
-        or next(iter(usable), None)
-    )
+    payment, chosen = page.payment, first_choice(page.options, page.payment.gateway)
     return fill(
         "choose",
         until=words.hour(payment.expires_at),
@@ -62,9 +58,19 @@ def _choose(page: CheckoutPage, address: str, root: str) -> Markup:
         quiet=NOTHING if chosen is None else Markup(" hidden"),
         problem=words.NO_OPTION if chosen is None else "",
         options=NOTHING.join([option(one, one is chosen, root) for one in page.options]),
-        cards=CARDS if any(option.slug == SANDBOX_SLUG for option in usable) else NOTHING,
+        cards=CARDS if any(option.slug == SANDBOX_SLUG and option.available for option in page.options) else NOTHING,
         label="Check again" if chosen is None else _label(chosen) or f"Pay {words.naira(payment.amount)}",
         way_home=_way_home(page, "Go back to", " quiet"),
+    )
+
+
+def first_choice(options: Sequence[CheckoutGateway], preferred: str | None = None) -> CheckoutGateway | None:
+    """What the page has chosen when it opens, of what is available: the preferred, the default or the first."""
+    usable = [option for option in options if option.available]
+    return (
+        next((option for option in usable if option.slug == preferred), None)
+        or next((option for option in usable if option.is_default), None)
+        or next(iter(usable), None)
     )
 
 
