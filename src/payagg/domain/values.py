@@ -111,7 +111,7 @@ def parse_instant(text: str, field: str) -> datetime:
             return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise invalid(field, "Must be an RFC 3339 date-time such as 2025-01-31T12:00:00Z; write its + as %2B.")
+    raise invalid(field, "Must be an RFC 3339 date-time such as 2025-01-31T12:00:00Z; in a URL its + is %2B.")
 
 
 def parse_email(text: Any, field: str) -> str:
