@@ -38,12 +38,12 @@ def reconcile(options: argparse.Namespace, settings: Settings) -> int:
         run, findings = asyncio.run(act(url))
     say(f"{run.id}: {run.gateway} {run.environment.value}, {run.first_day} to {run.last_day}, by {run.source}.")
     for bucket, total in sorted(run.totals.items()):
-        ours, theirs = (f"{total[side] // 100:,}.{total[side] % 100:02d}" for side in ("ours", "theirs"))
-        said = f"{total['payments']} payments of {ours} NGN here, {total['lines']} lines of {theirs} NGN there"
+        ours, theirs = _naira(total["ours"]), _naira(total["theirs"])
+        said = f"{total['payments']} payments of {ours} here, {total['lines']} lines of {theirs} there"
         say(f"{bucket:14}  {said}")
     for one in findings[:SHOWN]:
         kind = one.line_kind.value if one.line_kind is not None else None
-        sides = f"{_or_dash(one.ours)} here, {_or_dash(one.theirs)} there"
+        sides = f"{_naira(one.ours)} here, {_naira(one.theirs)} there"
         facts = " ".join(map(_or_dash, (one.reference, kind, one.line_id)))
         say(f"        {one.bucket.value} {facts} {sides} {one.effect or ''}")
     if len(findings) > SHOWN:
@@ -53,6 +53,10 @@ def reconcile(options: argparse.Namespace, settings: Settings) -> int:
 
 def _or_dash(value: object) -> str:
     return "-" if value is None else str(value)
+
+
+def _naira(kobo: int | None) -> str:
+    return "-" if kobo is None else f"{kobo // 100:,}.{kobo % 100:02d} NGN"
 
 
 def _content(path: Path) -> bytes:
