@@ -511,9 +511,12 @@ def _is_of_mismatch(
 def _is_told_as(other: AdjustmentKind, report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> bool:
     """Whether the money of this refund or accepted dispute is known to have gone back by a fact of the other kind, of
     the same amount. For a dispute that its merchant accepts a provider makes a refund, whose event does not say for
-    what; its list does. Each is kept, and the later one counts for nothing; one stands for one."""
+    what; its list does. Each is kept, and the later one counts for nothing; one stands for one. A refund that was told
+    before the dispute's opening is none of it."""
     own = _of_its_charge(report, known)
-    others = [fact for fact in own if is_named(fact.details) and not shares_name(fact.details, report.details)]
+    same = [fact for fact in own if shares_name(fact.details, report.details)]
+    opened = min((fact.id for fact in same if fact.kind is AnomalyKind.DISPUTE), default="")
+    others = [fact for fact in own if is_named(fact.details) and fact not in same and fact.id > opened]
     alike = [fact for fact in others if _figure(fact.details, payment) == _figure(report.evidence(), payment)]
     told = adjustments_of(
         [fact for fact in alike if fact.kind is AnomalyKind.DISPUTE or fact.source != RECONCILIATION], payment.amount

@@ -156,3 +156,12 @@ async def test_a_fee_that_the_payer_bore_is_in_the_parts_of_a_refund_and_counts_
     for told in permutations(parts):
         again = refund(told[1].report.details["refundId"] if by == "event" else "event", max(told[1].report.amounts))
         assert await money([came, *told, again, reversed_(), again]) == 0
+
+
+@pytest.mark.parametrize("by", ["event", RECONCILIATION])
+async def test_a_refund_before_a_dispute_was_opened_is_none_of_the_money_that_is_accepted(by: str) -> None:
+    """The event of the refund that the provider makes for it, of the same amount, may be lost."""
+    accepted = [dispute("opened", PART), dispute("accepted", PART, by=by)]
+    made = [[], [refund("r2", PART)], [refund("r2", PART), refund("r2", PART)]]
+    for after in made:
+        assert await money([paid(), refund("r1", PART, by=by), *accepted, *after, *accepted]) == AMOUNT - 2 * PART
