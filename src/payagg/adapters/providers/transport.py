@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
@@ -12,7 +14,8 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from payagg.adapters.webhooks.addresses import is_public_name
+from payagg.adapters.webhooks.addresses import ADDRESS_SECONDS, is_public_name
+from payagg.adapters.webhooks.resolver import Resolve
 from payagg.domain.errors import Refusal
 from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.values import LOOPBACK, parse_url
@@ -36,10 +39,16 @@ class ProviderAnswer:
 
 @dataclass(frozen=True)
 class Transport:
-    """`allow_loopback` admits plain http to this machine, for `dev` alone; `deadline` is seconds for a whole call."""
+    """`allow_loopback` admits plain http to this machine, for `dev` alone; `deadline` is seconds for a whole call.
+
+    `resolve` looks names up; without, the system does, which knows names of one's own network. But the loop makes two
+    such look-ups at a time, and none can be given up: a name whose name servers are silent holds up every other one,
+    the database's as well.
+    """
 
     allow_loopback: bool = False
     deadline: float = CALL_SECONDS
+    resolve: Resolve | None = None
 
     def is_allowed(self, base_url: str) -> bool:
         """Whether a provider may be called there: https on a public host, or loopback where allowed."""
@@ -88,21 +97,45 @@ class Transport:
     ) -> ProviderAnswer:
         # A new connection for each call: a request on a pooled one that the provider just closed fails like a lost
         # answer, and a lost answer to a charge is expensive to resolve.
-        async with (
-            httpx.AsyncClient(
-                verify=_tls(),
-                trust_env=False,
-                follow_redirects=False,
-                timeout=httpx.Timeout(self.deadline, connect=min(CONNECT_SECONDS, self.deadline)),
-            ) as client,
-            client.stream(method, url, headers={**headers, "Accept-Encoding": "identity"}, content=content) as response,
-        ):
-            body = bytearray()
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > body_max:
-                    raise ProviderFault(FaultKind.MALFORMED, "the answer is too large")
-            return ProviderAnswer(response.status_code, bytes(body))
+        async with httpx.AsyncClient(verify=_tls(), trust_env=False, follow_redirects=False) as client:
+            request = client.build_request(
+                method, url, headers={**headers, "Accept-Encoding": "identity"}, content=content
+            )
+            response = await self._send(client, request)
+            try:
+                body = bytearray()
+                async for chunk in response.aiter_raw():
+                    body += chunk
+                    if len(body) > body_max:
+                        raise ProviderFault(FaultKind.MALFORMED, "the answer is too large")
+                return ProviderAnswer(response.status_code, bytes(body))
+            finally:
+                await response.aclose()
+
+    async def _send(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+        """At the first of the host's addresses that takes the connection; its name stays what TLS is verified
+        against."""
+        host = request.url.raw_host.decode()
+        addresses = await self._addresses(host)
+        connect = max(min(CONNECT_SECONDS, self.deadline) / len(addresses), ADDRESS_SECONDS)
+        request.extensions["timeout"] = httpx.Timeout(self.deadline, connect=connect).as_dict()
+        request.extensions["sni_hostname"] = host
+        for address in addresses[:-1]:
+            request.url = request.url.copy_with(host=address)
+            with suppress(httpx.ConnectError, httpx.ConnectTimeout):  # nothing was sent yet
+                return await client.send(request, stream=True)
+        request.url = request.url.copy_with(host=addresses[-1])
+        return await client.send(request, stream=True)
+
+    async def _addresses(self, host: str) -> Sequence[str]:
+        if self.resolve is None:
+            return [host]
+        try:
+            found = await self.resolve(host)
+        except (OSError, UnicodeError):
+            raise ProviderFault(FaultKind.UNREACHABLE) from None
+        # IPv4 first: on a machine whose IPv6 leads nowhere each call would wait for that.
+        return [address for _, address in sorted(found, key=lambda one: one[0] is socket.AF_INET6)]
 
 
 def decode_body(raw: bytes | msgspec.Raw, kind: type[T]) -> T:

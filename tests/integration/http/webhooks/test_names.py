@@ -1,4 +1,4 @@
-"""Merchants' names: asked of a real name server, which may be silent, and never at another merchant's cost."""
+"""Names of merchants and providers: asked of a real name server, which may be silent, and never at another's cost."""
 
 import asyncio
 import socket
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import dns.flags
 import dns.message
@@ -16,11 +16,14 @@ import psutil
 import pytest
 from dns.rdatatype import A, to_text
 
+from payagg.adapters.providers import registry
+from payagg.adapters.providers.transport import Transport
 from payagg.adapters.webhooks import resolver
 from payagg.adapters.webhooks.resolver import Resolver
 from payagg.adapters.webhooks.sender import HttpSender
 from payagg.application.ports.webhooks import DeliveryAttemptResult
 from payagg.application.webhooks.dispatcher import CONCURRENT
+from payagg.domain.report import FaultKind, ProviderFault
 from tests.support.receivers import a_receiver, until
 
 
@@ -161,3 +164,23 @@ async def test_one_owners_silent_names_delay_nobody_else() -> None:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
         await sender.close()
+
+
+async def test_a_providers_silent_name_delays_no_other_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's look-ups are two at a time and cannot be given up: those of new database connections, too."""
+    async with a_name_server() as server, a_receiver() as receiver:
+        monkeypatch.setattr(registry, "Resolver", lambda: resolver_of(server))
+        transport: Transport = cast(Any, registry.providers_of(allow_loopback=True)["provider_a"])._transport
+        port = receiver.origin.rpartition(":")[2]
+
+        async def call(host: str) -> int:
+            return (await transport.exchange("POST", f"http://{host}.example:{port}/", {}, b"{}")).status
+
+        waiting = [asyncio.create_task(call(f"silent{number}")) for number in range(20)]
+        await until(lambda: len(server.asked) >= 2 * len(waiting))
+        assert await call("provider") == 200
+        assert receiver.received[0].headers["host"] == f"provider.example:{port}"
+        assert not any(task.done() for task in waiting)
+        for ended in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(ended, ProviderFault)
+            assert ended.kind is FaultKind.UNREACHABLE  # nothing was sent, so another choice is free

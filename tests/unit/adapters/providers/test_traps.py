@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -22,6 +23,7 @@ from payagg.adapters.providers.payer_defaults import ALIAS_NAME, ALIAS_PHONE, na
 from payagg.adapters.providers.provider_b.client import SDK_EMAIL, launch_parameters
 from payagg.adapters.providers.registry import providers_of
 from payagg.adapters.providers.values import kobo_of, naira_text
+from payagg.adapters.webhooks.resolver import Address
 from payagg.domain.attempt import Charge, ChargeFacts
 from payagg.domain.errors import ErrorCode
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
@@ -409,24 +411,32 @@ def test_trap_20_clients_print_no_headers_even_at_debug_and_no_text_of_a_provide
         assert report.reason in {"DECLINED", "INSUFFICIENT_FUNDS", "EXPIRED_CARD"}
 
 
-async def test_a_tls_record_that_breaks_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("host", "kind"), [("provider.example", FaultKind.MALFORMED), ("other.example", FaultKind.UNREACHABLE)]
+)
+async def test_tls_is_verified_against_the_name_and_a_record_that_breaks_is_a_fault(
+    host: str, kind: FaultKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     authority = trustme.CA()
     server_tls, client_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
-    authority.issue_cert("localhost").configure_cert(server_tls)
+    authority.issue_cert("provider.example", "127.0.0.1").configure_cert(server_tls)
     authority.configure_trust(client_tls)
     monkeypatch.setattr(transport, "_tls", lambda: client_tls)
 
+    async def resolve(_: str) -> list[Address]:
+        return [(socket.AF_INET6, "::1"), (socket.AF_INET, "127.0.0.1")]
+
     def serve(listener: socket.socket) -> None:
         raw, _ = listener.accept()
-        with server_tls.wrap_socket(raw, server_side=True) as tls:
+        with raw, suppress(ssl.SSLError), server_tls.wrap_socket(raw, server_side=True) as tls:
             tls.recv(65_536)
             with socket.socket(fileno=os.dup(tls.fileno())) as beneath:
                 beneath.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)  # a record that nobody sealed
 
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
         served = pool.submit(serve, listener)
-        url = f"https://localhost:{listener.getsockname()[1]}/"
+        url = f"https://{host}:{listener.getsockname()[1]}/"
         with pytest.raises(ProviderFault) as raised:
-            await transport.Transport(allow_loopback=True).exchange("GET", url, {})
+            await transport.Transport(resolve=resolve).exchange("GET", url, {})
         served.result()
-    assert raised.value.kind is FaultKind.MALFORMED
+    assert raised.value.kind is kind
