@@ -91,7 +91,12 @@ def test_keys_that_cannot_verify_here_are_passed_over() -> None:
     listed: list[Any] = [jwk(ED, kid="ed"), jwk(OTHER), jwk(OTHER, kid=7), jwk(OTHER, kid=""), jwk(weak, kid="weak")]
     listed += [jwk(RSA, kid="pss", alg="PS256"), jwk(RSA, kid="none", alg="none"), jwk(RSA, kid="enc", use="enc")]
     listed += [jwk(RSA, kid="wraps", key_ops=["wrapKey"]), jwk(RSA, kid="odd", key_ops="verify")]
-    listed += [jwk(small, kid="small"), {"kty": "oct", "k": "A" * 43, "kid": "shared"}, {"kty": "new", "kid": "x"}]
+    listed += [
+        jwk(small, kid="small"),
+        {"kty": "oct", "k": "A" * 43, "kid": "shared"},
+        {"kty": "oct", "kid": "half"},
+        {"kty": "new", "kid": "x"},
+    ]
     listed += [{"kid": "y"}, "text", None]
     assert set(parse_keys(json.dumps({"keys": listed}).encode())) == {"ed"}
 
