@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Final
 
+import structlog
+
 from payagg.application.ports.outside import Conflict, Unavailable
 from payagg.application.ports.store import Store
 
@@ -20,6 +22,7 @@ FLUSH_SECONDS = 10.0
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 BYTES = tuple(mebibytes * 2**20 for mebibytes in (64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048))
 MICRO = 1_000_000  # sums of seconds are kept in microseconds, as totals are integers
+_log = structlog.get_logger("payagg.telemetry")
 counts: Final[Counter[tuple[str, ...]]] = Counter()
 
 
@@ -56,15 +59,18 @@ def _series(unit: str, name: str, *labels: str) -> tuple[list[tuple[str, ...]], 
 
 
 async def flush(store: Store) -> None:
-    """Adds this process's counts since the last flush to the totals; keeps them while the database is away."""
+    """Adds this process's counts since the last flush to the totals; keeps them while the database does not take
+    them."""
     taken = dict(counts)
     if not taken:
         return
     counts.clear()
     try:
         await store.add_counts(taken)
-    except (Unavailable, Conflict):
+    except Exception as error:  # noqa: BLE001 - else `keep_flushing` ends, and with it all that alerts look at
         counts.update(taken)
+        if not isinstance(error, Unavailable | Conflict):
+            _log.error("counters cannot be added", trace=trace_of(error))
 
 
 async def keep_flushing(store: Store) -> None:
