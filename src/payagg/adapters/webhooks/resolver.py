@@ -148,11 +148,15 @@ class _ReloadedFile(Generic[T]):
     _seen: tuple[int, T] | None = field(default=None, init=False)
 
     def current(self) -> T:
-        """Raises OSError where there is no such file and never was."""
+        """Raises OSError where the file cannot be read and never could: somebody may be writing it."""
         try:
             changed = self.path.stat().st_mtime_ns
         except OSError:
             changed = -1
         if self._seen is None or changed not in (-1, self._seen[0]):
-            self._seen = changed, self.read(self.path)
+            try:
+                self._seen = changed, self.read(self.path)
+            except Exception:  # noqa: BLE001 - the library's, for one that is empty, is no OSError
+                if self._seen is None:
+                    raise OSError(f"{self.path} cannot be read") from None
         return self._seen[1]

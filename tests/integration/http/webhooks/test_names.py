@@ -115,6 +115,11 @@ async def test_the_systems_hosts_and_name_servers_are_read_again_when_they_chang
     configuration.write_text("nameserver 127.0.0.8\nnameserver 127.0.0.7\n")
     assert await resolve("inner.example") == [(socket.AF_INET, "10.9.9.9")]
     assert resolve._dns.current().nameservers == ["127.0.0.8", "127.0.0.7"]
+    for half_written in ("", "nameserver 127.\n"):
+        configuration.write_text(half_written)
+        assert resolve._dns.current().nameservers == ["127.0.0.8", "127.0.0.7"]
+        with pytest.raises(OSError, match="cannot be read"):
+            await Resolver(configuration=configuration)("shop.example")
     hosts.unlink()
     assert await resolve("inner.example") == [(socket.AF_INET, "10.9.9.9")]
 
