@@ -9,14 +9,11 @@ Tests run on the backend that anyio's pytest plugin is told by an `anyio_backend
 from tests.contracts.anomalies import AnomalyContract
 from tests.contracts.audit import AuditContract
 from tests.contracts.businesses import BusinessContract, GatewayContract
-from tests.contracts.cached_keys import RememberedKeyContract
 from tests.contracts.database import OnDatabase
-from tests.contracts.future_instants import FutureInstantContract
 from tests.contracts.payment_search import PaymentSearchContract
 from tests.contracts.payments import PaymentContract
-from tests.contracts.personal_data import PersonalDataContract
 from tests.contracts.reconciliations import ReconciliationContract
-from tests.contracts.sealed import SealedContract
+from tests.contracts.upkeep import UpkeepContract
 from tests.contracts.webhooks import InboxContract, QueueContract, WebhookContract
 
 
@@ -25,16 +22,13 @@ class StoreContract(
     AnomalyContract,
     ReconciliationContract,
     PaymentSearchContract,
-    RememberedKeyContract,
     BusinessContract,
     GatewayContract,
     AuditContract,
-    SealedContract,
     WebhookContract,
     QueueContract,
     InboxContract,
-    FutureInstantContract,
-    PersonalDataContract,
+    UpkeepContract,
     OnDatabase,
 ):
     """Every promise of application/ports/ that a test can see."""

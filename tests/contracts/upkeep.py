@@ -1,18 +1,35 @@
-"""What every Store promises about the end of personal data: what is asked for is cleared, and nothing beside it."""
+"""What every Store promises of upkeep: the end of personal data, what lies sealed, and instants that a clock which was
+ahead has left behind."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from payagg_testing.builders import DAY, NOW, a_payment, an_attempt, an_event, an_id
+import pytest
+from payagg_testing.builders import (
+    DAY,
+    NOW,
+    REFERENCE,
+    SANDBOX,
+    a_business,
+    a_delivery,
+    a_gateway,
+    a_payment,
+    an_attempt,
+    an_endpoint,
+    an_event,
+    an_id,
+)
 
 from payagg.application.ports.providers import ProviderEvent
-from payagg.domain.attempt import AttemptState
+from payagg.application.ports.upkeep import SealedBlob, SealedKind
+from payagg.domain.attempt import LEASE, AttemptState
 from payagg.domain.checks import with_changes
+from payagg.domain.gateway import GatewayStatus
 from payagg.domain.payment import Payment, Trigger
 from payagg.domain.payment_search import PaymentFilter
 from payagg.domain.values import Environment
-from tests.contracts.database import Database
+from tests.contracts.database import Database, put
 
 PAYER: dict[str, Any] = {
     "customer_email": "Ada@Example.com",
@@ -21,6 +38,17 @@ PAYER: dict[str, Any] = {
     "metadata": {"a": 1},
     "fingerprint": b"f" * 32,
 }
+
+
+OFF = GatewayStatus.DISABLED
+OF = {
+    SealedKind.GATEWAY_CREDENTIALS: "credentials",
+    SealedKind.REPLACED_SECRETS: "replaced_secrets",
+    SealedKind.ENDPOINT_CURRENT: "secret",
+    SealedKind.ENDPOINT_PREVIOUS: "previous_secret",
+}
+AHEAD = timedelta(days=3)
+LIMIT = 100
 
 
 def named(number: int) -> str:
@@ -42,7 +70,18 @@ def ended(at: datetime, **fields: Any) -> Payment:
     return with_changes(a_payment(**fields), settled_at=at)
 
 
-class PersonalDataContract:
+async def leave_behind(db: Database, at: datetime) -> None:
+    """An attempt that was asked about, an event that is to be delivered, and one that a provider sent, all at `at`."""
+    await put(db, a_business(), an_endpoint(), a_payment())
+    handed = an_attempt(state=AttemptState.HANDED_OFF, now=at)
+    await db.attempts.add(with_changes(handed, last_ask_at=at))
+    event = an_event(created_at=at)
+    await db.webhook_events.emit(event, [a_delivery(event)])
+    received = ProviderEvent("inb_1", "provider_a", SANDBOX, b"1" * 32, b"{}", at, 1, at + timedelta(seconds=30))
+    await db.inbox.add(received)
+
+
+class UpkeepContract:
     async def test_payments_that_ended_before_and_have_a_payer_are_found_oldest_first(self, db: Database) -> None:
         await with_payments(
             db,
@@ -146,3 +185,81 @@ class PersonalDataContract:
         assert await db.inbox.lock_due(NOW, 9) == [waiting]
         assert await db.inbox.add(arrived(0)), "it is new again"
         assert not await db.inbox.add(arrived(2))
+
+    async def _with_blobs(self, db: Database) -> None:
+        """Two gateways and two endpoints, of which each first one has every blob; one endpoint is removed."""
+        both: dict[str, Any] = {"credentials": b"c1", "replaced_secrets": b"r1", "replaced_secrets_until": NOW}
+        rotated: dict[str, Any] = {"secret": b"s1", "previous_secret": b"p1", "previous_secret_expires_at": NOW}
+        await put(
+            db,
+            a_business(),
+            a_gateway("acme", OFF, **both),
+            a_gateway("bold", OFF, credentials=None),
+            an_endpoint("whe_1", **rotated),
+            an_endpoint("whe_2", secret=b"s2"),
+        )
+        await db.endpoints.remove("whe_2", NOW)
+
+    async def test_sealed_things_are_listed_by_kind_in_pages(self, db: Database) -> None:
+        await self._with_blobs(db)
+        expected = {
+            SealedKind.GATEWAY_CREDENTIALS: [SealedBlob("gw_acme", b"c1")],
+            SealedKind.REPLACED_SECRETS: [SealedBlob("gw_acme", b"r1")],
+            SealedKind.ENDPOINT_CURRENT: [SealedBlob("whe_1", b"s1"), SealedBlob("whe_2", b"s2")],
+            SealedKind.ENDPOINT_PREVIOUS: [SealedBlob("whe_1", b"p1")],
+        }
+        for kind, blobs in expected.items():
+            assert await db.upkeep.sealed_blobs(kind, "", 100) == blobs
+            assert await db.upkeep.sealed_blobs(kind, "", 1) == blobs[:1]
+            assert await db.upkeep.sealed_blobs(kind, blobs[0].owner_id, 100) == blobs[1:]
+
+    @pytest.mark.parametrize("kind", SealedKind)
+    async def test_a_blob_is_replaced_only_where_it_still_is_the_one_seen(self, db: Database, kind: SealedKind) -> None:
+        await self._with_blobs(db)
+        [one, *_] = await db.upkeep.sealed_blobs(kind, "", 100)
+        gateway, endpoint = await db.gateways.get("gw_acme"), await db.endpoints.lock("biz_1", "whe_1")
+        assert not await db.upkeep.reseal(kind, one.owner_id, b"another", b"new")
+        assert not await db.upkeep.reseal(kind, "unknown", one.blob, b"new")
+        assert await db.upkeep.reseal(kind, one.owner_id, one.blob, b"new")
+        assert not await db.upkeep.reseal(kind, one.owner_id, one.blob, b"newer")
+        # Nothing else of the owner has changed.
+        new: dict[str, Any] = {OF[kind]: b"new"}
+        is_gateways = one.owner_id.startswith("gw_")
+        assert gateway is not None
+        assert endpoint is not None
+        assert await db.gateways.get("gw_acme") == (replace(gateway, **new) if is_gateways else gateway)
+        stored = await db.endpoints.lock("biz_1", "whe_1")
+        assert stored == (endpoint if is_gateways else replace(endpoint, **new))
+
+    async def test_an_ask_that_is_dated_ahead_is_due_now_and_counts_from_now(self, db: Database) -> None:
+        await leave_behind(db, NOW + AHEAD)
+        assert await db.upkeep.pull_back(NOW, "") == (3, None)
+        assert await db.upkeep.pull_back(NOW, "") == (0, None)
+        [attempt] = await db.attempts.of_payment(REFERENCE)
+        _, [delivery] = await db.webhook_events.of_payment(REFERENCE)
+        [event] = await db.inbox.lock_due(NOW, LIMIT)
+        dates = (attempt.created_at, attempt.handed_off_at, attempt.last_ask_at, attempt.next_ask_at)
+        assert (*dates, attempt.lease_until) == (NOW, NOW, NOW, NOW, NOW + LEASE)
+        assert (delivery.created_at, delivery.next_attempt_at) == (NOW, NOW)
+        assert (event.received_at, event.next_attempt_at) == (NOW, NOW)
+        assert len(await db.attempts.due_checks("provider_a", SANDBOX, NOW, LIMIT, timedelta(minutes=2))) == 1
+        assert len(await db.queue.claim(NOW, LIMIT, 5, timedelta(minutes=1))) == 1
+
+    async def test_an_ask_is_begun_though_the_last_one_is_dated_ahead(self, db: Database) -> None:
+        await leave_behind(db, NOW + AHEAD)
+        assert [await db.begin_check(REFERENCE, 1, NOW, timedelta(seconds=2)) for _ in range(2)] == [True, False]
+
+    async def test_what_the_rules_date_ahead_stays_as_it_is(self, db: Database) -> None:
+        await leave_behind(db, NOW)
+        before = await db.attempts.of_payment(REFERENCE)
+        assert await db.upkeep.pull_back(NOW, "") == (0, None)
+        assert await db.attempts.of_payment(REFERENCE) == before != []
+
+    async def test_a_hold_or_a_lease_of_a_clock_that_was_ahead_keeps_nobody_away(self, db: Database) -> None:
+        await leave_behind(db, NOW)
+        minute, times = timedelta(minutes=1), (NOW + AHEAD, NOW, NOW)
+        [attempt] = await db.attempts.of_payment(REFERENCE)
+        await db.attempts.save(with_changes(attempt, next_ask_at=NOW), attempt.token)
+        asked = [await db.attempts.due_checks("provider_a", SANDBOX, now, LIMIT, 2 * minute) for now in times]
+        sent = [await db.queue.claim(now, LIMIT, 5, minute) for now in times]
+        assert [[len(found) for found in each] for each in (asked, sent)] == [[1, 1, 0]] * 2
