@@ -1,16 +1,24 @@
-"""A dump of the database, read for what must not be in it: authorisation codes ever, payers after their time."""
+"""A dump of the database, read for what must not be in it: authorisation codes ever, payers after their time; and that
+no credential of a provider is logged."""
 
 import base64
 import json
+import logging
 import re
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
+from payagg_testing.provider_faults import Fault
 
+from payagg.domain.errors import Refusal
 from payagg.domain.payment import Payment, Status
 from tests.integration.http.providers.test_inbound import InboundWorld, charge_event, payaza_event
 from tests.support.postgres_world import execute
 from tests.support.processes import one_line, payagg
+from tests.support.provider_rigs import PUBLIC_KEYS, SECRET_KEYS, SIGNING
+from tests.support.provider_world import world_on
 
 OTHER = "other@payer.example"
 EMAIL, NAME, PHONE, NOTE = "canary@payer.example", "Canary Payer", "+2348099999999", "canary of the metadata"
@@ -107,3 +115,25 @@ async def test_a_payer_is_told_what_is_kept_and_forgotten_when_asked_for_or_old(
         assert await site.events(one) == (2, 2)
     for command in ("disclose", "erase"):
         assert one_line(payagg(command, "--email", "nobody", **url)).startswith("payagg: email: ")
+
+
+async def test_trap_20_no_credential_reaches_a_log_or_an_error(
+    database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    errors: list[str] = []
+    faults = (None, Fault.SERVER_ERROR, Fault.RESET, Fault.GARBAGE, Fault.REFUSED_KEY, Fault.LOST_REPLY)
+    # A silent provider is given up soon.
+    async with world_on(database_url, tmp_path, deadline=0.2) as world:
+        for slug, fault in product(("provider_a", "provider_b"), faults):
+            payment = await world.payment(customer_email="canary@example.com", customer_name="Canary Canaryson")
+            for book in (world.fakes.paystack.book, world.fakes.payaza.book):
+                book.faults.extend([fault] if fault is not None else [])
+            try:
+                await world.process(payment, slug)
+                await world.services.verification.verify(payment.reference)
+            except Refusal as refused:
+                errors.append(f"{refused!r} {refused.message} {refused.__cause__!r} {refused.__context__!r}")
+    told = (caplog.text + "".join(errors) + "".join(capsys.readouterr())).lower()
+    for secret in (*SECRET_KEYS.values(), *PUBLIC_KEYS.values(), *SIGNING.values(), "canary@example.com", "canaryson"):
+        assert secret.lower() not in told
