@@ -29,6 +29,7 @@ from tests.support.in_process import target as in_process
 from tests.support.rounds import scaled
 
 BRIEF = Effort(histories=scaled(20), actions=30, seed=1)  # the same in each run
+THOROUGH = Effort(histories=scaled(12), actions=30, seed=2)
 Alter = Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]
 
 
@@ -96,11 +97,10 @@ def test_what_nobody_tried_is_listed_with_its_reason(capsys: pytest.CaptureFixtu
     assert len(re.findall("^  (?:tried    |NOT TRIED) ", told, re.MULTILINE)) == len({*SAYS, *ROUTES, *CODES})
 
 
-@pytest.mark.parametrize("over", ["memory", "tests.support.in_process:target"])
-def test_the_command_needs_one_argument_instead_of_a_url(over: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, told = harness(capsys, "run", "--over", over, "--histories", "2", "--actions", "8")
-    assert status == 0, told
-    assert told.count("  keeps ") == len(MACHINES)
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_product_keeps_the_interface_and_every_statement_is_tried(name: str) -> None:
+    verdict = run_machine(name, in_process(), THOROUGH)
+    assert (verdict.violation, verdict.skipped, verdict.not_tried) == (None, None, {})
 
 
 def other_outcomes() -> ConformanceTarget:
