@@ -1,9 +1,11 @@
-"""Reports from providers, applied by the settlement use case on the memory store."""
+"""Reports from providers, applied by the settlement use case on the memory store, and what merchants are told then."""
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from payagg_testing.builders import (
     AN_ADMIN,
@@ -22,6 +24,7 @@ from payagg_testing.builders import (
 from payagg.adapters.providers import PROVIDERS
 from payagg.application.payments.expiry import sweep_expired
 from payagg.application.ports.outside import Unavailable
+from payagg.application.schemas.webhooks import EventBody, Notice
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.attempt import AttemptState, ChargeFacts
 from payagg.domain.delivery import Delivery, Event
@@ -32,6 +35,8 @@ from payagg.domain.webhook import WebhookEndpoint
 from payagg.entrypoints.http.checkout_page import words
 from tests.contracts.database import put
 from tests.support.memory_shop import MemoryShop
+
+AMOUNT, FEE = 150_000, 2_250
 
 
 class ReportedPayment(MemoryShop):
@@ -54,12 +59,11 @@ class ReportedPayment(MemoryShop):
 
 @pytest.fixture
 async def world() -> ReportedPayment:
-    return await ReportedPayment().with_payment()
+    return await ReportedPayment().with_payment(an_endpoint())
 
 
-async def test_two_halves_of_a_payment_are_two_facts_and_each_is_told_once() -> None:
+async def test_two_halves_of_a_payment_are_two_facts_and_each_is_told_once(world: ReportedPayment) -> None:
     """A payer whose bank limits a transfer sends the same half twice; the provider's id tells the two apart."""
-    world = await ReportedPayment().with_payment(an_endpoint())
     for half in ("t1", "t2", "t1", None, "t2"):
         facts = ChargeFacts(provider_id=half, received=75_000)
         assert await world.told(amounts=frozenset({75_000}), facts=facts) is ReportEffect.MISMATCH
@@ -95,8 +99,9 @@ async def test_who_dies_between_what_came_and_its_return_leaves_the_return_to_th
 
 
 @pytest.mark.parametrize("back", [{"details": {"refundId": "r1"}}, {"facts": ChargeFacts(provider_id="t2")}])
-async def test_of_a_reversed_payment_what_another_charge_brought_counts_until_it_goes_back(back: Any) -> None:
-    world = await ReportedPayment().with_payment(an_endpoint())
+async def test_of_a_reversed_payment_what_another_charge_brought_counts_until_it_goes_back(
+    world: ReportedPayment, back: Any
+) -> None:
     await world.store.transaction.attempts.add(an_attempt(number=2))
     other: dict[str, Any] = {"provider_reference": f"{REFERENCE}.2"}
     whole, effects = PaymentFilter("biz_1", SANDBOX), []
@@ -183,9 +188,8 @@ async def test_an_event_at_the_payments_own_address_is_the_merchants_view_and_no
     ],
 )
 async def test_the_merchant_is_told_once_of_news_that_moves_nothing(
-    first: Outcome, report: ProviderReport, told: str
+    world: ReportedPayment, first: Outcome, report: ProviderReport, told: str
 ) -> None:
-    world = await ReportedPayment().with_payment(an_endpoint())
     await world.told(first)
     before = await world.payment(REFERENCE)
     after = replace(before, has_adjustments=True)
@@ -214,8 +218,7 @@ async def test_the_event_of_an_expiry_has_the_adjustments_before_it() -> None:
 
 
 @pytest.mark.rule("reports.11")
-async def test_an_events_data_has_the_adjustments_as_known_then_its_own_included() -> None:
-    world = await ReportedPayment().with_payment(an_endpoint())
+async def test_an_events_data_has_the_adjustments_as_known_then_its_own_included(world: ReportedPayment) -> None:
     await world.told(Outcome.SUCCEEDED, amounts=frozenset({149000}), facts=ChargeFacts(received=149000))
     await world.told(Outcome.SUCCEEDED, facts=ChargeFacts(fee=2250, received=150000))
     await world.told(Outcome.REVERSED, amounts=frozenset({50000}), details={"refundId": "1"})
@@ -263,3 +266,67 @@ async def test_a_payer_whose_money_came_late_is_not_asked_to_pay_again(world: Re
     assert "Do not pay again" in await text(), "what was paid twice went back once"
     await world.told(Outcome.REVERSED, details={"refundId": "2"})
     assert "start a new payment" in await text()
+
+
+async def notices(world: ReportedPayment) -> list[Notice]:
+    """What the events say beside the payment; their numbers have no gap."""
+    events, _ = await world.sent()
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    bodies = [msgspec.json.decode(event.body, type=EventBody) for event in events]
+    return [body.notice for body in bodies if isinstance(body.notice, Notice)]
+
+
+async def test_money_that_differs_is_told_by_how_and_a_success_goes_on_in_number(world: ReportedPayment) -> None:
+    for received, figures, currency in (
+        (AMOUNT - 1, {AMOUNT - 1}, "NGN"),
+        (AMOUNT + 1, {AMOUNT + 1}, "NGN"),
+        (AMOUNT, {AMOUNT}, "USD"),
+        (None, set[int](), "NGN"),
+        (AMOUNT + 2, set[int](), "NGN"),  # less than the payment and a fee that was owed on top
+    ):
+        await world.told(amounts=frozenset(figures), currency=currency, facts=ChargeFacts(received=received))
+    await world.told()
+    assert await world.events(REFERENCE) == ["payment.pending", *["payment.attention"] * 5, "payment.success"]
+    told = await notices(world)
+    words = ["UNDERPAID", "OVERPAID", "CURRENCY_MISMATCH", "AMOUNT_UNKNOWN", "UNDERPAID"]
+    assert [notice.reason for notice in told] == words
+    assert [notice.amount for notice in told] == [AMOUNT - 1, AMOUNT + 1, None, None, None], "dollars are no kobo"
+    assert (told[0].expected, told[0].received, told[-1].received) == (AMOUNT, AMOUNT - 1, AMOUNT + 2)
+    assert (await world.payment(REFERENCE)).has_adjustments
+
+
+@pytest.mark.parametrize("is_told_first", [True, False])
+async def test_an_underpayment_that_an_event_and_an_answer_tell_is_one(
+    world: ReportedPayment, is_told_first: bool
+) -> None:
+    """provider_b's event proves no figure and names the transaction; its answer does the reverse."""
+    event: dict[str, Any] = {"amounts": frozenset(), "facts": ChargeFacts(provider_id="t1", received=AMOUNT // 2)}
+    answer = {"amounts": frozenset({AMOUNT // 2}), "facts": ChargeFacts(received=AMOUNT // 2)}
+    for told in (event, answer) if is_told_first else (answer, event):
+        await world.told(**told)
+    assert await world.anomalies() == [AnomalyKind.MISMATCH]
+    assert [notice.reason for notice in await notices(world)] == ["UNDERPAID"]
+
+
+async def test_a_dispute_says_its_id_its_state_and_its_date(world: ReportedPayment) -> None:
+    await world.told()
+    opened = {"disputeId": "77", "state": "opened", "dueAt": "2025-02-01T10:00:00+00:00"}
+    for details in (opened, opened, {"disputeId": "77", "state": "won"}):
+        await world.told(Outcome.DISPUTED, amounts=frozenset(), details=details)  # no part is named
+    told = [(one.dispute_id, one.state, one.due_at, one.amount) for one in await notices(world)]
+    assert told == [("77", "opened", "2025-02-01T10:00:00Z", AMOUNT), ("77", "won", None, AMOUNT)]
+
+
+@pytest.mark.parametrize(("received", "net"), [(AMOUNT, AMOUNT - FEE), (AMOUNT + FEE, AMOUNT)])
+async def test_what_is_known_of_a_charge_is_kept_as_it_was_first_known(
+    world: ReportedPayment, received: int, net: int
+) -> None:
+    paid_at = datetime(2025, 1, 1, 10, tzinfo=UTC)
+    first = ChargeFacts("t1", "card", None, received, paid_at)
+    later = replace(first, channel="bank", paid_at=paid_at + timedelta(hours=1))
+    # A fee that nobody knows, or that is no part of what was paid, is none.
+    for facts in (first, *(replace(later, fee=known) for known in (AMOUNT * 2, FEE, 9))):
+        await world.told(facts=facts)
+    payment, [attempt] = await world.payment(REFERENCE), await world.attempts(REFERENCE)
+    assert (payment.fee, payment.net_amount) == (FEE, net)
+    assert (attempt.provider_id, attempt.channel, attempt.paid_at) == (first.provider_id, first.channel, paid_at)
