@@ -81,11 +81,12 @@ class RunSummary:
         return self.tried - self.broken
 
     def end(self, *, whole: bool, name: str = "", **figures: Any) -> int:
-        """The exit status. The figures of a `whole` run are noted under `name`, or else under the part's."""
+        """The exit status. The figures of a `whole` run that holds are noted under `name`, or else under the part's."""
         minutes = round((time.monotonic() - self.began) / 60, 1)
         told = "".join(f", {key} {value}" for key, value in figures.items() if not isinstance(value, dict))
         print(f"{self.part}: {self.holds} of {self.tried} hold, in {minutes} minutes{told}.", flush=True)
-        if whole:
+        is_broken = bool(self.broken or not self.tried)
+        if whole and not is_broken:
             counts = {"holds": self.holds, "all": self.tried, "minutes": minutes}
             note(name or self.part, self.part, self.arguments, **counts, **figures)
-        return 1 if self.broken or not self.tried else 0
+        return int(is_broken)

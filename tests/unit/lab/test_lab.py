@@ -3,6 +3,7 @@
 import importlib
 import re
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +38,15 @@ def test_every_figure_is_of_a_part_and_told_in_words() -> None:
     assert {name.split()[0] for name in figures.figures()} <= {part.name for part in PARTS}
     assert {name.split()[0] for name in figures.WORDS} <= {part.name for part in PARTS}
     assert figures.page().count("\n| ") >= len(figures.figures())
+
+
+def test_only_a_whole_run_that_holds_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (page := tmp_path / "page").write_text(figures.PAGE.read_text())
+    monkeypatch.setattr(figures, "FILE", tmp_path / "figures")
+    monkeypatch.setattr(figures, "PAGE", page)
+    for whole, wrong in ((True, ["lost"]), (False, []), (True, [])):
+        assert not figures.FILE.exists()
+        tally = figures.RunSummary("crashes", [])
+        tally.line("a crash", wrong)
+        assert tally.end(whole=whole) == len(wrong)
+    assert figures.figures()["crashes"]["holds"] == 1
