@@ -117,6 +117,14 @@ async def test_a_day_is_written_read_back_and_removed_and_who_did_it_is_recorded
     assert await world.archive() == [], "nothing is left to be archived"
 
 
+async def test_a_part_without_provider_calls_is_read(world: ArchiveWorld) -> None:
+    await world.payments(1)
+    world.store.state.calls.clear()
+    before = await world.told(1)
+    await world.archive()
+    assert set(before) < set(await world.told(1)), "and where it is archived"
+
+
 async def test_without_remove_the_database_keeps_all_and_nothing_is_written_twice(world: ArchiveWorld) -> None:
     await world.payments(1, 2)
     before = {name: dict(rows) for name, rows in world.history().items()}
