@@ -20,6 +20,7 @@ GOOD: dict[str, tuple[str, Callable[[], bytes]]] = {
     "jpeg": ("jpg", lambda: an_image("JPEG")),
     "a progressive jpeg": ("jpg", lambda: an_image("JPEG", size=(300, 200), progressive=True)),
     "a jpeg with restart markers": ("jpg", lambda: an_image("JPEG", size=(200, 200), restart_marker_blocks=1)),
+    "a jpeg with another one in its comment": ("jpg", lambda: an_image("JPEG", comment=an_image("JPEG"))),
     "the most scans": ("jpg", lambda: a_jpeg_of_scans(SCANS_MAX)),
     "the largest picture": ("png", lambda: an_image(size=(4096, 4096))),
     "the largest progressive jpeg": (
