@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.kit.processes import PAYAGG, STOP_SECONDS, Processes, signalled, until
+from lab.kit.processes import PATIENCE, PAYAGG, Processes, signalled, until
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations.upgrade import migrate
 from tests.support.cell_world import NAMES, haproxy_text
@@ -75,13 +75,10 @@ class CellSite:
         (self.folder / "cells").write_text(",".join(f"{name}={self.origin(name)}" for name in cells))
 
     def follow_maps(self) -> None:
-        """Writes the maps, and has a process keep them current."""
+        """Has a process keep the maps current."""
         self.processes.kill(MAPS)
-        words = ("cell", "map", "--out", str(self.folder))
-        written = self.command(*words)
-        assert written.returncode == 0, written.stderr
-        socket = str(self.folder / "admin.sock")
-        self.processes.start(MAPS, [*PAYAGG, *words, "--haproxy", socket, "--follow"], self.environ())
+        words = ("cell", "map", "--out", str(self.folder), "--haproxy", str(self.folder / "admin.sock"), "--follow")
+        self.processes.start(MAPS, [*PAYAGG, *words], self.environ())
 
     def add(self) -> None:
         """A fourth cell, without a stop of what runs."""
@@ -104,7 +101,7 @@ class CellSite:
     def command(self, *words: str, cell: str = "") -> "subprocess.CompletedProcess[str]":
         environ = self.environ(cell)
         return subprocess.run(
-            [*PAYAGG, *words], check=False, capture_output=True, text=True, timeout=STOP_SECONDS, env=environ
+            [*PAYAGG, *words], check=False, capture_output=True, text=True, timeout=PATIENCE, env=environ
         )
 
 
@@ -116,8 +113,10 @@ def three_cells_running(folder: Path) -> Iterator[CellSite]:
         with site.processes:
             for name in NAMES:
                 site.start(name)
-            site.follow_maps()
+            written = site.command("cell", "map", "--out", str(folder))
+            assert written.returncode == 0, written.stderr
             site.start(FRONT)
+            site.follow_maps()
             yield site
     finally:
         for database in site.databases.values():

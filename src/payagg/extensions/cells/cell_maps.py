@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import signal
 import sys
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
@@ -32,14 +33,14 @@ def write_maps(options: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(options: argparse.Namespace, cells: Cells, secret: str) -> int:
-    from payagg.entrypoints.process.server import stop_on_signals
     from payagg.extensions.cells.client import HttpCells
 
     maps = CellMaps(cells, options.out.absolute(), options.haproxy)
     async with aclosing(HttpCells(cells, secret)) as asking:
         if not options.follow:
             return 1 if _tell(await maps.update(asking), []) else 0
-        stop, faults = stop_on_signals(), list[str]()
+        stop, faults = asyncio.Event(), list[str]()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
         while not stop.is_set():
             faults = _tell(await maps.update(asking), faults)
             with suppress(TimeoutError):

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from payagg.application.ports.outside import Unavailable
 from payagg.application.use_case import in_transaction
@@ -13,9 +13,10 @@ from payagg.entrypoints.cli.operators import operator, say, store_at
 from payagg.entrypoints.settings import Settings, SettingsError
 from payagg.extensions.cells.cell_maps import write_maps
 from payagg.extensions.cells.domain import Cells, CellState
-from payagg.extensions.cells.move import MovedBusiness
-from payagg.extensions.cells.postgres import CellRows
 from payagg.extensions.cells.settings import CellSettings, known_cells, listed_cells
+
+if TYPE_CHECKING:
+    from payagg.extensions.cells.move import MovedBusiness
 
 
 def cell(options: argparse.Namespace, settings: Settings) -> int:
@@ -87,7 +88,7 @@ def _move(options: argparse.Namespace, settings: Settings) -> int:
 
 async def _move_between(
     business_id: str, to: str, settings: Settings, source_url: str, target_url: str
-) -> MovedBusiness:
+) -> "MovedBusiness":
     from payagg.adapters.security import AesVault
     from payagg.adapters.system import DatabaseClock, SystemEntropy
     from payagg.extensions.cells.move import CellMove
@@ -105,6 +106,7 @@ async def _ensure_is(cell: str, settings: Settings, database: Any) -> None:
     """Raises SettingsError unless the cell's own servers answer from that database: in any other, no server would have
     the business. Raises Unavailable when they cannot be reached."""
     from payagg.extensions.cells.client import HttpCells
+    from payagg.extensions.cells.postgres import CellRows
 
     cells = known_cells(settings)
     assert cells is not None
