@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from lab.kit.processes import PATIENCE, PAYAGG, Processes, signalled, until
 from payagg.adapters.postgres.embedded.server import EmbeddedPostgres
 from payagg.adapters.postgres.migrations.upgrade import migrate
@@ -84,8 +86,11 @@ class CellSite:
         """A fourth cell, without a stop of what runs."""
         self.list_cells(*NAMES, ADDED)
         self.start(ADDED)
-        for name in NAMES:
-            self.processes.running[name].send_signal(signal.SIGHUP)
+        supervisors = [psutil.Process(self.processes.running[name].pid) for name in NAMES]
+        before = [process for one in supervisors for process in one.children()]
+        for one in supervisors:
+            one.send_signal(signal.SIGHUP)
+        until(lambda: not any(process.is_running() for process in before), "every process has read the list")
         until(lambda: self.command("cell", "list").returncode == 0, "every cell has the same gateways")
         (self.folder / "haproxy.cfg").write_text(self.front_configuration())
         self.processes.running[FRONT].send_signal(signal.SIGUSR2)

@@ -1,5 +1,6 @@
 """The front that we ship a file for: a real HAProxy with deploy/haproxy.cfg, before a server that notes what comes."""
 
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -51,14 +52,14 @@ def a_server() -> Iterator[tuple[int, list[str]]]:
 
 
 @contextmanager
-def a_front(folder: Path, server: int, change: Callable[[str], str] = str) -> Iterator[int]:
+def a_front(folder: Path, server: int, change: Callable[[str], str] = str) -> Iterator[tuple[int, Processes]]:
     port, file = free_port(), folder / "haproxy.cfg"
     text = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
     file.write_text(change(with_addresses(text, f"127.0.0.1:{port}", [f"127.0.0.1:{server}"] * 3)))
     with Processes(folder) as processes:
         processes.start("haproxy", [program("haproxy"), "-db", "-f", str(file)])
         until(lambda: "200" in answer(port, "127.0.0.250", READ), "HAProxy started")
-        yield port
+        yield port, processes
 
 
 def opened(port: int, address: str, sent: bytes) -> socket.socket:
@@ -91,7 +92,7 @@ def test_bodies_that_stop_and_20_000_header_fields_reach_no_server(tmp_path: Pat
     def hurried(text: str) -> str:
         return text.replace("timeout http-request 10s", "timeout http-request 1s")
 
-    with a_server() as (server, seen), a_front(tmp_path, server, hurried) as port, ExitStack() as stack:
+    with a_server() as (server, seen), a_front(tmp_path, server, hurried) as (port, _), ExitStack() as stack:
         seen.clear()
         halves = [
             stack.enter_context(closing(opened(port, f"127.0.0.{2 + number % 3}", HALF))) for number in range(210)
@@ -114,7 +115,7 @@ def share(open_one: Callable[[int], socket.socket]) -> Iterator[None]:
 
 
 def test_an_address_has_its_share_of_connections(tmp_path: Path) -> None:
-    with a_server() as (server, _), a_front(tmp_path, server) as port:
+    with a_server() as (server, _), a_front(tmp_path, server) as (port, _):
         assert answer(port, "127.0.0.2", READ) == "200"
         with share(lambda _: opened(port, "127.0.0.2", READ)):
             assert answer(port, "127.0.0.3", READ) == "200"
@@ -144,7 +145,20 @@ def test_an_ipv6_network_of_64_bits_has_the_share_of_one_address(tmp_path: Path)
         assert status(other) == "200"
 
 
+def test_a_request_on_a_connection_from_before_a_reload_is_answered(tmp_path: Path) -> None:
+    with (
+        a_server() as (server, _),
+        a_front(tmp_path, server) as (port, processes),
+        closing(opened(port, "127.0.0.2", READ)) as client,
+    ):
+        assert status(client) == "200"
+        processes.running["haproxy"].send_signal(signal.SIGUSR1)  # as a reload ends the process before
+        until(lambda: answer(port, "127.0.0.2", READ) == "", "it takes no more connections")
+        client.sendall(READ)
+        assert status(client) == "200"
+
+
 @pytest.mark.parametrize("path", ["/internal/cell", "/%69nternal/cell"])
 def test_what_is_for_cells_is_nobody_elses(tmp_path: Path, path: str) -> None:
-    with a_server() as (server, _), a_front(tmp_path, server) as port:
+    with a_server() as (server, _), a_front(tmp_path, server) as (port, _):
         assert answer(port, "127.0.0.2", READ.replace(b" / ", f" {path} ".encode())) == "404"
