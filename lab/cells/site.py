@@ -90,7 +90,8 @@ class CellSite:
         before = [process for one in supervisors for process in one.children()]
         for one in supervisors:
             one.send_signal(signal.SIGHUP)
-        until(lambda: not any(process.is_running() for process in before), "every process has read the list")
+        reading = "every process has read the list"
+        until(lambda: not any(process.is_running() for process in before), reading, 3 * PATIENCE)
         until(lambda: self.command("cell", "list").returncode == 0, "every cell has the same gateways")
         (self.folder / "haproxy.cfg").write_text(self.front_configuration())
         self.processes.running[FRONT].send_signal(signal.SIGUSR2)

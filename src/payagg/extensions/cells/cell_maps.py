@@ -65,15 +65,15 @@ class CellMaps:
 
     async def update(self, asking: "HttpCells") -> list[str]:
         """Returns what could not be done, in words."""
+        from payagg.extensions.cells.client import or_away
+
         names = list(self._cells.origins)
         digests = [self._known[name][1] if name in self._known else "" for name in names]
-        answers = await asyncio.gather(*map(asking.names, names, digests), return_exceptions=True)
+        answers = await asyncio.gather(*map(or_away, map(asking.names, names, digests)))
         faults = list[str]()
         for name, answer in zip(names, answers, strict=True):
             if isinstance(answer, Unavailable):
                 faults.append(f"{answer}; its lines stay as they were.")
-            elif isinstance(answer, BaseException):
-                raise answer
             elif answer is not None:
                 self._known[name] = answer
         try:

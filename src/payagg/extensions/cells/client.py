@@ -1,7 +1,7 @@
 """Calls from one cell, or from an operator, to another: JSON under /internal/cell, proven by the cells' secret."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -155,6 +155,14 @@ class HttpCells:
             return await asyncio.shield(task)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise Unavailable(f"the cell {cell} cannot be reached: {type(error).__name__}") from None
+
+
+async def or_away(asking: Awaitable[T]) -> T | Unavailable:
+    """The answer, or why there is none."""
+    try:
+        return await asking
+    except Unavailable as error:
+        return error
 
 
 def _decode(answer: httpx.Response, kind: type[T]) -> T:

@@ -26,7 +26,7 @@ def cell(options: argparse.Namespace, settings: Settings) -> int:
 def _list(_: argparse.Namespace, settings: Settings) -> int:
     """Exit status 1 when a cell cannot be reached or differs from the home cell."""
     cells = listed_cells(settings)
-    states = asyncio.run(_states(cells, settings))
+    states = asyncio.run(_states(cells, settings.of(CellSettings).cell_secret or ""))
     is_well = True
     for (name, origin), state in zip(cells.origins.items(), states, strict=True):
         if isinstance(state, Unavailable):
@@ -56,17 +56,11 @@ def _faults(name: str, state: CellState, home: CellState | Unavailable, cells: C
         yield f"gateways differ from {home.gateways}"
 
 
-async def _states(cells: Cells, settings: Settings) -> list[CellState | Unavailable]:
-    from payagg.extensions.cells.client import HttpCells
+async def _states(cells: Cells, secret: str) -> list[CellState | Unavailable]:
+    from payagg.extensions.cells.client import HttpCells, or_away
 
-    async with aclosing(HttpCells(cells, settings.of(CellSettings).cell_secret or "")) as asking:
-        answers = await asyncio.gather(*map(asking.state, cells.origins), return_exceptions=True)
-    states: list[CellState | Unavailable] = []
-    for answer in answers:
-        if isinstance(answer, BaseException) and not isinstance(answer, Unavailable):
-            raise answer
-        states.append(answer)
-    return states
+    async with aclosing(HttpCells(cells, secret)) as asking:
+        return await asyncio.gather(*(or_away(asking.state(name)) for name in cells.origins))
 
 
 def _move(options: argparse.Namespace, settings: Settings) -> int:

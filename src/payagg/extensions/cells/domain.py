@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any
 
 from msgspec import Struct
 
@@ -65,16 +64,6 @@ class BusinessMove:
     at: datetime  # when it began
 
 
-@dataclass(frozen=True)
-class ForwardingRecord:
-    """Where a payment, a key or a business went that was here, as Redis Cluster's MOVED says it. `is_under_way`: the
-    other cell has not got it yet, or may have and nobody may ask for it yet."""
-
-    business_id: str
-    cell: str
-    is_under_way: bool
-
-
 def counterparts(own: Iterable[Gateway], others: Iterable[Gateway]) -> dict[str, str]:
     """For gateways of one cell, by id, those of the other that stand for them: of the same id, or else its living one
     of the same slug. One that has none is left out."""
@@ -108,11 +97,3 @@ class CellNames:
 
     keys: list[str]
     businesses: list[str]
-
-
-@dataclass(frozen=True)
-class MovingPayment:
-    """A payment on its way, with all that is found by its reference."""
-
-    reference: str
-    rows: Any

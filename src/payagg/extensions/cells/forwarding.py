@@ -20,6 +20,7 @@ from payagg.entrypoints.http.server.middleware import ASGIApp
 from payagg.entrypoints.http.server.rate_limits import RATES, Limits
 from payagg.entrypoints.http.server.wire import REQUEST_ID, envelope
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
+from payagg.extensions.cells.client import or_away
 from payagg.extensions.cells.places import By, Destination, business_context
 
 BODY_MAX = 64 * 1024  # what a route of one business takes
@@ -171,13 +172,11 @@ class Forwarding:
             return
         sent = await body.whole()
         names = list(self._among.cells.others)
-        answers = await asyncio.gather(*(self._ask(scope, name, sent) for name in names), return_exceptions=True)
+        answers = await asyncio.gather(*(or_away(self._ask(scope, name, sent)) for name in names))
         found, away = _businesses(own.body), list[str]()
         for name, answer in zip(names, answers, strict=True):
             if isinstance(answer, httpx.Response) and answer.status_code == OK:
                 found |= _businesses(answer.content)
-            elif isinstance(answer, BaseException) and not isinstance(answer, Unavailable):
-                raise answer
             else:
                 away.append(name)
         headers = {"X-Payagg-Cells-Away": ", ".join(away)} if away else None

@@ -203,9 +203,9 @@ class CellMove:
             payments = await tx.of(DepartureRows).under_way(business_id, self.batch)
         if payments:
             async with self.target.begin() as tx:
-                await tx.of(ArrivalRows).receive(payments, gateways)
+                await tx.of(ArrivalRows).receive(payments.values(), gateways)
             async with self.source.begin() as tx:
-                await tx.of(DepartureRows).forget_arrivals([payment.reference for payment in payments])
+                await tx.of(DepartureRows).forget_arrivals(payments)
         return len(payments)
 
     async def _copy_audit(self, business_id: str) -> None:

@@ -8,13 +8,16 @@ from typing import Any
 from payagg.adapters.postgres.repositories.accounts import ENTRY
 from payagg.adapters.postgres.repositories.rows import PostgresRepository
 from payagg.adapters.postgres.statement import Statement
+from payagg.application.ports.outside import Unavailable
 from payagg.domain.audit import AuditEntry
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.extensions.cells import arrivals
 from payagg.extensions.cells import statements as sql
-from payagg.extensions.cells.domain import BusinessMove, CellNames, ForwardingRecord, MoveState, MovingPayment
+from payagg.extensions.cells.domain import BusinessMove, CellNames, MoveState
+from payagg.extensions.cells.places import Destination
 
+HERE = ""
 ADD_AUDIT = Statement(ENTRY.insert().on_conflict_do_nothing())
 
 
@@ -25,17 +28,13 @@ class CellRows(PostgresRepository):
         row = await self._connection.row(sql.OF_BUSINESS, business_id=business_id)
         return None if row is None else BusinessMove(row[0], row[1], MoveState(row[2]), row[3])
 
-    async def forwarding_record_of_business(self, business_id: str) -> ForwardingRecord | None:
-        move = await self.of_business(business_id)
-        return None if move is None else ForwardingRecord(business_id, move.cell, move.state is not MoveState.LEFT)
-
-    async def forwarding_record_of_payment(self, reference: str) -> ForwardingRecord | None:
-        row = await self._connection.row(sql.OF_PAYMENT, reference=reference)
-        return None if row is None else ForwardingRecord(*row)
-
-    async def forwarding_record_of_key(self, secret_hash: bytes) -> ForwardingRecord | None:
-        row = await self._connection.row(sql.OF_KEY, secret_hash=secret_hash)
-        return None if row is None else ForwardingRecord(*row)
+    async def cell_of(self, place: Destination) -> str | None:
+        """Where a key, a business or a payment went, HERE where it is, None for what never was here. Raises Unavailable
+        while the other cell has not got it, or may have and nobody may ask for it yet."""
+        row = await self._connection.row(sql.CELL_OF[place.by], name=place.name)
+        if row is not None and row[1]:
+            raise Unavailable("the business is moving to another cell")
+        return None if row is None else row[0] or HERE
 
     async def names(self) -> CellNames:
         """In order. A business that is still arriving is where it comes from."""
@@ -108,11 +107,12 @@ class DepartureRows(PostgresRepository):
     async def has_payments(self, business_id: str) -> bool:
         return bool(await self._connection.value(sql.HAS_PAYMENTS, business_id=business_id))
 
-    async def under_way(self, business_id: str, limit: int) -> list[MovingPayment]:
+    async def under_way(self, business_id: str, limit: int) -> dict[str, str]:
+        """Payments on their way by reference, each with all that is found by it."""
         rows = await self._connection.rows(sql.UNDER_WAY, business_id=business_id, limit=limit)
-        return [MovingPayment(*row) for row in rows]
+        return dict(rows)
 
-    async def forget_arrivals(self, references: Sequence[str]) -> None:
+    async def forget_arrivals(self, references: Iterable[str]) -> None:
         """Nothing is kept of them but where they went."""
         self._connection.send(sql.ARRIVED, references=list(references))
 
@@ -142,9 +142,9 @@ class ArrivalRows(PostgresRepository):
         self._connection.send(arrivals.PREPARE_ENDPOINTS, profile=profile)
         self._connection.send(arrivals.ARRIVE, business_id=move.business_id, cell=move.cell, at=move.at)
 
-    async def receive(self, payments: Sequence[MovingPayment], gateways: Mapping[str, str]) -> int:
+    async def receive(self, payments: Iterable[str], gateways: Mapping[str, str]) -> int:
         """Adds those that are not there; how many."""
-        packed, here = _array(one.rows for one in payments), json.dumps(dict(gateways))
+        packed, here = _array(payments), json.dumps(dict(gateways))
         rows = await self._connection.rows(arrivals.RECEIVE, payments=packed, gateways=here)
         if rows:
             references, grown, anomalies, archived = zip(*rows, strict=True)

@@ -9,6 +9,7 @@ import json
 
 from payagg.adapters.postgres.statement import Statement
 from payagg.extensions.cells.domain import KEY_DIGITS
+from payagg.extensions.cells.places import By
 
 # Found by `reference`; a payment's idempotency key by the payment's own columns.
 OWNED = (
@@ -25,8 +26,21 @@ def constant(**values: str | int | None) -> str:
 
 _UNCOUNTED = constant(successful=0, failed=0, purged=0, removed_at=None)
 OF_BUSINESS = Statement("SELECT business_id, cell, state, at FROM moved_businesses WHERE business_id = :business_id")
-OF_PAYMENT = Statement("SELECT business_id, cell, rows IS NOT NULL FROM moved_payments WHERE reference = :reference")
-OF_KEY = Statement("SELECT business_id, cell, rows IS NOT NULL FROM moved_keys WHERE secret_hash = :secret_hash")
+# The forwarding record first: while a business moves, its row is here too.
+CELL_OF = {
+    By.KEY: Statement("""
+SELECT cell, rows IS NOT NULL FROM moved_keys WHERE secret_hash = decode(:name, 'hex')
+UNION ALL SELECT NULL, false FROM api_keys WHERE secret_hash = decode(:name, 'hex') ORDER BY 1 LIMIT 1
+"""),
+    By.BUSINESS: Statement("""
+SELECT cell, state <> 'LEFT' FROM moved_businesses WHERE business_id = :name
+UNION ALL SELECT NULL, false FROM businesses WHERE id = :name ORDER BY 1 LIMIT 1
+"""),
+    By.REFERENCE: Statement("""
+SELECT cell, rows IS NOT NULL FROM moved_payments WHERE reference = :name
+UNION ALL SELECT NULL, false FROM payments WHERE reference = :name ORDER BY 1 LIMIT 1
+"""),
+}
 ACTIVE_KEYS = Statement(
     f"SELECT left(encode(secret_hash, 'hex'), {KEY_DIGITS}) FROM api_keys WHERE status = 'ACTIVE' ORDER BY 1"
 )

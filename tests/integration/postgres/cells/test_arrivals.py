@@ -3,7 +3,6 @@
 from payagg_testing.builders import DAY, MINUTE
 
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.extensions.cells.domain import MovingPayment
 from payagg.extensions.cells.postgres import ArrivalRows
 from payagg.extensions.cells.statements import OWNED
 from tests.integration.postgres.test_expiry import END, add, progress, swept
@@ -21,5 +20,5 @@ async def test_a_payment_that_comes_from_another_cell_past_its_window_is_met(
     assert [await swept(store, END + DAY) for _ in range(2)] == [[later.reference], []]
     assert progress(database_url) == later.expires_at
     async with store.begin() as tx:
-        assert await tx.of(ArrivalRows).receive([MovingPayment(late.reference, rows)], {}) == 1
+        assert await tx.of(ArrivalRows).receive([rows], {}) == 1
     assert await swept(store, END + DAY) == [late.reference]
