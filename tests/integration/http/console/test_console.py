@@ -298,6 +298,8 @@ async def test_one_box_finds_a_payment_by_reference_email_name_or_amount(api: Ap
         for term in terms:
             page = await who.open(f"{path}/payments?search={quote(term)}")
             assert (wanted in page.text, other in page.text) == (True, False), term
+            assert "Export as CSV" not in page.text, "an export has no search: it would have everybody's payments"
+        assert "Export as CSV" in (await who.open(f"{path}/payments?status=INITIATED")).text
 
 
 async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api, shop: Shop, browser: Browser) -> None:
