@@ -302,6 +302,16 @@ async def test_one_box_finds_a_payment_by_reference_email_name_or_amount(api: Ap
         assert "Export as CSV" in (await who.open(f"{path}/payments?status=INITIATED")).text
 
 
+async def test_a_payment_s_page_says_why_there_is_no_event_or_no_delivery(
+    api: Api, shop: Shop, browser: Browser
+) -> None:
+    await api.add_endpoint(shop, "https://shop.example/hooks", events=["payment.failed"])
+    paid, opened = await api.paid(shop), (await api.initiate(shop))["reference"]
+    path = f"{base_of(shop)}/payments/"
+    assert "no active endpoint wanted it" in (await browser.open(path + paid)).text
+    assert "None yet, or removed after 30 days" in (await browser.open(path + opened)).text
+
+
 async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api, shop: Shop, browser: Browser) -> None:
     reference = await api.paid(shop)
     await api.add_endpoint(shop, "https://shop.example/hooks", events=["payment.success", "payment.failed"])
