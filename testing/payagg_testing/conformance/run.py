@@ -124,8 +124,7 @@ def coverage(verdicts: Iterable[MachineVerdict]) -> Coverage:
         not_tried |= verdict.not_tried
     for name in [name for name in MACHINES if all(verdict.machine != name for verdict in verdicts)]:
         not_tried = dict.fromkeys(statements_of(MACHINES[name]), f"the machine {name} was left out") | not_tried
-    skipped = [f"{verdict.machine} {verdict.words}" for verdict in verdicts if verdict.skipped is not None]
-    return Coverage.of({one for verdict in verdicts for one in verdict.tried}, not_tried, skipped)
+    return Coverage.of({one for verdict in verdicts for one in verdict.tried}, not_tried)
 
 
 def _search(bound: type[ConformanceMachine], effort: Effort) -> Violation | None:

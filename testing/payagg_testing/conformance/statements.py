@@ -188,10 +188,9 @@ class Coverage:
     reasons: Mapping[str, str | None]
 
     @classmethod
-    def of(cls, tried: Iterable[str], not_tried: Mapping[str, str], skipped: Iterable[str]) -> "Coverage":
-        """`not_tried`: what machines say of the statements that they carry; `skipped` machines with their words."""
-        touched = set(tried)
-        otherwise = "; ".join(["no history came to it", *skipped])
+    def of(cls, tried: Iterable[str], not_tried: Mapping[str, str]) -> "Coverage":
+        """`not_tried`: what machines say of the statements that they carry."""
+        touched, otherwise = set(tried), "no history came to it"
         each = (*SAYS, *ROUTES, *CODES)
         return cls({one: None if one in touched else NEVER.get(one) or not_tried.get(one, otherwise) for one in each})
 

@@ -17,7 +17,7 @@ from payagg_testing import (
 from payagg_testing.conformance import assumptions
 from payagg_testing.conformance.api_keys import REVOKED_LISTED, ApiKeyConformance
 from payagg_testing.conformance.expectation import Expected
-from payagg_testing.conformance.run import MACHINES
+from payagg_testing.conformance.run import MACHINES, MachineVerdict, coverage
 from payagg_testing.conformance.service import Driver, ServiceAnswer, ServiceCall
 from payagg_testing.conformance.statements import CODES, LIVE, NEVER, ROUTES, SAYS, statements_of
 from payagg_testing.state_machine.model import CARDS
@@ -95,6 +95,11 @@ def test_what_nobody_tried_is_listed_with_its_reason(capsys: pytest.CaptureFixtu
     assert "NOT TRIED keys.1 a secret is shown once and kept as a hash: the machine api-keys was left out" in told
     assert "NOT TRIED limits.9 100 inbound webhooks" in told
     assert len(re.findall("^  (?:tried    |NOT TRIED) ", told, re.MULTILINE)) == len({*SAYS, *ROUTES, *CODES})
+
+
+def test_why_a_machine_was_skipped_is_said_of_its_own_statements_alone() -> None:
+    told = coverage([MachineVerdict(name, skipped="a token") for name in MACHINES])
+    assert set(told.missing.values()) == {"no history came to it"}
 
 
 @pytest.mark.parametrize("name", MACHINES)
