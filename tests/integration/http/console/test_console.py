@@ -17,6 +17,8 @@ from payagg.adapters.postgres.store import PostgresStore
 from payagg.domain.anomaly import Anomaly, AnomalyKind
 from payagg.domain.audit import Action, ActorRealm
 from payagg.domain.business import BusinessStatus, Role
+from payagg.domain.errors import must_exist
+from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
 from payagg.extensions.console.payments import SCAN
@@ -302,7 +304,7 @@ async def test_one_box_finds_a_payment_by_reference_email_name_or_amount(api: Ap
         assert "Export as CSV" in (await who.open(f"{path}/payments?status=INITIATED")).text
 
 
-async def test_a_payment_s_page_says_why_there_is_no_event_or_no_delivery(
+async def test_a_payment_s_page_says_why_it_changed_and_why_nobody_was_told(
     api: Api, shop: Shop, browser: Browser
 ) -> None:
     await api.add_endpoint(shop, "https://shop.example/hooks", events=["payment.failed"])
@@ -310,6 +312,13 @@ async def test_a_payment_s_page_says_why_there_is_no_event_or_no_delivery(
     path = f"{base_of(shop)}/payments/"
     assert "no active endpoint wanted it" in (await browser.open(path + paid)).text
     assert "None yet, or removed after 30 days" in (await browser.open(path + opened)).text
+    async with api.services.store.begin() as tx:
+        payment = must_exist(await tx.payments.lock(opened))
+        charge = f"{opened}.2"  # what a transition keeps as its reason is the charge that was paid
+        await api.services.settlement.move(tx, payment, Trigger.SUCCEED, actor="event:provider_a", reason=charge)
+    told = text_of((await browser.open(path + opened)).text)
+    assert ("event of Provider A succeed" in told, charge.lower() in told) == (True, False)
+    assert "(API key) simulated" in text_of((await browser.open(path + paid)).text)
 
 
 async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api, shop: Shop, browser: Browser) -> None:
