@@ -68,15 +68,15 @@ async def _detail_page(
     """`secret` and `tested` are shown only by the answer to their form."""
     context = await business_context(request)
     endpoint = await _endpoint(request, context, request.path["endpoint_id"])
-    page_number = request.query("page") or "1"  # the API refuses it by name
-    query = {"page": page_number, "perPage": PER_PAGE}
-    answer = await request.api.call("GET", f"{_path(context, endpoint['id'])}/deliveries", query=query)
+    after = request.query("after")
+    found = await request.api.get(f"{_path(context, endpoint['id'])}/deliveries", after=after, perPage=PER_PAGE + 1)
+    shown = found[:PER_PAGE]
     facts = {
         "endpoint": endpoint,
-        "deliveries": answer.data,
-        "number": int(page_number),
-        "has_more": int(page_number) * PER_PAGE < answer.meta["total"],
-        "is_live": any(one["status"] == "PENDING" for one in answer.data),
+        "deliveries": shown,
+        "is_live": any(one["status"] == "PENDING" for one in shown),
+        "kept": f"?after={part(after)}" if after else "",
+        "older": shown[-1]["id"] if len(found) > PER_PAGE else None,
         "secret": secret,
         "is_rotated": is_rotated,
         "tested": tested,

@@ -21,6 +21,7 @@ from payagg.domain.errors import must_exist
 from payagg.domain.payment import Trigger
 from payagg.domain.values import Environment
 from payagg.entrypoints.http.app import create_app
+from payagg.extensions.console.developers import PER_PAGE
 from payagg.extensions.console.payments import SCAN
 from payagg.extensions.console.session import COOKIE_MAX
 from payagg.extensions.console.sign_in import dev_pages
@@ -319,6 +320,26 @@ async def test_a_payment_s_page_says_why_it_changed_and_why_nobody_was_told(
     told = text_of((await browser.open(path + opened)).text)
     assert ("event of Provider A succeed" in told, charge.lower() in told) == (True, False)
     assert "(API key) simulated" in text_of((await browser.open(path + paid)).text)
+
+
+async def test_an_older_page_of_the_log_of_deliveries_keeps_its_place(api: Api, shop: Shop, browser: Browser) -> None:
+    endpoint = await api.add_endpoint(shop)
+    paid = [await api.paid(shop) for _ in range(PER_PAGE + 2)][::-1]
+
+    async def delivered(address: str) -> list[str]:
+        await browser.open(address)
+        # A page that is no form's answer keeps its address: it is reloaded, and renewed while a delivery is under way.
+        assert 'data-address=""' in browser.page.text
+        return re.findall(r'payments/([^"/]+)">', browser.page.text)
+
+    newest = f"{base_of(shop)}/webhooks/{endpoint['id']}"
+    assert await delivered(newest) == paid[:PER_PAGE]
+    (older,) = re.findall('href="([?][^"]+)"[^>]*>Older', browser.page.text)
+    await api.paid(shop)  # moves each of them one place on
+    assert await delivered(newest + older) == paid[PER_PAGE:]
+    redeliver = re.findall('action="([^"]+/redeliver[^"]*)"', browser.page.text)
+    answer = await browser.send(redeliver[-1])
+    assert ("is on its way again" in answer.text, paid[-1] in answer.text) == (True, True)
 
 
 async def test_people_read_names_and_lagos_time_and_the_audit_in_words(api: Api, shop: Shop, browser: Browser) -> None:
