@@ -121,10 +121,11 @@ async def found_of(
             raise
         request = replace(request, problem=refused)
     kept = {key: value for key, value in wanted.items() if value}
+    own = kept | ({"after": after} if after else {})
     links = {
         "first": f"?{urlencode(kept)}" if after else None,
         "next": f"?{urlencode({**kept, 'after': shown['nextCursor']})}" if shown["hasMore"] else None,
-        "kept": f"?{urlencode(kept | ({'after': after} if after else {}))}",  # this page's own
+        "kept": f"?{urlencode(own)}" if own else "",
     }
     return request, {name: shown[name], "wanted": wanted, **links}
 
