@@ -2,7 +2,8 @@
 
 Its own test stands at the mirrored path (`src/payagg/domain/report.py`: `tests/unit/domain/test_report.py`), others
 have its name over Postgres or HTTP, or are unit tests that import it. A file without any belongs to the tests of its
-folder; a document or a setting to those of the project.
+folder; a template, a script or a style sheet to all tests that import its package or have its name; a document or a
+setting to those of the project.
 """
 
 import re
@@ -19,6 +20,9 @@ def tests_for(file: str) -> list[str]:
     path = (ROOT / file).resolve()
     if not path.is_file():
         raise FileNotFoundError(file)
+    is_code = path.suffix == ".py"
+    if not is_code:
+        path = next((one / "__init__.py" for one in path.parents if (one / "__init__.py").is_file()), path)
     parts = path.relative_to(ROOT).parts
     if path.name.startswith("test_"):
         return ["/".join(parts)]
@@ -33,7 +37,9 @@ def tests_for(file: str) -> list[str]:
     everything = [one for one in TESTS.rglob("test_*.py") if "node_modules" not in one.parts]
     units = [one for one in everything if one.is_relative_to(TESTS / "unit")]
     found = {one for one in everything if one.name == f"test_{path.stem}.py"}
-    found |= {one for one in units if imports.search(one.read_text("utf-8"))}
+    found |= {one for one in (units if is_code else everything) if imports.search(one.read_text("utf-8"))}
+    if not is_code:
+        found |= set((TESTS / "integration").rglob(f"{path.parent.name}/test_*.py"))
     folders = inner[1:-1]
     while not found and folders:
         found = set((TESTS / "unit").joinpath(*folders).rglob("test_*.py"))
