@@ -442,8 +442,8 @@ def _gone_back(
     # A list's line is told only after the line of what the status told.
     if before.unclaimed and before.kobo >= payment.amount and actor != RECONCILIATION:
         return _anomaly(report, kind, amount=max(0, figure - before.unclaimed))
-    if 0 < left < figure <= left + (payment.fee or 0):
-        return _anomaly(report, kind, amount=left)  # the last part, with the fee that the payer bore
+    if 0 <= left < figure <= left + (payment.fee or 0):
+        return _anomaly(report, kind, amount=left)  # a last part, with the fee that the payer bore, or of it
     return _anomaly(report, kind)
 
 

@@ -152,10 +152,12 @@ async def test_another_charge_that_is_first_seen_when_it_is_back_takes_nothing_f
 @pytest.mark.parametrize("by", ["event", RECONCILIATION])
 async def test_a_fee_that_the_payer_bore_is_in_the_parts_of_a_refund_and_counts_for_nothing(by: str) -> None:
     came = Fact(replace(paid().report, facts=ChargeFacts("t1", fee=2_250, received=AMOUNT + 2_250)))
-    parts = [refund("r1", PART, by=by), refund("r2", AMOUNT + 2_250 - PART, by=by)]
-    for told in permutations(parts):
-        again = refund(told[1].report.details["refundId"] if by == "event" else "event", max(told[1].report.amounts))
-        assert await money([came, *told, again, reversed_(), again]) == 0
+    for figures in ((PART, AMOUNT + 2_250 - PART), (AMOUNT, 2_250), (AMOUNT - 1_000, 1_250, 2_000)):
+        parts = [refund(f"r{number}", figure, by=by) for number, figure in enumerate(figures)]
+        for told in permutations(parts):
+            last = told[-1].report
+            again = refund(last.details["refundId"] if by == "event" else "event", max(last.amounts))
+            assert await money([came, *told, again, reversed_(), again]) == 0, told
 
 
 @pytest.mark.parametrize("by", ["event", RECONCILIATION])
