@@ -28,11 +28,23 @@ def test_a_file_of_provider_a_is_read_with_its_mark_line_ends_and_quotes() -> No
     assert line.at == datetime(2025, 1, 31, 10, tzinfo=UTC)
 
 
-def test_a_file_of_provider_b_proves_the_amount_with_and_without_the_fee() -> None:
-    for columns in (B, B.lower().replace(" ", "_")):
-        (line,) = read(f"{columns}\n{REFERENCE},P-C-1,1528.00,28,NGN,Completed\n", "provider_b").lines
-        assert (line.id, line.amount, line.report.amounts) == ("P-C-1", 152_800, frozenset({152_800, 150_000}))
-        assert line.report.outcome is Outcome.SUCCEEDED
+@pytest.mark.parametrize(
+    ("slug", "columns", "status"),
+    [
+        ("provider_a", A.replace("Transaction Date", "Id").replace("Customer Email", "Paystack Fees"), "Success"),
+        ("provider_b", B, "Completed"),
+        ("provider_b", B.lower().replace(" ", "_"), "Completed"),
+    ],
+)
+def test_a_file_proves_the_amount_with_and_without_the_fee(slug: str, columns: str, status: str) -> None:
+    """The payer may bear it."""
+    row = {"reference": REFERENCE, "amount paid": "1528.00", "id": "P-C-1", "paystack fees": "28"}
+    row |= {"merchant reference": REFERENCE, "amount received": "1528.00", "transaction fee": "28", "currency": "NGN"}
+    row |= {"transaction reference": "P-C-1", "status": status, "transaction status": status}
+    cells = [row[name.lower().replace("_", " ")] for name in columns.split(",")]
+    (line,) = read(f"{columns}\n{','.join(cells)}\n", slug).lines
+    assert (line.id, line.amount, line.report.amounts) == ("P-C-1", 152_800, frozenset({152_800, 150_000}))
+    assert line.report.outcome is Outcome.SUCCEEDED
 
 
 def test_columns_are_found_by_name_and_say_whether_they_are_naira_or_kobo() -> None:

@@ -26,6 +26,7 @@ from payagg.adapters.providers.provider_a.webhook import DISPUTE_RESOLVED, REFUN
 from payagg.adapters.providers.transport import decode_body
 from payagg.adapters.providers.values import kobo_of, ours, word
 from payagg.application.ports.providers import LinePage
+from payagg.domain.checks import with_changes
 from payagg.domain.reconciliation import LineKind, ProviderLine
 from payagg.domain.report import FaultKind, Outcome, ProviderFault, ProviderReport
 from payagg.domain.values import Environment
@@ -43,17 +44,24 @@ STATEMENT = StatementShape(
         "amount paid": "amount",
         "amount (ngn)": "amount",
         "amount (kobo)": "amount",
+        "fees": "fee",
+        "paystack fees": "fee",
+        "fees (ngn)": "fee",
         "currency": "currency",
         "status": "status",
         "transaction date": "at",
         "created at": "at",
     },
     required=("reference", "amount", "currency", "status"),
-    units={"amount": 100, "amount paid": 100, "amount (ngn)": 100, "amount (kobo)": 1},  # the dashboard shows naira
+    # The dashboard shows naira.
+    units={
+        **dict.fromkeys(("amount", "amount paid", "amount (ngn)", "fees", "paystack fees", "fees (ngn)"), 100),
+        "amount (kobo)": 1,
+    },
     ignored=frozenset(
         [
             *("channel", "customer email", "customer name", "customer phone", "email", "email address", "customer"),
-            *("fees", "paystack fees", "fees (ngn)", "paid at", "gateway response", "message", "card type", "bank"),
+            *("paid at", "gateway response", "message", "card type", "bank"),
             *("ip address", "metadata", "settlement", "subaccount", "plan", "integration", "domain", "phone"),
         ]
     ),
@@ -121,7 +129,7 @@ class PaystackLists:
     def read_statement(self, content: bytes, environment: Environment) -> LinePage:
         domain = next(name for name, one in DOMAINS.items() if one is environment)
 
-        def line_of(row: Mapping[str, str], amount: int | None, _fee: int | None) -> ProviderLine | None:
+        def line_of(row: Mapping[str, str], amount: int | None, fee: int | None) -> ProviderLine | None:
             if amount is None:
                 return None
             told = PaystackTransaction(
@@ -132,7 +140,7 @@ class PaystackLists:
                 amount=msgspec.Raw(str(amount).encode()),
                 id=row.get("id"),  # by which two charges of one reference are told apart
             )
-            return _charge(told, row.get("id") or f"of {row['reference']}", row.get("at"))
+            return _charge(told, row.get("id") or f"of {row['reference']}", row.get("at"), fee)
 
         return read_csv(content, STATEMENT, line_of)
 
@@ -188,10 +196,12 @@ def _line(kind: LineKind, item: msgspec.Raw, references: Mapping[int, str]) -> P
     return _refund(item, references) if kind is LineKind.REFUND else _dispute(item)
 
 
-def _charge(told: PaystackTransaction, id: object, at: object) -> ProviderLine | None:
+def _charge(told: PaystackTransaction, id: object, at: object, fee: int | None = None) -> ProviderLine | None:
+    """`fee`, in kobo, may be in the amount: a file does not say who bore it."""
     reference = ours(told.reference)
     report = report_of(told, reference or f"other:{word(told.reference)}")
-    return line(LineKind.CHARGE, id, report.amounts, at, report)
+    proven = report.amounts | {amount - fee for amount in report.amounts if fee is not None and fee < amount}
+    return line(LineKind.CHARGE, id, proven, at, with_changes(report, amounts=proven))
 
 
 def _refund(item: msgspec.Raw, references: Mapping[int, str]) -> ProviderLine | None:
