@@ -33,59 +33,9 @@ BACK = ended(Trigger.REVERSE)
 OTHER_AMOUNT = frozenset({1})
 ASKED = an_attempt(pending(), 1, AttemptState.HANDED_OFF)
 SECOND = an_attempt(pending(), 2, AttemptState.HANDED_OFF)
-OTHER_BACK = {"paid": [SECOND.provider_reference], "attempts": [ASKED, SECOND]}
-AGAIN = a_report(SUCCEEDED, provider_reference=SECOND.provider_reference)
-OTHERS, LIVE = a_report(SUCCEEDED, provider_reference="PAY-20250131-OTHER0"), {"environment": Environment.LIVE}
-NAMELESS = replace(OTHERS, amounts=frozenset())
-ODD = a_report(Outcome.PENDING, is_known_status=False)
 GIVEN = Anomaly("anm_1", REFERENCE, AnomalyKind.PARTIAL_REFUND, "verify", {"amounts": [50_000]}, NOW)
 DISPUTED = a_report(Outcome.DISPUTED, details={"disputeId": "d1", "state": "lost"})
-LOST_ALL = a_report(REVERSED, details=DISPUTED.details)
 OPENED = replace(GIVEN, kind=AnomalyKind.DISPUTE, details={"disputeId": "d1", "state": "opened"})
-# Name: report, payment, anomaly, what else differs from the plain case; by effect.
-ROWS: dict[ReportEffect, dict[str, tuple[Any, Payment | None, AnomalyKind | None, dict[str, Any]]]] = {
-    ReportEffect.UNCHANGED: {
-        "failed again": (a_report(FAILED), ended(Trigger.FAIL, "DECLINED"), None, {}),
-        "reversed again": (a_report(REVERSED), BACK, None, {}),
-        "paid again by the same charge": (a_report(SUCCEEDED), PAID, None, {"paid": [REFERENCE]}),
-        "paid before a reversal that came first": (a_report(SUCCEEDED), BACK, None, {"paid": [REFERENCE]}),
-        "a part of what was reversed": (a_report(REVERSED, amounts=OTHER_AMOUNT), BACK, None, {"paid": [REFERENCE]}),
-        "the end of a dispute that reversed it": (LOST_ALL, BACK, None, {"paid": [REFERENCE]}),
-        "paid after a simulated success": (a_report(SUCCEEDED), PAID, None, {"paid": ["SIMULATED"]}),
-    },
-    ReportEffect.UNKNOWN_PAYMENT: {
-        "money for nobody": (a_report(SUCCEEDED), None, AnomalyKind.UNKNOWN_REFERENCE, {}),
-        "nothing for nobody": (a_report(Outcome.PENDING), None, None, {}),
-        "disputed by nobody we know": (a_report(Outcome.DISPUTED), None, AnomalyKind.UNKNOWN_REFERENCE, {}),
-    },
-    ReportEffect.MISMATCH: {
-        "an answer about another": (OTHERS, pending(), AnomalyKind.MISMATCH, {"asked": ASKED}),
-        "one that names no amount": (NAMELESS, pending(), AnomalyKind.MISMATCH, {"asked": ASKED}),
-        "another amount": (a_report(SUCCEEDED, amounts=OTHER_AMOUNT), pending(), AnomalyKind.MISMATCH, {}),
-    },
-    ReportEffect.ANOMALY: {
-        "the other environment": (a_report(SUCCEEDED), pending(), AnomalyKind.WRONG_ENVIRONMENT, LIVE),
-        "the other provider": (a_report(SUCCEEDED), pending(), AnomalyKind.WRONG_PROVIDER, {"gateway": "provider_b"}),
-        "a part given back": (a_report(REVERSED, amounts=OTHER_AMOUNT), PAID, AnomalyKind.PARTIAL_REFUND, {}),
-        "paid again by another": (a_report(SUCCEEDED), PAID, AnomalyKind.SECOND_CHARGE, {"paid": [f"{REFERENCE}.2"]}),
-        "disputed": (a_report(Outcome.DISPUTED, amounts=OTHER_AMOUNT), PAID, AnomalyKind.DISPUTE, {}),
-        "paid late": (a_report(SUCCEEDED), ended(Trigger.FAIL, "DECLINED"), AnomalyKind.LATE_SUCCESS, {}),
-        "given back late": (a_report(REVERSED), PAID, AnomalyKind.LATE_REVERSAL, {}),
-        "failed late": (a_report(FAILED), PAID, AnomalyKind.LATE_FAILURE, {}),
-        "paid after a reversal of we know not which": (a_report(SUCCEEDED), BACK, AnomalyKind.LATE_SUCCESS, {}),
-        "failed after a reversal": (a_report(FAILED), BACK, AnomalyKind.LATE_FAILURE, {}),
-        "paid by another than was reversed": (a_report(SUCCEEDED), BACK, AnomalyKind.SECOND_CHARGE, OTHER_BACK),
-        "given back, another than was reversed": (a_report(REVERSED), BACK, AnomalyKind.SECOND_CHARGE, OTHER_BACK),
-        "reversed after a failure": (a_report(REVERSED), ended(Trigger.FAIL), AnomalyKind.LATE_SUCCESS, {}),
-        "an attempt that was never made": (AGAIN, pending(), AnomalyKind.WRONG_PROVIDER, {}),
-        "a word that nobody knows, of a paid one": (ODD, PAID, AnomalyKind.UNKNOWN_STATUS, {}),
-        "a word that nobody knows, of one that failed": (ODD, ended(Trigger.FAIL), AnomalyKind.UNKNOWN_STATUS, {}),
-        "the rest given back": (a_report(REVERSED), PAID, AnomalyKind.LATE_REVERSAL, {"known": [GIVEN]}),
-        "the end of a dispute of what was reversed": (LOST_ALL, BACK, AnomalyKind.DISPUTE, {"known": [OPENED]}),
-        "a dispute of another than was reversed, lost": (LOST_ALL, BACK, AnomalyKind.SECOND_CHARGE, OTHER_BACK),
-        "a dispute lost after a part went back": (DISPUTED, PAID, AnomalyKind.DISPUTE, {"known": [GIVEN]}),
-    },
-}
 
 
 def judged(report: Any, payment: Payment | None, **differs: Any) -> Verdict:
@@ -100,18 +50,6 @@ def judged(report: Any, payment: Payment | None, **differs: Any) -> Verdict:
         "now": NOW,
     }
     return judge(report, payment, **{**plain, **differs})
-
-
-@pytest.mark.rule("payments.16", "provider-events.6")
-@pytest.mark.parametrize(("effect", "name"), [(effect, name) for effect, rows in ROWS.items() for name in rows])
-def test_what_a_report_does(effect: ReportEffect, name: str) -> None:
-    report, payment, anomaly, differs = ROWS[effect][name]
-    verdict = judged(report, payment, **differs)
-    assert (verdict.effect, verdict.anomaly) == (effect, anomaly)
-    assert verdict.changes == ()
-    if anomaly is not None:
-        assert verdict.details["providerReference"] == report.provider_reference
-        assert verdict.details["amounts"] == sorted(report.amounts)
 
 
 def test_a_refund_without_an_id_sent_again_in_other_bytes_gives_back_no_more() -> None:
@@ -209,6 +147,8 @@ def test_the_end_of_a_dispute_without_an_id_sent_again_is_the_same_fact() -> Non
         fact = replace(GIVEN, id="anm_2", kind=AnomalyKind.DISPUTE, details=first.details)
         again = judged(nameless, PAID, known=[fact, *known])
         assert (again.anomaly, again.details) == (AnomalyKind.DISPUTE, first.details)
+    ended_it = a_report(REVERSED, details=DISPUTED.details)
+    assert judged(ended_it, BACK, paid=[REFERENCE]) == Verdict(ReportEffect.UNCHANGED), "its payment's status says so"
 
 
 @pytest.mark.parametrize("figure", [PAID.amount, 50_000], ids=["whole", "part"])
