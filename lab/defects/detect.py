@@ -15,7 +15,7 @@ from payagg_testing import ConformanceTarget, Effort, run_machine
 from payagg_testing.conformance.provider import ProviderAccount, ProviderBAccount
 from payagg_testing.memory.store import MemoryStore, MemoryTransaction
 
-from lab.simulation import simulate
+from lab.simulation.history import simulate
 from tests.support.in_process import InProcess
 
 HISTORIES_MAX = 1_500  # of the simulation: within so many every defect must be found

@@ -16,19 +16,22 @@ from lab.simulation.clients import ShopReceiver, SimulatedSender
 from lab.simulation.invariants import Invariants
 from lab.simulation.ledger import Order
 from lab.simulation.people import Merchant, Operators, Payer
-from lab.simulation.process import Life, ReachedStore, SimulatedProcess, assembled
+from lab.simulation.process import Life, ReachedStore, SimulatedProcess
 from lab.simulation.provider_sim import PAGE, SDK, Bank, SimulatorClient
 from lab.simulation.world import InvariantBroken, NothingLeft, SimulatedWorld
 from payagg.adapters.providers.sandbox import Simulator
+from payagg.application.ports.providers import Provider
 from payagg.application.ports.store import Store
 from payagg.domain.delivery import DeliveryStatus
 from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.values import Environment
 from payagg.domain.webhook import secret_context
 from payagg.entrypoints.bootstrap import Services
+from tests.support.assembly import services_over
 from tests.support.state_machine.scripted import ACCOUNT, LabelVault
 
 STEP_SECONDS = 3.0
+POLL_SECONDS = 6.0  # of the dispatcher
 STEPS_MAX = 4_000  # several times what any history needs to come to rest
 # What the product logs as an error and what may be its reason: the database's faults and deaths are ours.
 EXPECTED_ERRORS = ("Unavailable", "Conflict", "Killed")
@@ -76,7 +79,6 @@ class Director:
         self.bank = Bank(world)
         self.invariants = Invariants(world)
         self.receivers: dict[str, ShopReceiver] = {}
-        self.gateway_ids = {slug: f"gw_{slug}" for slug in (PAGE, SDK)}
         self.processes: list[SimulatedProcess] = []
         self.logged = 0
         self.main = world.spawn(self._live())
@@ -172,7 +174,7 @@ class Director:
             world.ledger.orders[order.amount] = order
             payer = Payer(world, self.invariants, self.bank, order)
             world.send_out(Merchant(world, self.invariants, order).buy(payer))
-        operators = Operators(world, self.bank, self.gateway_ids, self.processes)
+        operators = Operators(world, self.bank, self.processes)
         for errand, share in (
             (operators.drain, 0.4),
             (operators.point_at_another_account, 0.15),
@@ -186,7 +188,8 @@ class Director:
 
     def _build(self) -> None:
         state = self.world.store.state
-        for slug, id in self.gateway_ids.items():
+        for slug in (PAGE, SDK):
+            id = f"gw_{slug}"
             sealed = LabelVault().seal(json.dumps({ACCOUNT: id}).encode(), id)
             state.gateways[id] = a_gateway(slug, id=id, credentials=sealed)
         for number in range(1, self.chance.choice((2, 3))):
@@ -206,16 +209,19 @@ class Director:
         self.receivers[url] = ShopReceiver(self.world, url, business_id, environment, key, is_closed)
 
     def _services(self, life: Life) -> Services:
-        world = self.world
-        store = cast(Store, ReachedStore(life, self.invariants.on_commit))
-        providers = {slug: SimulatorClient(self.bank, life, slug) for slug in (PAGE, SDK)}
-        return assembled(
-            store,
-            world.clock,
-            world.entropy,
-            {**providers, SANDBOX_SLUG: Simulator()},
-            SimulatedSender(life, self.receivers),
+        """Fresh use cases: nothing that an earlier life cached is in them."""
+        providers: dict[str, Provider] = {slug: SimulatorClient(self.bank, life, slug) for slug in (PAGE, SDK)}
+        services = services_over(
+            cast(Store, ReachedStore(life, self.invariants.on_commit)),
+            clock=self.world.clock,
+            entropy=self.world.entropy,
+            vault=LabelVault(),
+            providers=providers | {SANDBOX_SLUG: Simulator()},
+            lists={},
+            sender=SimulatedSender(life, self.receivers),
         )
+        services.dispatcher.poll_seconds = POLL_SECONDS
+        return services
 
     async def close(self) -> None:
         """Ends every task without letting any of them do more."""

@@ -110,8 +110,10 @@ class LaterMoney:
 
     def _can_be_asked(self, charge: SimulatedCharge) -> bool:
         """Whether its account is still on file: not after its gateway was deleted or pointed at another."""
-        id = next(id for id, gateway in self.state.gateways.items() if gateway.slug == charge.slug)
-        is_there = self.state.gateways[id].status.value != "DELETED" and charge.account not in self.ledger.moved_away
+        is_there = (
+            self.state.gateways[f"gw_{charge.slug}"].status.value != "DELETED"
+            and charge.account not in self.ledger.moved_away
+        )
         return is_there and not charge.is_odd
 
     def _ensure_in_time(self, charge: SimulatedCharge, own: list[Anomaly], peace: datetime) -> None:

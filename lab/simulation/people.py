@@ -217,11 +217,8 @@ class Payer:
 class Operators:
     """Administrators who switch gateways off and on, deployments, and what befalls the machines."""
 
-    def __init__(
-        self, world: SimulatedWorld, bank: Bank, gateway_ids: dict[str, str], processes: list[SimulatedProcess]
-    ) -> None:
-        self.world, self.bank, self.chance = world, bank, world.chance
-        self.gateway_ids, self.processes = gateway_ids, processes
+    def __init__(self, world: SimulatedWorld, bank: Bank, processes: list[SimulatedProcess]) -> None:
+        self.world, self.bank, self.chance, self.processes = world, bank, world.chance, processes
 
     async def drain(self) -> None:
         """Switches a gateway off, and on again before its drain has ended, after that, or not at all."""
@@ -251,7 +248,7 @@ class Operators:
         """By mistake, and back again, or for good; while payers are at their pages."""
         await self.world.wait(self.chance.choice((20.0, 400.0, 2 * HOUR)))
         slug = self.chance.choice((PAGE, SDK))
-        id, ledger = self.gateway_ids[slug], self.world.ledger
+        id, ledger = f"gw_{slug}", self.world.ledger
         other = f"{id} other"
         ledger.moved_away.add(id)
         if await self._set_account(slug, other):
@@ -264,15 +261,15 @@ class Operators:
                 ledger.back_at[id] = self.world.clock.now()
 
     async def _set_account(self, slug: str, account: str) -> bool:
-        command = UpdateCredentials(credentials={ACCOUNT: account})
-        id = self.gateway_ids[slug]
+        id, command = f"gw_{slug}", UpdateCredentials(credentials={ACCOUNT: account})
         return await self._ask_for(
             f"point {slug} at {account}", lambda services: services.gateways.set_credentials(id, command, by=AN_ADMIN)
         )
 
     async def _move(self, slug: str, move: str) -> bool:
-        id = self.gateway_ids[slug]
-        return await self._ask_for(f"{move} {slug}", lambda services: getattr(services.gateways, move)(id, by=AN_ADMIN))
+        return await self._ask_for(
+            f"{move} {slug}", lambda services: getattr(services.gateways, move)(f"gw_{slug}", by=AN_ADMIN)
+        )
 
     async def _ask_for(self, what: str, work: Callable[[Services], Coroutine[Any, Any, Any]]) -> bool:
         """Whether it was done, as far as anybody was told."""

@@ -5,41 +5,18 @@ all once dead."""
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from lab.simulation.world import Killed, SimulatedWorld
-from payagg.application.ports.outside import Clock, Conflict, Entropy, Unavailable
-from payagg.application.ports.providers import Provider
-from payagg.application.ports.store import Store, Transaction
-from payagg.application.ports.webhooks import ClaimedDelivery, Sender
+from payagg.application.ports.outside import Conflict, Unavailable
+from payagg.application.ports.store import Transaction
+from payagg.application.ports.webhooks import ClaimedDelivery
 from payagg.domain.attempt import AttemptState
 from payagg.entrypoints.bootstrap import Services
 from payagg.entrypoints.process import worker
-from tests.support.assembly import SETTINGS, services_over
-from tests.support.state_machine.scripted import LabelVault
 
 PACE = 20.0  # sweeps come round so much less often than in the product, as a history lives through days
-POLL_SECONDS = 6.0
 DEATH_SECONDS = 0.2, 40.0  # until a killed process is started again
-SETTINGS_OF_ALL = replace(SETTINGS, base_url="https://pay.example")
-
-
-def assembled(store: Store, clock: Clock, entropy: Entropy, providers: dict[str, Provider], sender: Sender) -> Services:
-    """Fresh use cases: nothing that an earlier life cached is in them."""
-    services = services_over(
-        store,
-        SETTINGS_OF_ALL,
-        clock,
-        entropy=entropy,
-        vault=LabelVault(),
-        providers=providers,
-        lists={},
-        sender=sender,
-        logos=None,
-    )
-    services.dispatcher.poll_seconds = POLL_SECONDS
-    return services
 
 
 class Life:
