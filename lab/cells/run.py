@@ -13,8 +13,9 @@ from lab.kit.buyer import Buyer, Load, Phase, a_client, loaded
 from lab.kit.figures import RunSummary
 from lab.kit.judgement import wrongs
 from lab.kit.places import a_folder
+from lab.kit.site import shop_over_http
 from tests.support.cell_world import NAMES
-from tests.support.http_world import admin_token, bearer, merchant_token
+from tests.support.http_world import bearer, merchant_token
 
 KILLED = "PBX"
 SHOPS = 3  # of each cell
@@ -42,15 +43,10 @@ class CellShop:
 
 
 async def opened(client: httpx.AsyncClient, cell: str, number: int) -> CellShop:
-    """A business of that cell with a sandbox key, made through HAProxy."""
-    as_admin = {**bearer(admin_token()), "X-Payagg-Cell": cell}
+    """A business of that cell, made through HAProxy."""
     owner = f"owner-{cell.lower()}-{number}"
-    made = await client.post("/admin/businesses", json={"name": f"{cell} {number}", "owner": owner}, headers=as_admin)
-    business = made.raise_for_status().json()["data"]["id"]
-    body, as_owner = {"environment": "SANDBOX", "name": "Server"}, bearer(merchant_token(owner))
-    key = await client.post(f"/merchant/businesses/{business}/api-keys", json=body, headers=as_owner)
-    secret = key.raise_for_status().json()["data"]["secretKey"]
-    return CellShop(cell, business, owner, Buyer([client], bearer(secret), business))
+    business, as_business = await shop_over_http(client, f"{cell} {number}", owner, **{"X-Payagg-Cell": cell})
+    return CellShop(cell, business, owner, Buyer([client], as_business, business))
 
 
 async def phase(site: CellSite, shops: list[CellShop], name: str, seconds: float) -> dict[str, Phase]:

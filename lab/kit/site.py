@@ -15,7 +15,7 @@ from lab.kit.processes import Processes, until
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.dev.fake_providers import FakePaystack
 from tests.support.assembly import services_over
-from tests.support.http_world import Shop, an_api, sell_through_provider_a
+from tests.support.http_world import Shop, admin_token, an_api, bearer, merchant_token, sell_through_provider_a
 from tests.support.ports import free_port
 from tests.support.processes import SECRETS, environment, is_ready
 from tests.support.provider_rigs import credentials_a, fakes_running
@@ -35,6 +35,18 @@ async def opened_shop(url: str) -> Shop:
         shop = await api.open_shop()
     await store.close()
     return shop
+
+
+async def shop_over_http(
+    client: httpx.AsyncClient, name: str, owner: str, **headers: str
+) -> tuple[str, dict[str, str]]:
+    """A new business of whatever release answers, and the headers of its sandbox key."""
+    as_admin = bearer(admin_token()) | headers
+    made = await client.post("admin/businesses", json={"name": name, "owner": owner}, headers=as_admin)
+    business = str(made.raise_for_status().json()["data"]["id"])
+    place, wanted = f"merchant/businesses/{business}/api-keys", {"environment": "SANDBOX", "name": "Server"}
+    key = await client.post(place, json=wanted, headers=bearer(merchant_token(owner)))
+    return business, bearer(key.raise_for_status().json()["data"]["secretKey"])
 
 
 @dataclass

@@ -2,18 +2,15 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-from payagg.adapters.postgres.migrations import HEAD
 from tests.support.machine import ROOT
 from tests.support.processes import SECRETS, environment
 
-HEAD_FILE = "payagg/adapters/postgres/migrations/__init__.py"
 VERSIONS = "src/payagg/adapters/postgres/migrations/versions"
 LOCK, OTHERS = "requirements-dev.lock", "requirements-others.lock"
 
@@ -50,42 +47,22 @@ def git(*words: str) -> str:
 
 
 def previous_commit() -> str:
-    """The newest tagged release before this commit. While there is none: the last commit with fewer migrations, all of
-    them here as they were, or else the first one with the same migrations and packages."""
+    """The newest tagged release before this commit; while there is none, the last commit with fewer migrations, all of
+    them here as they were."""
     tag = git("describe", "--tags", "--abbrev=0", "--match=v[0-9]*", "HEAD^")
     if tag:
         return tag
-    ours, lock = migrations("HEAD"), git("rev-parse", f"HEAD:{LOCK}")
-    found = ""
+    ours = migrations("HEAD")
     for commit in git("rev-list", "--first-parent", "HEAD^").split():
         theirs = migrations(commit)
         if theirs != ours and theirs == ours[: len(theirs)]:
             return commit
-        if theirs == ours and git("rev-parse", f"{commit}:{LOCK}") == lock:
-            found = commit
-    if not found:
-        raise SystemExit("The history does not reach back to the previous release: git fetch --unshallow --tags")
-    return found
+    raise SystemExit("The history does not reach back to the previous release: git fetch --unshallow --tags")
 
 
 def migrations(commit: str) -> list[str]:
     """Mode, digest and path of each, in their order."""
     return [line for line in git("ls-tree", commit, f"{VERSIONS}/").splitlines() if line.endswith(".py")]
-
-
-def this_release(old: str, folder: Path) -> Release:
-    """The working tree. Where it brings no migration to what is at `old`, a copy of it that brings a rehearsal's."""
-    if migrations(old) != migrations("HEAD"):
-        return Release("this release", ROOT, sys.executable)
-    place = folder / "next"
-    shutil.copytree(ROOT / "src", place / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    head = place / "src" / HEAD_FILE
-    revision = f"{int(HEAD) + 1:04}"
-    head.write_text(head.read_text().replace(f'HEAD = "{HEAD}"', f'HEAD = "{revision}"'))
-    text = (Path(__file__).parent / "rehearsal.py").read_text()
-    text = text.replace('revision = ""', f'revision = "{revision}"').replace('revises = ""', f'revises = "{HEAD}"')
-    (place / VERSIONS / f"{revision}_rehearsal.py").write_text(text)
-    return Release("this release with a migration more", place, sys.executable)
 
 
 def packages(folder: Path) -> set[str]:
