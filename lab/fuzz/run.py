@@ -15,10 +15,10 @@ import httpx
 
 from lab.kit.figures import RunSummary
 from lab.kit.places import a_folder
-from lab.kit.processes import PAYAGG, until
+from lab.kit.processes import until
 from tests.support.machine import ROOT
 from tests.support.ports import free_port
-from tests.support.processes import environment, running
+from tests.support.processes import environment, payagg, running, succeeded
 
 HERE = Path(__file__).parent
 OWNER = "demo-owner"
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
                 "FUZZ_ADMIN_TOKEN": told["adminToken"],
                 "FUZZ_MERCHANT_TOKEN": told["merchantToken"],
                 "FUZZ_SECRET_KEY": told["sandboxSecretKey"],
-                "FUZZ_BUSINESS_ID": a_business(environ),
+                "FUZZ_BUSINESS_ID": a_business(own),
             }
             command = [schemathesis, "--config-file", str(HERE / "schemathesis.toml"), "run"]
             command += [told["docsUrl"].replace("/docs", "/openapi.json"), "--url", told["baseUrl"]]
@@ -69,11 +69,10 @@ def told_by(command: Sequence[str], environ: dict[str, str]) -> tuple[int, str]:
     return running.returncode, "".join(lines)
 
 
-def a_business(environ: dict[str, str]) -> str:
+def a_business(settings: dict[str, str]) -> str:
     """A second business of the demo's owner: its keys may be revoked while the demo's keep working."""
-    command = [*PAYAGG, "business", "create", "--name", "Fuzz", "--owner", OWNER, "--kyc", "APPROVED"]
-    made = subprocess.run(command, env=environ, cwd=ROOT, check=True, capture_output=True, text=True)
-    return str(json.loads(made.stdout)["id"])
+    made = payagg("business", "create", "--name", "Fuzz", "--owner", OWNER, "--kyc", "APPROVED", **settings)
+    return str(json.loads(succeeded(made))["id"])
 
 
 def sign_with_our_secret(told: dict[str, Any], port: int) -> None:
