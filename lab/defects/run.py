@@ -91,16 +91,10 @@ def noticed(copy: Copy, kind: str, what: str) -> tuple[bool, str]:
 
 def tried(copy: Copy, defect: Defect, kinds: Sequence[str]) -> Iterator[tuple[str, bool, str]]:
     """Plants the defect, and tells of each detector: its kind, whether it noticed, and its words."""
-    whole = {file: place(copy.folder, file).read_text() for file in defect.edits}
-    for file, text in defect.planted(copy.folder).items():
-        copy.write(file, text)
-    try:
+    with copy.planted(defect.planted(copy.folder)):
         for kind in kinds:
             for what in defect.detectors.get(kind, ()):
                 yield kind, *noticed(copy, kind, what)
-    finally:
-        for file, text in whole.items():
-            copy.write(file, text)
 
 
 def all_tried(

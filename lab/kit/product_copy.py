@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -48,12 +48,23 @@ class Copy:
                 (folder / name).symlink_to(ROOT / name)
         (folder / NODE.relative_to(ROOT) / "node_modules").symlink_to(NODE / "node_modules")
 
-    def write(self, file: str, text: str) -> None:
+    @contextmanager
+    def planted(self, texts: Mapping[str, str]) -> Iterator[None]:
+        """Files, named as `place` takes them, have these texts until the block is left."""
+        whole = {file: place(self.folder, file).read_text() for file in texts}
+        try:
+            self._write(texts)
+            yield
+        finally:
+            self._write(whole)
+
+    def _write(self, texts: Mapping[str, str]) -> None:
         """Each text gets a time of its own, so that no compiled file of the one before is used."""
-        path = place(self.folder, file)
-        path.write_text(text)
-        at = path.stat().st_mtime + next(_edits)
-        os.utime(path, (at, at))
+        for file, text in texts.items():
+            path = place(self.folder, file)
+            path.write_text(text)
+            at = path.stat().st_mtime + next(_edits)
+            os.utime(path, (at, at))
 
     def run(self, tests: Sequence[str], *options: str, timeout: float | None = None) -> Ran:
         """Runs tests, named below tests/, in this copy; raises TimeoutError after `timeout` seconds."""

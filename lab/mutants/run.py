@@ -107,14 +107,11 @@ STABLE = ("-x", "--hypothesis-seed=0")
 
 def is_killed(copy: Copy, mutant: Mutant) -> bool:
     """Whether the module's own tests notice it, or else the others."""
-    whole, own = place(copy.folder, mutant.file).read_text(), Path("unit", mutant.file)
+    own = Path("unit", mutant.file)
     own = own.with_name(f"test_{own.name}")
-    copy.write(mutant.file, mutant.text)
-    try:
+    with copy.planted({mutant.file: mutant.text}):
         first = (copy.folder / "tests" / own).exists() and is_noticed(copy, [str(own)])
         return first or is_noticed(copy, TESTS)
-    finally:
-        copy.write(mutant.file, whole)
 
 
 def is_noticed(copy: Copy, tests: Sequence[str]) -> bool:
