@@ -65,10 +65,6 @@ class FaultScene:
 
     async def initiate(self, payer: FaultPayer) -> bool:
         made = await self.buyer.order(f"order {payer.number}", 150_000 + 100 * payer.number, payer.slug)
-        if made is not None and payer.made is None:
-            stored = await self.site.world.store.find_payment(made.reference)
-            if stored is None or stored.amount != made.amount:
-                self.site.wrong.append(f"INV8: {made.reference} was acknowledged and is not there, or is another")
         payer.made = made or payer.made
         return made is not None
 
