@@ -7,22 +7,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from payagg_testing.builders import AN_ADMIN, an_endpoint
+from payagg_testing.builders import an_endpoint
 from payagg_testing.clocks import ManualClock
 
 from lab.races.model import A, B, RaceState
 from payagg.adapters.postgres.store import PostgresStore
-from payagg.application.payments.expiry import sweep_expired
-from payagg.application.schemas.checkout import ProcessPayment
 from payagg.domain.attempt import payment_reference
 from payagg.domain.errors import ErrorCode, Refusal
 from payagg.domain.gateway import Gateway
-from payagg.domain.payment import OUTCOMES, PAYMENT, Payment, Status, Trigger
+from payagg.domain.payment import PAYMENT, Payment, Status, Trigger
 from payagg.domain.report import was_paid
 from payagg.domain.webhook import EVENT_FOR, anomaly_event_of
 from payagg.entrypoints.bootstrap import Services
@@ -76,8 +73,8 @@ class Grid:
         assert gateway is not None
         return gateway
 
-    async def timed(self, chance: random.Random | None, *calls: Call) -> list[Answered]:
-        """What each call returned or raised, in their order; without `chance` all start at the same moment."""
+    async def timed(self, chance: random.Random, *calls: Call) -> list[Answered]:
+        """What each call returned or raised, in their order."""
 
         async def started(call: Call, delay: float) -> Answered:
             await asyncio.sleep(delay)
@@ -89,7 +86,7 @@ class Grid:
             return Answered(answer, began, time.monotonic())
 
         def delay() -> float:
-            return chance.choice((0.0, 1.0, 1.0)) * chance.uniform(0.0, self.spread) if chance else 0.0
+            return chance.choice((0.0, 1.0, 1.0)) * chance.uniform(0.0, self.spread)
 
         async with asyncio.timeout(PATIENCE):  # a defect should fail a test, not hang it
             return await asyncio.gather(*(started(call, delay()) for call in calls))
@@ -118,13 +115,6 @@ class Grid:
 
     async def _legal_history(self, payment: Payment) -> tuple[Status, ...]:
         """The statuses the payment went through."""
-        history = await self._history(payment)
-        if history and history[-1] in PAYMENT.final:
-            await self._ensure_unchangeable(payment)
-            assert await self._history(payment) == history
-        return history
-
-    async def _history(self, payment: Payment) -> tuple[Status, ...]:
         async with self.world.store.begin() as tx:
             stored = await tx.payments.get(payment.reference)
             transitions = await tx.payments.transitions(payment.reference)
@@ -164,23 +154,6 @@ class Grid:
             dates = [date for a in attempts for date in (a.created_at, a.handed_off_at) if date is not None]
             assert all(date < stored.settled_at for date in dates)
         return tuple(transition.to_status for transition in transitions)
-
-    async def _ensure_unchangeable(self, payment: Payment) -> None:
-        """Tries on a final payment what could end it otherwise."""
-        server, command = self.servers[0], ProcessPayment(gateway_slug=A)
-        simulations = [
-            partial(server.payments.simulate, payment.reference, outcome, BUSINESS, by=AN_ADMIN) for outcome in OUTCOMES
-        ]
-        clicks = [partial(one.checkout.process, payment.reference, command) for one in self.servers]
-        sweeps = [partial(sweep_expired, one.settlement) for one in self.servers]
-        told = await self.timed(None, *simulations, *clicks, *sweeps)
-        *answers, first, second = [one.answer for one in told]
-        assert {said(answer) for answer in answers[: len(simulations)]} == {"PAYMENT_ALREADY_FINAL"}
-        assert {said(answer) for answer in answers[len(simulations) :]} <= {
-            "PAYMENT_ALREADY_PROCESSED",
-            "PAYMENT_EXPIRED",
-        }
-        assert (first, second) == (0, 0)
 
 
 def said(answer: Any, of: Callable[[Any], str] = str) -> str:
