@@ -33,7 +33,7 @@ from payagg.application.payments.status_checks import HOLD
 from payagg.application.schemas.payments import TestPayment as DashboardPayment
 from payagg.application.schemas.webhooks import CreateWebhook
 from payagg.application.webhooks.dispatcher import LEASE as DELIVERY_LEASE
-from payagg.domain.attempt import CHECK_AFTER, LEASE, VERIFY_EVERY, AttemptState
+from payagg.domain.attempt import CHECK_AFTER, LEASE, VERIFY_EVERY
 from payagg.domain.payment import Payment
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
@@ -115,7 +115,7 @@ class Scene:
         self.know(payment.reference)
         if verb == "process":
             return [payment.reference, "provider_a"]
-        self.pay((await world.process(payment)).checkout_url, payment.reference)
+        self.pay((await world.process(payment)).checkout_url)
         if verb == "receive":
             return self.event()
         if verb == "reconcile":
@@ -129,11 +129,11 @@ class Scene:
         self.buyer.asked.add(KEY)
         self.buyer.acknowledged[KEY] = Purchase(KEY, AMOUNT, reference, "provider_a")
 
-    def pay(self, sent_to: str, provider_reference: str) -> None:
+    def pay(self, sent_to: str) -> None:
         """At the page that the payer was sent to."""
-        self.world.fakes.paystack.pay(provider_reference)
         made = self.buyer.acknowledged[KEY]
-        made.is_paid, made.sent_to = True, sent_to
+        made.sent_to = sent_to
+        self.buyer.pay(made)
 
     @property
     def book(self) -> Book:
@@ -181,8 +181,7 @@ class Scene:
         world.clock.move(LEASE + SECOND)
         processed = await world.process(payment)
         self.expect(self.told in (None, processed.checkout_url), "INV8: the payer was sent somewhere else")
-        [handed] = [one for one in await world.attempts(payment) if one.state is AttemptState.HANDED_OFF]
-        self.pay(processed.checkout_url, handed.provider_reference)
+        self.pay(processed.checkout_url)
         await self._after_verify()
 
     async def _after_verify(self) -> None:
@@ -253,7 +252,7 @@ async def a_scene(
                 await tx.endpoints.remove(f"whe_{environment.value.lower()}", world.clock.now())
         wanted = CreateWebhook(url=merchant.origin, environment=Environment.SANDBOX)
         await world.services.webhooks.create("biz_1", wanted, by=AN_ADMIN)
-        yield Scene(world, merchant, label, kind, Buyer([], {}, "biz_1"), previous)
+        yield Scene(world, merchant, label, kind, Buyer([], {}, "biz_1", world.fakes.paystack), previous)
 
 
 async def tried(made: Databases, label: Label, kind: CrashKind, previous: Installed | None = None) -> Scene:

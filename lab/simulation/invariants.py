@@ -240,16 +240,13 @@ class Invariants:
         if status in FINAL:
             self.on_final(reference, status)
 
-    def on_crash(self) -> None:
+    def at_the_end(self) -> None:
+        """Nothing is due any more."""
         for order in self.ledger.orders.values():
             if order.reference is not None and order.reference not in self.state.payments:
                 self.world.fail("INV8", f"{order.reference} was acknowledged and is gone")
         for reference, status in self.ledger.finals.items():
             self.on_final(reference, status)
-
-    def at_the_end(self) -> None:
-        """Nothing is due any more."""
-        self.on_crash()
         for charge in self.ledger.charges.values():
             # What its merchant has ended by hand is no longer asked about: no money moves in the sandbox. Nor is a charge
             # that was begun in vain, as we sent nobody there.
