@@ -20,9 +20,8 @@ from payagg.entrypoints.http.api.auth import bearer
 from payagg.entrypoints.http.api.provider_events import BODY_MAX
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope, whole_body
-from payagg.entrypoints.settings import Settings
 from payagg.extensions.cells.among_cells import AmongCells, among_cells
-from payagg.extensions.cells.domain import Cells, CellState
+from payagg.extensions.cells.domain import CellState
 from payagg.extensions.cells.gateway_replication import replication_over
 from payagg.extensions.cells.places import By, Destination
 from payagg.extensions.cells.postgres import CellRows
@@ -55,31 +54,21 @@ def _internal(method: Literal["GET", "POST"], path: str, **opt: Any) -> Callable
     return declare
 
 
-async def state_of(use_cases: Services, cells: Cells, version: str) -> CellState:
-    database = await in_transaction(use_cases.store, lambda tx: tx.of(CellRows).database())
-    return CellState(
-        name=cells.own,
+@_internal("GET", "/")
+async def _state(_: AnyRequest, use_cases: Services, among: AmongCells) -> Response[bytes]:
+    # A digest of 32 random bytes reveals nothing.
+    keys = {kid: hashlib.sha256(b"payagg encryption key " + key) for kid, key in use_cases.settings.encryption_keys}
+    state = CellState(
+        name=among.cells.own,
         release=__version__,
         schema=RELEASE_SCHEMA,
         fits=await use_cases.store.is_current(),
-        database=database,
-        gateways=version,
-        home=cells.home,
-        keys=key_fingerprints(use_cases.settings),
+        database=await in_transaction(use_cases.store, lambda tx: tx.of(CellRows).database()),
+        gateways=await replication_over(use_cases, among.others).version(),
+        home=among.cells.home,
+        keys={kid: digest.hexdigest()[:FINGERPRINT_DIGITS] for kid, digest in keys.items()},
     )
-
-
-def key_fingerprints(settings: Settings) -> dict[str, str]:
-    """A digest of 32 random bytes reveals nothing."""
-    return {
-        kid: hashlib.sha256(b"payagg encryption key " + key).hexdigest()[:FINGERPRINT_DIGITS]
-        for kid, key in settings.encryption_keys
-    }
-
-
-@_internal("GET", "/")
-async def _state(_: AnyRequest, use_cases: Services, among: AmongCells) -> Response[bytes]:
-    return _plain(await state_of(use_cases, among.cells, await replication_over(use_cases, among.others).version()))
+    return _plain(state)
 
 
 @_internal("GET", "/gateways")

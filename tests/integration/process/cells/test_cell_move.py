@@ -235,6 +235,8 @@ async def leads_to_where_it_is(town: Market, reference: str) -> None:
     ):
         for cell in (client, town.other.client):
             assert (await cell.get(path, headers=headers)).status_code == 200
+    for cell in (client, town.other.client):
+        assert_refused(await cell.get(f"/public/payments/{reference}/nothing"), 404, "NOT_FOUND")
     page = await client.get(f"{town.own.origin}/checkout/{reference}")
     assert page.status_code == 200
     # An event about it is handled where it is, whichever cell hears of it; the cell that made it keeps it until then.
