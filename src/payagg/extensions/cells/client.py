@@ -1,7 +1,7 @@
 """Calls from one cell, or from an operator, to another: JSON under /internal/cell, proven by the cells' secret."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -23,6 +23,7 @@ CHECK_SECONDS = 3.0
 CONNECTIONS_MAX = 50
 HOPS = 3  # to the cell that made the reference, to where that says that it is now, and once more
 INTERNAL = "/internal/cell"
+OK, NOT_MODIFIED, NOT_FOUND, MISDIRECTED = 200, 304, 404, 421
 T = TypeVar("T")
 
 
@@ -46,45 +47,39 @@ class HttpCells:
 
     async def home_gateways(self) -> list[Gateway]:
         """Every gateway of the home cell, deleted ones too."""
-        answer = await self._get(self._cells.home, f"{INTERNAL}/gateways")
-        return _decode(answer, list[Gateway])
+        return _decode(await self._call(self._cells.home, f"{INTERNAL}/gateways"), list[Gateway])
 
     async def home_logo(self, gateway_id: str) -> bytes:
         path = f"/api/v1/public/gateways/{quote(gateway_id, safe='')}/logo"
-        return (await self._get(self._cells.home, path)).content
+        return (await self._call(self._cells.home, path)).content
 
     async def state(self, cell: str) -> CellState:
         """What a cell says of itself."""
-        return _decode(await self._get(cell, INTERNAL), CellState)
+        return _decode(await self._call(cell, INTERNAL), CellState)
 
     async def names(self, cell: str, digest: str) -> tuple[CellNames, str] | None:
         """What a cell has, and the digest of that; None where it is what `digest` is of."""
-        answer = await self._send("GET", cell, f"{INTERNAL}/names", None, {"If-None-Match": digest})
-        if answer.status_code == httpx.codes.NOT_MODIFIED:
+        known = {"If-None-Match": digest}
+        answer = await self._call(cell, f"{INTERNAL}/names", headers=known, statuses=(OK, NOT_MODIFIED))
+        if answer.status_code == NOT_MODIFIED:
             return None
-        if answer.status_code != httpx.codes.OK:
-            raise Unavailable(f"the cell {cell} answered {answer.status_code}")
         return _decode(answer, CellNames), answer.headers.get("etag", "")
 
     async def hand_over(self, cell: str, event: ProviderEvent) -> None:
         """Returning means that `cell` has handled it."""
-        answer = await self._send("POST", cell, f"{INTERNAL}/events", msgspec.json.encode(event), {})
-        if answer.status_code != httpx.codes.OK:
-            raise Unavailable(f"the cell {cell} answered {answer.status_code}")
+        await self._call(cell, f"{INTERNAL}/events", "POST", content=msgspec.json.encode(event))
 
     async def find(self, place: str) -> str | None:
         """The cell that has the key or the business (`keys/` or `businesses/` and its name), None where none has."""
-        asking = [asyncio.create_task(self._has(cell, place)) for cell in self._cells.others]
+        asking = [asyncio.create_task(or_away(self._has(cell, place))) for cell in self._cells.others]
         failure = None
         try:
             for answer in asyncio.as_completed(asking):  # the first that has it decides: another one may be frozen
-                try:
-                    cell = await answer
-                except Unavailable as error:
-                    failure = error
-                    continue
-                if cell is not None:
-                    return cell
+                found = await answer
+                if isinstance(found, Unavailable):
+                    failure = found
+                elif found is not None:
+                    return found
         finally:
             for task in asking:
                 task.cancel()
@@ -97,15 +92,12 @@ class HttpCells:
         """`cell` where it has it, or the cell that it names, None where it never had it."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                answer = await self._send("GET", cell, f"{INTERNAL}/{place}", None, {})
+                answer = await self._call(cell, f"{INTERNAL}/{place}", statuses=(OK, NOT_FOUND, MISDIRECTED))
         except TimeoutError:
             raise Unavailable(f"the cell {cell} did not answer in time") from None
-        moved = answer.headers.get("x-payagg-cell", "")
-        if answer.status_code == httpx.codes.MISDIRECTED_REQUEST and moved in self._cells.others:
-            return str(moved)
-        if answer.status_code not in (httpx.codes.OK, httpx.codes.NOT_FOUND):
-            raise Unavailable(f"the cell {cell} answered {answer.status_code}")
-        return cell if answer.status_code == httpx.codes.OK else None
+        if answer.status_code == MISDIRECTED:
+            return self._named(answer, cell)
+        return cell if answer.status_code == OK else None
 
     async def forward(
         self, cell: str, method: str, target: bytes, headers: Sequence[tuple[bytes, bytes]], body: bytes
@@ -120,31 +112,32 @@ class HttpCells:
                 extensions={"timeout": times, "target": target},
             )  # fmt: skip
             answer = await self._answer_of(cell, self._clients[cell].send(request))
-            moved = answer.headers.get("x-payagg-cell", "")
-            if answer.status_code != httpx.codes.MISDIRECTED_REQUEST:
+            if answer.status_code != MISDIRECTED:
                 return answer
-            if moved not in self._cells.others:
-                break
-            cell = moved
-        raise Unavailable(f"the cell {cell} does not have it, and names no other that can be asked")
+            cell = self._named(answer, cell)
+        raise Unavailable(f"every cell names another one, the last {cell}")
+
+    def _named(self, answer: httpx.Response, cell: str) -> str:
+        """The other cell that `cell` says has it."""
+        named = str(answer.headers.get("x-payagg-cell", ""))
+        if named not in self._cells.others:
+            raise Unavailable(f"the cell {cell} does not have it, and names no other that can be asked")
+        return named
 
     async def aclose(self) -> None:
         for client in self._clients.values():
             await client.aclose()
 
-    async def _get(self, cell: str, path: str) -> httpx.Response:
-        answer = await self._send("GET", cell, path, None, {})
-        if answer.status_code != httpx.codes.OK:
+    async def _call(
+        self, cell: str, path: str, method: str = "GET", statuses: Collection[int] = (OK,), **sent: Any
+    ) -> httpx.Response:
+        """An answer of one of `statuses`."""
+        answer = await self._answer_of(
+            cell, self._clients[cell].request(method, self._cells.origins[cell] + path, **sent)
+        )
+        if answer.status_code not in statuses:
             raise Unavailable(f"the cell {cell} answered {answer.status_code}")
         return answer
-
-    async def _send(
-        self, method: str, cell: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> httpx.Response:
-        url = self._cells.origins[cell] + path
-        return await self._answer_of(
-            cell, self._clients[cell].request(method, url, content=body, headers=dict(headers))
-        )
 
     async def _answer_of(self, cell: str, asking: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
         # Whoever waits may be cancelled, the request is not: httpx 0.28 never gives back the place in the pool of one
