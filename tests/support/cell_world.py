@@ -28,10 +28,10 @@ SECRET = "a-secret-between-cells-of-the-tests"
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 
-def event_about(reference: str) -> tuple[bytes, dict[str, str]]:
+def event_about(reference: str, note: str = "") -> tuple[bytes, dict[str, str]]:
     """That it was paid, as provider_a signs it with the key of `Api.open_gateways`: the body and its headers."""
     data = {"id": 5, "domain": "test", "status": "success", "reference": reference, "amount": 1000, "currency": "NGN"}
-    body = json.dumps({"event": "charge.success", "data": data}).encode()
+    body = json.dumps({"event": "charge.success", "data": data | {"note": note}}).encode()
     return body, {"x-provider_a-signature": hmac.new(b"sk_test_" + b"a" * 40, body, hashlib.sha512).hexdigest()}
 
 

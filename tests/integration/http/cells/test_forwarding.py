@@ -240,7 +240,7 @@ async def test_a_dead_cell_stops_its_own_businesses_alone(database_urls: list[st
 
 async def an_event_is_led_home(world: CellWorld, reference: str) -> None:
     """Whichever cell it reaches, it arrives once in the one that knows its reference, PBX."""
-    body, signature = event_about(reference)
+    body, signature = event_about(reference, "longer than any other body " * 3_000)
     address = "/webhooks/provider_a/sandbox"
     for name in ("PCX", "PAY", "PBX"):
         told = await world.cells[name].api.client.post(address, content=body, headers=signature)
