@@ -5,7 +5,6 @@ never travel.
 """
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -31,15 +30,9 @@ _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 _log = structlog.get_logger("payagg.gateway_replication")
 
 
-def version_of(gateways: Iterable[Gateway], now: datetime) -> str:
-    """Twelve hex digits that two cells share when they have the same gateways at `now`."""
-    told = [_comparable(gateway, now) for gateway in sorted(gateways, key=lambda gateway: gateway.id)]
-    return hashlib.sha256(_encode(told)).hexdigest()[:VERSION_DIGITS]
-
-
 @dataclass(frozen=True)
 class GatewayReplication(UseCase):
-    """Both sides: `told` at the home cell, `pull` at every other."""
+    """Both sides: `gateways_to_send` at the home cell, `pull` at every other."""
 
     vault: Vault
     logos: ObjectStore
@@ -51,7 +44,10 @@ class GatewayReplication(UseCase):
         return [_as_told(gateway, now) for gateway in await self._everything()]
 
     async def version(self) -> str:
-        return version_of(await self._everything(), self.clock.now())
+        """Twelve hex digits that two cells share when they have the same gateways now."""
+        own, now = await self._everything(), self.clock.now()
+        told = [_comparable(gateway, now) for gateway in sorted(own, key=lambda gateway: gateway.id)]
+        return hashlib.sha256(_encode(told)).hexdigest()[:VERSION_DIGITS]
 
     async def pull(self) -> int:
         """Asks the home cell and applies what differs; how many gateways changed. Raises Unavailable when it cannot be
