@@ -19,6 +19,7 @@ FINAL = "SUCCESS"
 CARD = {"gatewaySlug": "sandbox", "cardNumber": "4242424242424242"}
 # What may be told beside success: something is away, or one knows already that it is paid. All else is false.
 REFUSALS = {(503, "SERVICE_UNAVAILABLE"), (400, "GATEWAY_NOT_AVAILABLE")}
+REFUSALS |= {(502, "SERVICE_UNAVAILABLE")}  # HAProxy's, about a server that died with the request
 TRULY = {(409, "DUPLICATE_PAYMENT"), (409, "PAYMENT_ALREADY_PROCESSED")}
 TIMEOUT = 30.0  # seconds
 
