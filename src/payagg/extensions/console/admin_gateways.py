@@ -15,7 +15,6 @@ ONE = BASE + "/{gateway_id:str}"
 API = "/admin/gateways"
 PAGE, API_ONE = BASE + "/{gateway_id}", API + "/{gateway_id}"
 SECTION = "/gateways"
-OTHERS = 2  # rows of a gateway without a processor, which has no names of its own
 PER_PAGE = 20
 
 
@@ -44,7 +43,6 @@ async def _detail_page(request: PageRequest, tested: dict[str, Any] | None = Non
         "number": int(page_number),
         "search": search,
         "tested": tested,
-        "others": OTHERS,
     }
     return request.page("gateway", {"section": SECTION, **facts})
 
@@ -81,7 +79,7 @@ routes.action(ONE + "/end-overlap", f"POST {API_ONE}/credentials/end-overlap", P
 @routes.form(ONE + "/credentials", back=_detail_page)
 async def credentials(request: PageRequest) -> Response[bytes]:
     """An empty field keeps what is on file. The API's refusal never repeats the value."""
-    sent = {request.form.get(f"name-{row}", "").strip(): request.form.get(f"value-{row}", "") for row in range(OTHERS)}
+    sent = dict[str, str]()
     for field, value in request.form.items():
         what, _, name = field.partition(".")
         if what == "remove":
@@ -90,7 +88,6 @@ async def credentials(request: PageRequest) -> Response[bytes]:
             sent[name] = value
         elif what == "was" and (is_on := str(f"switch.{name}" in request.form).lower()) != value:
             sent[name] = is_on
-    sent.pop("", None)
     await request.api.patch(f"{_path(request)}/credentials", {"credentials": sent, "keepOthers": True})
     return _led_back(request, "credentials-saved")
 
