@@ -267,6 +267,13 @@ def test_every_page_carries_its_headers(site: Site) -> None:
         assert "payaza" not in policy or (path, status) == ("/launch", 200)
 
 
+def test_a_link_that_was_cut_off_or_got_a_slash_says_so_to_the_payer(site: Site) -> None:
+    url = site.initiate(site.business())
+    for link in (f"{site.base_url}/checkout", f"{site.base_url}/checkout/", url[:-6], f"{url}/"):
+        answer = httpx.get(link, headers={"Accept": "text/html"})
+        assert (answer.status_code, "This payment link is not complete" in answer.text) == (400, True), link
+
+
 def test_the_page_is_small_enough_for_a_slow_line(site: Site, page: Page) -> None:
     asked: list[Request] = []
     page.on("requestfinished", lambda request: asked.append(request))  # noqa: PLW0108 - playwright marks it

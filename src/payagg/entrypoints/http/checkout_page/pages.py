@@ -11,7 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from markupsafe import Markup
 
 from payagg.application.schemas.checkout import CheckoutPage, PublicPaymentDetail
-from payagg.domain.errors import Kind, Refusal
+from payagg.domain.errors import ErrorCode, Kind, Refusal
 from payagg.domain.payment import Status
 from payagg.domain.values import Environment
 from payagg.entrypoints.bootstrap import Services
@@ -173,6 +173,11 @@ async def _show_launch(request: AnyRequest) -> Response[bytes]:
     return _launch(use_cases, payment, _accept_header(request))
 
 
+async def _refuse_link(request: AnyRequest) -> Response[bytes]:
+    """One that lost its reference on its way to the payer, or got a slash behind it."""
+    return _refusal_page(request, Refusal(ErrorCode.INVALID_REFERENCE))
+
+
 async def _send_asset(request: AnyRequest) -> Response[bytes]:
     return ASSETS.answer(**request.path_params, accepted=_accept_header(request))
 
@@ -189,6 +194,7 @@ def _route(path: str, endpoint: Callable[[AnyRequest], Awaitable[Response[bytes]
 
 
 routes = [
+    _route("/checkout", _refuse_link),
     _route("/checkout/{reference:str}", _show_checkout),
     _route("/checkout/{reference:str}/launch", _show_launch),
     _route("/checkout/assets/{digest:str}/{name:str}", _send_asset),

@@ -274,7 +274,7 @@ def _routable(scope: Scope) -> str:
     if b"%" in raw and SLASH in raw.upper():
         path = unquote(re.sub(rb"%2[Ff]", NO_NAME, raw).decode("latin-1"))
     if "//" in path or (path.endswith("/") and path != "/"):
-        return "/\ufffd"
+        return "/checkout" if path.startswith("/checkout/") else "/\ufffd"  # whose page says so to the payer
     if len(path) > SEGMENT_MAX:
         path = "/".join(part if len(part) <= SEGMENT_MAX else "\ufffd" for part in path.split("/"))
     return path.replace("\x00", "\ufffd")
