@@ -24,7 +24,8 @@ from payagg.domain.values import Environment
 
 
 class PaymentTransition(Struct, rename="camel", frozen=True):
-    """One change of status; `actor`: who caused it, `reason`: why a payment failed."""
+    """One change of status; `actor`: who caused it, `reason`: why it failed, else the charge that was paid or went
+    back, or SIMULATED."""
 
     sequence: int
     from_status: Status
