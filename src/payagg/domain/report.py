@@ -30,7 +30,6 @@ from payagg.domain.gateway import SANDBOX_SLUG
 from payagg.domain.payment import (
     DECLINED,
     EXPIRED_REASON,
-    PAYMENT,
     REASON_MAX,
     SIMULATED,
     Payment,
@@ -337,14 +336,13 @@ def _settle(
         if trigger is Trigger.REVERSE and attempt.gateway != SANDBOX_SLUG:
             confirmed = with_changes(attempt.confirm(report.facts, now), next_ask_at=None)
         return Verdict(ReportEffect.MOVED, (moved,), attempt=confirmed)
-    is_repeat = payment.status is PAYMENT.moves[PAYMENT.initial, trigger]
     charges = _charges(paid, known)
     is_same_charge = not charges.isdisjoint((report.provider_reference, SIMULATED))
     is_other_transaction = attempt.is_other_transaction(report.facts.provider_id)
     if is_success:
         if is_same_charge and not is_other_transaction:
             learned = confirmed if confirmed != attempt else None
-            return Verdict(ReportEffect.UNCHANGED, expired, attempt=learned, facts=report.facts if is_repeat else None)
+            return Verdict(ReportEffect.UNCHANGED, expired, attempt=learned, facts=report.facts)
         if is_same_charge and report.facts.provider_id in _told_transactions(known):
             return Verdict(ReportEffect.UNCHANGED, expired)
         if charges:
@@ -369,12 +367,13 @@ def _settle(
             return Verdict(ReportEffect.ANOMALY, expired, attempt=came, anomaly=kind, details=details)
         verdict = _gone_back(report, payment, paid, known, AnomalyKind.LATE_REVERSAL, actor, now)
         return with_changes(verdict, changes=expired)
-    elif is_repeat or is_other_transaction or (charges and not is_same_charge):
+    elif payment.status is Status.FAILED or is_other_transaction or (charges and not is_same_charge):
         return Verdict(ReportEffect.UNCHANGED, expired)  # a declined try says nothing about the one that paid
     # In the archive, the id is kept by this fact alone.
     own_id = {"providerId": report.facts.provider_id} if is_success and report.facts.provider_id else {}
     kind, details = LATE_FOR[trigger], report.evidence(**own_id)
-    return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=kind, details=details)
+    facts = report.facts if is_success else None
+    return Verdict(ReportEffect.ANOMALY, expired, attempt=confirmed, anomaly=kind, details=details, facts=facts)
 
 
 def _told_by_status(payment: Payment, attempts: Sequence[Attempt], paid: Sequence[str | None]) -> Anomaly:

@@ -73,7 +73,7 @@ class Till:
             failed, transition = payment.move(Trigger.FAIL, self.api.services.clock.now(), actor="test")
             assert transition is not None
             await tx.payments.save(failed, transition)
-        await self.told(reference)
+        await self.told(reference, facts=ChargeFacts(PROVIDER_ID, "card", FEE, PAID + FEE))
         return reference
 
     async def underpaid(self, received: int = 149_000) -> str:
@@ -141,13 +141,14 @@ async def test_fees_and_what_became_of_the_money_are_told_wherever_a_payment_is_
     ordinary, reference = await till.paid(), await till.paid()
     await till.refunded(reference, 50_000)
     await till.disputed(reference)
-    short = await till.underpaid()
+    short, late = await till.underpaid(), await till.paid_late()
     told: dict[str, tuple[Any, ...]] = {
         open_one: (None, None, []),
         silent: (None, None, []),  # what the provider does not say is no 0
         ordinary: (FEE, PAID, []),
         reference: (FEE, PAID, [("REFUND", 50_000, "processed"), ("DISPUTE", PAID, "opened")]),
         short: (None, None, [("ATTENTION", 149_000, "UNDERPAID")]),
+        late: (FEE, PAID, [("LATE_SUCCESS", PAID, "processed")]),
     }
     for path, headers, said in readers(till.shop):
         listed = [one.get("payment", one) for one in (await till.get(path, headers, **said))["payments"]]
@@ -164,7 +165,7 @@ async def test_fees_and_what_became_of_the_money_are_told_wherever_a_payment_is_
     assert (attention["expected"], attention["received"]) == (PAID, 149_000)
     await till.disputed(reference, "won")
     assert kinds(await till.detail(reference))[1:] == [("DISPUTE", PAID, "won")]
-    events = await till.api.events(till.shop, 12)
+    events = await till.api.events(till.shop, 14)
     own = [kinds(event["data"]) for event in events if event["data"]["reference"] == reference]
     assert [len(adjustments) for adjustments in own] == [0, 0, 1, 2, 2]
     assert own[-1][1] == ("DISPUTE", PAID, "won")

@@ -149,15 +149,18 @@ async def test_another_charge_that_is_first_seen_when_it_is_back_takes_nothing_f
                 assert await money([*seen, *again], is_expired=is_expired) == AMOUNT
 
 
+@pytest.mark.parametrize("is_expired", [False, True])
 @pytest.mark.parametrize("by", ["event", RECONCILIATION])
-async def test_a_fee_that_the_payer_bore_is_in_the_parts_of_a_refund_and_counts_for_nothing(by: str) -> None:
+async def test_a_fee_that_the_payer_bore_is_in_the_parts_of_a_refund_and_counts_for_nothing(
+    by: str, is_expired: bool
+) -> None:
     came = Fact(replace(paid().report, facts=ChargeFacts("t1", fee=2_250, received=AMOUNT + 2_250)))
     for figures in ((PART, AMOUNT + 2_250 - PART), (AMOUNT, 2_250), (AMOUNT - 1_000, 1_250, 2_000)):
         parts = [refund(f"r{number}", figure, by=by) for number, figure in enumerate(figures)]
         for told in permutations(parts):
             last = told[-1].report
             again = refund(last.details["refundId"] if by == "event" else "event", max(last.amounts))
-            assert await money([came, *told, again, reversed_(), again]) == 0, told
+            assert await money([came, *told, again, reversed_(), again], is_expired=is_expired) == 0, told
 
 
 @pytest.mark.parametrize("by", ["event", RECONCILIATION])

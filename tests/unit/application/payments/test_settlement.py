@@ -235,6 +235,22 @@ async def test_an_events_data_has_the_adjustments_as_known_then_its_own_included
     assert [(one["fee"], one["netAmount"]) for one in data.values()] == [(None, None)] * 2 + [(2250, 147750)] * 2
 
 
+@pytest.mark.parametrize("ended", ["FAILED", "REVERSED"])
+async def test_the_fee_is_noted_of_a_payment_whose_success_came_after_its_end(ended: str) -> None:
+    """Of one that failed, with the event of the late success or, where that did not name it, once a look-up does."""
+    for fees in ([2250], [None, 2250]):
+        world = await ReportedPayment().with_payment(an_endpoint())
+        await world.told(Outcome(ended))
+        for fee in fees:
+            await world.told(Outcome.SUCCEEDED, facts=ChargeFacts("t1", fee=fee, received=150000))
+        payment, (*_, last) = await world.payment(REFERENCE), (await world.sent())[0]
+        assert (payment.fee, payment.net_amount) == (2250, 147750)
+        is_late, data = ended == "FAILED", json.loads(last.body)["data"]
+        assert (last.type, data["fee"]) == (
+            ("payment.late_success", fees[0]) if is_late else ("payment.reversed", None)
+        )
+
+
 async def test_each_fact_known_before_a_simulated_success_is_told_after_it(world: ReportedPayment) -> None:
     async def refunded(*numbers: int) -> None:
         for number in numbers:
