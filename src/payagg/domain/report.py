@@ -331,7 +331,7 @@ def _settle(
         # A success or reversal names the charge, so that another paid one differs from a repeat.
         reason = report.reason if trigger is Trigger.FAIL else report.provider_reference
         served = payment.served_by(attempt.gateway)
-        served = served.with_fee(report.facts.fee, report.facts.received) if is_success else served
+        served = served if trigger is Trigger.FAIL else served.with_fee(report.facts.fee, report.facts.received)
         moved = served.move(trigger, now, actor=actor, reason=reason)
         if trigger is Trigger.REVERSE and attempt.gateway != SANDBOX_SLUG:
             confirmed = with_changes(attempt.confirm(report.facts, now), next_ask_at=None)
@@ -363,8 +363,8 @@ def _settle(
             # What went back came first, though its success was never told. That it went back is told next.
             details = with_changes(report, details={}).evidence(**({"providerId": second} if second else {}))
             kind = AnomalyKind.LATE_SUCCESS if is_first else AnomalyKind.SECOND_CHARGE
-            came = attempt.confirm(report.facts, now) if is_first else None
-            return Verdict(ReportEffect.ANOMALY, expired, attempt=came, anomaly=kind, details=details)
+            came, facts = (attempt.confirm(report.facts, now), report.facts) if is_first else (None, None)
+            return Verdict(ReportEffect.ANOMALY, expired, attempt=came, anomaly=kind, details=details, facts=facts)
         verdict = _gone_back(report, payment, paid, known, AnomalyKind.LATE_REVERSAL, actor, now)
         return with_changes(verdict, changes=expired)
     elif payment.status is Status.FAILED or is_other_transaction or (charges and not is_same_charge):

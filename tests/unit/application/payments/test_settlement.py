@@ -251,6 +251,17 @@ async def test_the_fee_is_noted_of_a_payment_whose_success_came_after_its_end(en
         )
 
 
+@pytest.mark.parametrize("is_failed", [False, True])
+async def test_the_fee_is_noted_of_a_charge_that_is_first_seen_when_it_is_back(is_failed: bool) -> None:
+    world = await ReportedPayment().with_payment(an_endpoint())
+    if is_failed:
+        await world.told(Outcome.FAILED, facts=ChargeFacts(fee=1, received=150000))
+    await world.told(Outcome.REVERSED, facts=ChargeFacts("t1", fee=2250, received=150000))
+    payment, [_, *events] = await world.payment(REFERENCE), (await world.sent())[0]
+    fees = [json.loads(event.body)["data"]["fee"] for event in events]
+    assert (payment.fee, payment.net_amount, fees) == (2250, 147750, [None, 2250, 2250] if is_failed else [2250])
+
+
 async def test_each_fact_known_before_a_simulated_success_is_told_after_it(world: ReportedPayment) -> None:
     async def refunded(*numbers: int) -> None:
         for number in numbers:
