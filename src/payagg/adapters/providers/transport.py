@@ -15,7 +15,7 @@ import httpx
 import msgspec
 
 from payagg.adapters.webhooks.addresses import ADDRESS_SECONDS, is_public_name
-from payagg.adapters.webhooks.resolver import Resolve
+from payagg.adapters.webhooks.resolver import Address, Resolve
 from payagg.domain.errors import Refusal
 from payagg.domain.report import FaultKind, ProviderFault
 from payagg.domain.values import LOOPBACK, parse_url
@@ -37,18 +37,19 @@ class ProviderAnswer:
     body: bytes = field(repr=False)
 
 
+async def _by_system(host: str) -> Sequence[Address]:
+    """Leaves it to the system, which knows names of one's own network. But the loop has it look up two at a time and
+    gives none up: a name whose name servers are silent holds up every other, the database's as well."""
+    return [(socket.AF_UNSPEC, host)]
+
+
 @dataclass(frozen=True)
 class Transport:
-    """`allow_loopback` admits plain http to this machine, for `dev` alone; `deadline` is seconds for a whole call.
-
-    `resolve` looks names up; without, the system does, which knows names of one's own network. But the loop makes two
-    such look-ups at a time, and none can be given up: a name whose name servers are silent holds up every other one,
-    the database's as well.
-    """
+    """`allow_loopback` admits plain http to this machine, for `dev` alone; `deadline` is seconds for a whole call."""
 
     allow_loopback: bool = False
     deadline: float = CALL_SECONDS
-    resolve: Resolve | None = None
+    resolve: Resolve = _by_system
 
     def is_allowed(self, base_url: str) -> bool:
         """Whether a provider may be called there: https on a public host, or loopback where allowed."""
@@ -81,7 +82,7 @@ class Transport:
                 answer = await self._exchange(method, url, headers, content, body_max)
         except (TimeoutError, httpx.TimeoutException):
             raise ProviderFault(FaultKind.TIMEOUT) from None
-        except httpx.ConnectError:
+        except (httpx.ConnectError, socket.gaierror):
             raise ProviderFault(FaultKind.UNREACHABLE) from None
         # A TLS record that breaks after the handshake comes through httpx as it is, an OSError.
         except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError):
@@ -113,29 +114,21 @@ class Transport:
                 await response.aclose()
 
     async def _send(self, client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
-        """At the first of the host's addresses that takes the connection; its name stays what TLS is verified
-        against."""
-        host = request.url.raw_host.decode()
-        addresses = await self._addresses(host)
-        connect = max(min(CONNECT_SECONDS, self.deadline) / len(addresses), ADDRESS_SECONDS)
-        request.extensions["timeout"] = httpx.Timeout(self.deadline, connect=connect).as_dict()
-        request.extensions["sni_hostname"] = host
-        for address in addresses[:-1]:
-            request.url = request.url.copy_with(host=address)
-            with suppress(httpx.ConnectError, httpx.ConnectTimeout):  # nothing was sent yet
-                return await client.send(request, stream=True)
-        request.url = request.url.copy_with(host=addresses[-1])
-        return await client.send(request, stream=True)
-
-    async def _addresses(self, host: str) -> Sequence[str]:
-        if self.resolve is None:
-            return [host]
-        try:
-            found = await self.resolve(host)
-        except (OSError, UnicodeError):
-            raise ProviderFault(FaultKind.UNREACHABLE) from None
+        """To the first of the host's addresses that takes a connection. TLS is verified against the name."""
+        host = request.extensions["sni_hostname"] = request.url.raw_host.decode()
         # IPv4 first: on a machine whose IPv6 leads nowhere each call would wait for that.
-        return [address for _, address in sorted(found, key=lambda one: one[0] is socket.AF_INET6)]
+        *others, last = sorted(await self.resolve(host), key=lambda one: one[0] is socket.AF_INET6)
+        for _, address in others:
+            with suppress(httpx.ConnectError, httpx.ConnectTimeout):  # nothing was sent yet
+                return await self._send_to(address, client, request, ADDRESS_SECONDS)
+        return await self._send_to(last[1], client, request, CONNECT_SECONDS)
+
+    async def _send_to(
+        self, address: str, client: httpx.AsyncClient, request: httpx.Request, connect: float
+    ) -> httpx.Response:
+        request.url = request.url.copy_with(host=address)
+        request.extensions["timeout"] = httpx.Timeout(self.deadline, connect=min(connect, self.deadline)).as_dict()
+        return await client.send(request, stream=True)
 
 
 def decode_body(raw: bytes | msgspec.Raw, kind: type[T]) -> T:

@@ -424,7 +424,7 @@ async def test_tls_is_verified_against_the_name_and_a_record_that_breaks_is_a_fa
     monkeypatch.setattr(transport, "_tls", lambda: client_tls)
 
     async def resolve(_: str) -> list[Address]:
-        return [(socket.AF_INET6, "::1"), (socket.AF_INET, "127.0.0.1")]
+        return [(socket.AF_INET, "127.0.0.9"), (socket.AF_INET, "127.0.0.1")]  # nobody listens at the first
 
     def serve(listener: socket.socket) -> None:
         raw, _ = listener.accept()
@@ -434,6 +434,7 @@ async def test_tls_is_verified_against_the_name_and_a_record_that_breaks_is_a_fa
                 beneath.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)  # a record that nobody sealed
 
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        listener.settimeout(10)
         served = pool.submit(serve, listener)
         url = f"https://{host}:{listener.getsockname()[1]}/"
         with pytest.raises(ProviderFault) as raised:
