@@ -9,7 +9,9 @@ import pytest
 from payagg_testing.builders import DAY, HOUR, MINUTE, NOW
 
 from payagg.adapters.postgres.store import PostgresStore
+from payagg.application.payments.expiry import sweep_expired
 from payagg.domain.payment import Payment
+from tests.support.assembly import services_over
 from tests.support.postgres_world import execute, numbered
 
 END = NOW + HOUR  # of the windows of payments initiated now
@@ -86,3 +88,14 @@ async def test_a_sweep_does_not_wait_for_another(store: PostgresStore, database_
     async with await psycopg.AsyncConnection.connect(database_url) as other:
         await other.execute(PROGRESS + " FOR UPDATE")
         assert await swept(store, END) == [over.reference]
+
+
+@pytest.mark.error_lines("an expiry cannot be stored")
+async def test_a_payment_whose_end_cannot_be_stored_keeps_no_other_open(
+    store: PostgresStore, database_url: str
+) -> None:
+    broken, *others = [await add(store, n) for n in range(4)]
+    execute(database_url, f"ALTER TABLE transitions ADD CONSTRAINT broken CHECK (reference <> '{broken.reference}')")
+    assert [await sweep_expired(services_over(store).settlement) for _ in range(2)] == [len(others), 0]
+    left = execute(database_url, "SELECT reference FROM payments WHERE status = 'INITIATED'")
+    assert left == [(broken.reference,)]

@@ -1,11 +1,15 @@
 """The end of an INITIATED payment's window: FAILED for every reader at once, and stored by a reader or the sweep."""
 
+import structlog
+
 from payagg.application.payments.settlement import Settlement
 from payagg.application.ports.outside import Unavailable
-from payagg.application.use_case import retry_on_conflict
+from payagg.application.telemetry import trace_of
+from payagg.application.use_case import in_transaction, retry_on_conflict
 from payagg.domain.payment import Payment
 
 BATCH = 200
+_log = structlog.get_logger("payagg.expiry")
 
 
 async def store_expiry(settlement: Settlement, payment: Payment) -> Payment:
@@ -30,9 +34,29 @@ async def expire(settlement: Settlement, reference: str) -> Payment | None:
         return await settlement.write(tx, *payment.expire())
 
 
-@retry_on_conflict
 async def sweep_expired(settlement: Settlement) -> int:
-    """Stores the expiry of INITIATED payments past their window, which every reader sees already. A batch at a time."""
+    """Stores the expiry of INITIATED payments past their window, which every reader sees already. A batch at a time,
+    and one by one where a payment's cannot be stored: it must not keep the others from their end."""
+    try:
+        return await _expire_batch(settlement)
+    except Unavailable:
+        raise
+    except Exception:  # noqa: BLE001 - whatever the database refuses of one of them, which is told below
+        now = settlement.clock.now()
+        expired = await in_transaction(settlement.store, lambda tx: tx.upkeep.lock_expired(now, BATCH))
+    stored = 0
+    for payment in expired:
+        try:
+            stored += await expire(settlement, payment.reference) is not None
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            _log.error("an expiry cannot be stored", reference=payment.reference, trace=trace_of(error))
+    return stored
+
+
+@retry_on_conflict
+async def _expire_batch(settlement: Settlement) -> int:
     async with settlement.store.begin() as tx:
         expired = await tx.upkeep.lock_expired(settlement.clock.now(), BATCH)
         owners = {(payment.business_id, payment.environment) for payment in expired}
