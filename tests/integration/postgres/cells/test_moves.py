@@ -11,6 +11,8 @@ import psycopg
 import pytest
 from payagg_testing.builders import (
     AN_ADMIN,
+    DAY,
+    MINUTE,
     NOW,
     a_business,
     a_choice,
@@ -37,6 +39,7 @@ from payagg.extensions.cells.client import HttpCells
 from payagg.extensions.cells.domain import KEY_DIGITS, CellNames, Cells, MoveState
 from payagg.extensions.cells.places import By, Destination
 from payagg.extensions.cells.postgres import ArrivalRows, CellRows, DepartureRows
+from payagg.extensions.cells.statements import OWNED
 from tests.contracts.database import autocommit, put
 from tests.integration.postgres.cells.moving import (
     CREDENTIALS,
@@ -45,9 +48,11 @@ from tests.integration.postgres.cells.moving import (
     VAULT,
     Removal,
     everything,
+    open_cells,
     originals,
     the_gateway,
 )
+from tests.integration.postgres.test_expiry import END, add, progress, swept
 from tests.support.postgres_world import execute
 from tests.support.refusals import refusal_in, refused_with
 
@@ -58,6 +63,15 @@ CELLS = Cells("PAY", {"PAY": "http://a", GONE: "http://b"})
 def among(store: Store) -> AmongCells:
     """Of what is asked about here, no other cell is asked."""
     return AmongCells(store, CELLS, "secret", cast(HttpCells, None))
+
+
+@pytest.fixture
+async def removal(store: PostgresStore, other_database_url: str) -> AsyncIterator[Removal]:
+    """A move of the business that begins with all of it at the first database."""
+    other = PostgresStore(other_database_url, pool_size=10, pgbouncer=False)
+    await open_cells(store, other)
+    yield Removal(store, other)
+    await other.close()
 
 
 class Power:
@@ -352,3 +366,18 @@ async def test_a_payment_that_somebody_holds_is_left_for_later(
             assert await tx.of(DepartureRows).has_payments(SHOP)
     async with store.begin() as tx:
         assert await tx.of(DepartureRows).take(SHOP, NOW, 10) == 2
+
+
+async def test_a_payment_that_comes_from_another_cell_past_its_window_is_met(
+    store: PostgresStore, database_url: str
+) -> None:
+    late, later = await add(store, 1), await add(store, 2, END + MINUTE)
+    parts = ", ".join(f"'{table}', '[]'::jsonb" for table in ("archived", "idempotency_keys", *OWNED))
+    packed = f"SELECT jsonb_build_object('payment', to_jsonb(p), {parts})::text FROM payments p WHERE reference = %s"
+    [(rows,)] = execute(database_url, packed, values=[late.reference])
+    execute(database_url, "DELETE FROM payments WHERE reference = %s", values=[late.reference])
+    assert [await swept(store, END + DAY) for _ in range(2)] == [[later.reference], []]
+    assert progress(database_url) == later.expires_at
+    async with store.begin() as tx:
+        assert await tx.of(ArrivalRows).receive([rows], {}) == 1
+    assert await swept(store, END + DAY) == [late.reference]
