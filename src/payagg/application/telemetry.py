@@ -59,8 +59,7 @@ def _series(unit: str, name: str, *labels: str) -> tuple[list[tuple[str, ...]], 
 
 
 async def flush(store: Store) -> None:
-    """Adds this process's counts since the last flush to the totals; keeps them while the database does not take
-    them."""
+    """Adds this process's counts since the last flush to the totals; keeps them where that fails."""
     taken = dict(counts)
     if not taken:
         return

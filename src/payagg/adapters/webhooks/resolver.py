@@ -158,5 +158,5 @@ class _ReloadedFile(Generic[T]):
                 self._seen = changed, self.read(self.path)
             except Exception:  # noqa: BLE001 - the library's, for one that is empty, is no OSError
                 if self._seen is None:
-                    raise OSError(f"{self.path} cannot be read") from None
+                    raise socket.gaierror(socket.EAI_AGAIN, f"{self.path} cannot be read") from None
         return self._seen[1]
