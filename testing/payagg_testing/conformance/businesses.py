@@ -17,6 +17,10 @@ ENDPOINTS: Bundle[str] = Bundle("endpoints")
 MERCHANTS = st.integers(0, 1)
 OUTCOMES = st.sampled_from(["SUCCESS", "FAILED"])
 LISTS = ("gateways", "api-keys", "webhooks")
+REACHES: tuple[tuple[str, str, str, Any], ...] = (
+    *(("change", "PATCH", "", {"isActive": False}), ("remove", "DELETE", "", None)),
+    *(("test", "POST", "/test", None), ("read the log of", "GET", "/deliveries", None)),
+)
 
 
 @dataclass
@@ -103,9 +107,10 @@ class BusinessConformance(ConformanceMachine):
     @rule(reference=PAYMENTS, merchant=MERCHANTS)
     def read_on_the_dashboard(self, reference: str, merchant: int) -> None:
         owned, owner = self.payments[reference], self.merchants[merchant]
-        if (merchant == owned.merchant) and not owned.is_test:
+        is_own = (merchant, "SANDBOX") == (owned.merchant, owned.environment)
+        if is_own and not owned.is_test:
             return  # whether the dashboard shows a server's sandbox payment, the interface leaves open
-        status, code = (200, None) if merchant == owned.merchant else (404, "PAYMENT_NOT_FOUND")
+        status, code = (200, None) if is_own else (404, "PAYMENT_NOT_FOUND")
         who, path = f"the dashboard of business {merchant + 1}", f"{owner.path}/test-payment/{reference}"
         data = {"amount": owned.amount, "status": owned.status} if code is None else None
         self.ask(who, "reads a payment", "GET", path, status, bearer=owner.token, code=code, data=data)
@@ -114,10 +119,11 @@ class BusinessConformance(ConformanceMachine):
     def simulate_on_the_dashboard(self, reference: str, merchant: int, outcome: str) -> None:
         """The business's own test payment alone; its manager needs no key for it."""
         owned, owner = self.payments[reference], self.merchants[merchant]
-        if (merchant == owned.merchant) and not owned.is_test:
+        is_own = (merchant, "SANDBOX") == (owned.merchant, owned.environment)
+        if is_own and not owned.is_test:
             return
         status, code, data = 200, None, {"status": outcome, "gateway": among(None, "sandbox")}
-        if merchant != owned.merchant:
+        if not is_own:
             status, code, data = 404, "PAYMENT_NOT_FOUND", {}
         elif owned.status != "INITIATED":
             status, code, data = 409, "PAYMENT_ALREADY_FINAL", {}
@@ -144,8 +150,10 @@ class BusinessConformance(ConformanceMachine):
     def touch_the_endpoint_of_another(self, id: str) -> None:
         owned = self.endpoints[id]
         stranger = 1 - owned.merchant
-        what = "tries to remove the endpoint of the other business"
-        self.ask_as_owner(stranger, what, "DELETE", f"/webhooks/{id}", 404)
+        for verb, method, path, body in REACHES:
+            what = f"tries to {verb} the endpoint of the other business"
+            limited = (429,) if path == "/test" else ()
+            self.ask_as_owner(stranger, what, method, f"/webhooks/{id}{path}", 404, *limited, body=body)
         for merchant in (0, 1):
             mine = [each for each, owned in self.endpoints.items() if owned.merchant == merchant]
             others = [each for each, owned in self.endpoints.items() if owned.merchant != merchant]

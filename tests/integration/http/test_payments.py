@@ -9,7 +9,7 @@ import pytest
 
 from payagg.domain.api_key import hash_secret
 from payagg.domain.business import BusinessStatus, KycStatus
-from tests.support.http_world import Api, Shop, admin_token, assert_refused, bearer
+from tests.support.http_world import Api, Shop, assert_refused, bearer
 
 INTERNAL = {"processorResponse", "processorReference", "webhookUrl", "businessId", "idempotencyKey", "fingerprint"}
 
@@ -161,19 +161,3 @@ async def test_refusals_of_initiate_in_order_of_precedence(api: Api) -> None:
     for whose in (restricted, unapproved, shop):  # whatever the business
         answer = await api.client.post("/payments/nonsense/simulate", content=b"{", headers=whose.as_live)
         assert_refused(answer, 403, "SANDBOX_ONLY")
-
-
-@pytest.mark.rule("gateways.7", "GATEWAY_NOT_FOUND", "GATEWAY_DISABLED")
-async def test_routing_follows_every_switch_at_once(api: Api, shop: Shop) -> None:
-    admin, gateway = bearer(admin_token()), "gateways/gw_provider_a"
-    body: dict[str, Any] = {"amount": 100, "gateway": "provider_a"}
-    assert (await api.initiate(shop, **body))["status"] == "INITIATED"
-    for switch, code in (
-        (api.send("PATCH", f"{shop.path}/{gateway}", shop.as_owner, isEnabled=False), "GATEWAY_DISABLED"),
-        (api.send("POST", f"/admin/{gateway}/disable", admin), "GATEWAY_NOT_FOUND"),
-        (api.send("POST", f"/admin/{gateway}/enable", admin), "GATEWAY_DISABLED"),
-    ):
-        await switch
-        assert_refused(await posted(api, shop.as_sandbox, body), 400, code, "gateway")
-    await api.send("PATCH", f"{shop.path}/{gateway}", shop.as_owner, isEnabled=True)
-    assert (await posted(api, shop.as_sandbox, body)).status_code == 201

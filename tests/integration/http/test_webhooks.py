@@ -79,14 +79,6 @@ async def test_five_endpoints_can_be_active_whatever_the_race(api: Api, shop: Sh
     assert_refused(await change(api, shop, first["id"], isActive=True), 409, "WEBHOOK_LIMIT_REACHED")
 
 
-async def test_another_business_reaches_no_endpoint(api: Api, shop: Shop, other: Shop) -> None:
-    made = await api.add_endpoint(shop)
-    calls = [*(("POST", path) for path in ("/test", "/rotate-secret", "/deliveries/dlv_1/redeliver"))]
-    for method, path in (*calls, ("GET", "/deliveries"), ("PATCH", ""), ("DELETE", "")):
-        theirs = f"{other.path}/webhooks/{made['id']}{path}"
-        assert_refused(await api.client.request(method, theirs, headers=other.as_owner, json={}), 404, "NOT_FOUND")
-
-
 async def store(api: Api, shop: Shop, endpoint_id: str, **fields: Any) -> None:
     """The endpoint as it is stored, but for these of its fields."""
     async with api.services.store.begin() as tx:

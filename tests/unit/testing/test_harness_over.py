@@ -102,6 +102,7 @@ def test_why_a_machine_was_skipped_is_said_of_its_own_statements_alone() -> None
     assert set(told.missing.values()) == {"no history came to it"}
 
 
+@pytest.mark.rule("gateways.7")
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_product_keeps_the_interface_and_every_statement_is_tried(name: str) -> None:
     """One seed makes other histories when other modules are loaded: Hypothesis draws constants of theirs, too."""
