@@ -14,8 +14,11 @@ from payagg.domain.attempt import (
     CHECK_AFTER,
     NO_FACTS,
     AttemptState,
+    Start,
+    Wait,
     after_check,
     next_check,
+    next_step,
     payment_reference,
     postpone_check,
     provider_reference,
@@ -36,6 +39,12 @@ def test_a_provider_never_sees_one_reference_twice_and_each_leads_back(reference
     assert (first == second) == (one == other)
     assert provider_reference(reference, 12) == f"{reference}.12"
     assert payment_reference(first) == payment_reference(second) == reference
+
+
+def test_a_claim_is_held_to_the_end_of_its_lease_and_no_longer() -> None:
+    claim, end = an_attempt(), NOW + timedelta(seconds=20)  # longer than the 15 s that a provider may take
+    assert next_step(a_payment(), [claim], "provider_a", end - TICK) == Wait()
+    assert next_step(a_payment(), [claim], "provider_a", end) == Start("provider_a", claim)
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 0.999_999])
