@@ -73,10 +73,3 @@ def test_a_deleted_gateway_keeps_its_secrets_for_an_open_attempt_72_hours_at_mos
     ):
         wiped = deleted.without_secrets(NOW + after, is_open)
         assert (wiped.credentials is None, wiped.replaced_secrets, wiped.updated_at) == (is_wiped, b"2", NOW)
-
-
-def test_replaced_secrets_of_a_living_gateway_end_with_their_overlap() -> None:
-    gateway = a_gateway(credentials=b"1", replaced_secrets=b"2", replaced_secrets_until=NOW + OVERLAP)
-    assert gateway.without_secrets(NOW + OVERLAP - TICK, has_open_attempts=False) is gateway
-    wiped = gateway.without_secrets(NOW + OVERLAP, has_open_attempts=False)
-    assert (wiped.credentials, wiped.replaced_secrets, wiped.replaced_secrets_until) == (b"1", None, None)
