@@ -29,28 +29,18 @@ class Prober:
         self._urls = urls
         self._writer = ""  # through which the last write came
         self.written: list[float] = []
-        self._tries: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Until it is cancelled."""
         logging.getLogger("psycopg").setLevel(logging.ERROR)  # it tells of each try that was given up
-        try:
-            await asyncio.gather(*(self._ask(url) for url in self._urls))
-        finally:
-            for one in self._tries:
-                one.cancel()
-            await asyncio.gather(*self._tries, return_exceptions=True)
+        await asyncio.gather(*(self._ask(url, EVERY * place) for url in self._urls for place in range(AT_ONCE)))
 
-    async def _ask(self, url: str) -> None:
-        mine: set[asyncio.Task[None]] = set()
+    async def _ask(self, url: str, first: float) -> None:
+        await asyncio.sleep(first)
         while True:
             is_well = bool(self.written) and time.monotonic() - self.written[-1] < 2 * EVERY
-            if len(mine) < AT_ONCE and (url == self._writer or not is_well):
-                one = asyncio.create_task(self._try(url))
-                for tasks in (mine, self._tries):
-                    tasks.add(one)
-                    one.add_done_callback(tasks.discard)
-            await asyncio.sleep(EVERY)
+            tries = [self._try(url)] if url == self._writer or not is_well else []
+            await asyncio.gather(asyncio.sleep(EVERY * AT_ONCE), *tries)
 
     async def _try(self, url: str) -> None:
         with suppress(psycopg.Error, OSError, TimeoutError):

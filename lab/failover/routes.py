@@ -44,9 +44,9 @@ def hosts(cluster: Cluster, route: DatabaseRoute) -> list[tuple[str, int]]:
     return [(HAPROXY, HAPROXY_PORT) if route is DatabaseRoute.HAPROXY else (PGBOUNCER, PGBOUNCER_PORT)]
 
 
-def url(cluster: Cluster, route: DatabaseRoute, role: str = ROLE) -> str:
+def url(cluster: Cluster, route: DatabaseRoute) -> str:
     told = ",".join(f"{address}:{port}" for address, port in hosts(cluster, route))
-    return f"postgresql://{role}@{told}/{route.database}{'?target_session_attrs=read-write' * (',' in told)}"
+    return f"postgresql://{ROLE}@{told}/{route.database}{'?target_session_attrs=read-write' * (',' in told)}"
 
 
 @contextmanager
