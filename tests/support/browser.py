@@ -27,7 +27,7 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 SMALL_PHONE: ViewportSize = {"width": 320, "height": 640}
 DESK: ViewportSize = {"width": 1280, "height": 900}
 SCREENS: tuple[tuple[ViewportSize, Literal["dark", "light"]], ...] = ((SMALL_PHONE, "dark"), (DESK, "light"))
-WIDTHS = (320, 390, 481, 768, 1280)  # small phone, phone, tablets and a desk
+WIDTHS = (320, 390, 481, 768, 1000, 1280)  # small phone, phone, tablets, a narrow window and a desk
 PATIENCE = 20_000  # ms; a busy machine must not fail a test
 CUT_OFF = """() => [...document.querySelectorAll("body *:not(.unseen, .unseen *, .skip, input)")].filter((one) => {
   const box = one.getBoundingClientRect();
