@@ -43,8 +43,8 @@ def _faults(name: str, state: CellState, home: CellState | Unavailable, cells: C
     """How a cell differs from the required state, in words."""
     if state.name != name:
         yield f"its PAYAGG_REFERENCE_PREFIX is {state.name}"
-    if state.home != cells.home:
-        yield f"its home cell is {state.home}"
+    if state.cells != list(cells.origins):
+        yield f"its PAYAGG_CELLS are {', '.join(state.cells)}"
     if not state.fits:
         yield f"its database is not on schema {state.schema}: run `payagg migrate` there"
     if isinstance(home, Unavailable):

@@ -84,7 +84,7 @@ class CellState(Struct, rename="camel", frozen=True):
     fits: bool
     database: str
     gateways: str  # their version
-    home: str
+    cells: list[str]  # their names, in its order
     keys: dict[str, str]
 
 

@@ -65,7 +65,7 @@ async def _state(_: AnyRequest, use_cases: Services, among: AmongCells) -> Respo
         fits=await use_cases.store.is_current(),
         database=await in_transaction(use_cases.store, lambda tx: tx.of(CellRows).database()),
         gateways=await replication_over(use_cases, among.others).version(),
-        home=among.cells.home,
+        cells=list(among.cells.origins),
         keys={kid: digest.hexdigest()[:FINGERPRINT_DIGITS] for kid, digest in keys.items()},
     )
     return _plain(state)

@@ -35,6 +35,8 @@ def test_a_new_cell_is_compared_before_it_is_added(database_urls: list[str]) -> 
             listed = payagg("cell", "list", **both)
             assert listed.returncode == 0, listed.stdout
             assert [line.split()[-1] for line in listed.stdout.splitlines()] == ["home", "same"]
+            third = payagg("cell", "list", **both | {"PAYAGG_CELLS": f"{home},{new},PCX=http://127.0.0.1:9"})
+            assert third.stdout.count("its PAYAGG_CELLS are PAY, PBX") == 2
 
 
 def test_it_follows_until_sigterm_and_says_which_cell_is_away(tmp_path: Path) -> None:
