@@ -29,7 +29,6 @@ from tests.support.in_process import target as in_process
 from tests.support.rounds import scaled
 
 BRIEF = Effort(histories=scaled(20), actions=30, seed=1)  # the same in each run
-THOROUGH = Effort(histories=scaled(12), actions=30)
 Alter = Callable[[ServiceCall, ServiceAnswer], ServiceAnswer]
 
 
@@ -108,7 +107,7 @@ def test_the_product_keeps_the_interface_and_every_statement_is_tried(name: str)
     """One seed makes other histories when other modules are loaded: Hypothesis draws constants of theirs, too."""
     not_tried = set(statements_of(MACHINES[name]))
     for seed in range(1, 6):
-        verdict = run_machine(name, in_process(), replace(THOROUGH, seed=seed))
+        verdict = run_machine(name, in_process(), Effort(histories=scaled(12), actions=30, seed=seed))
         assert (verdict.violation, verdict.skipped) == (None, None)
         not_tried &= verdict.not_tried.keys()
         if not not_tried:
