@@ -268,12 +268,13 @@ async def test_a_reorder_is_refused_on_order_or_done_whole(api: GatewayApi) -> N
         assert refusal(answer) == (400, "VALIDATION_ERROR", field)
         assert words in answer.json()["error"]["message"]
     assert [g["businessDisplayOrder"] for g in (await api.merchant("GET")).json()["data"]] == [None, None, None]
-    await api.an_active("third")
+    third = await api.an_active("third")
+    await api.merchant("POST", "/reorder", json={"order": [{"gatewayId": third, "displayOrder": 1}]})
     await api.merchant("PATCH", f"/{first}", json={"isEnabled": False, "displayName": "First"})
     moved = await api.merchant("POST", "/reorder", json=order(second, "gw_builtin", first))
     places = [(g["slug"], g["businessDisplayOrder"]) for g in moved.json()["data"]]
     assert (moved.status_code, places[0]) == (200, ("builtin", None))
-    assert places[1:] == [("second", 0), ("third", None), ("first", 2)]
+    assert places[1:] == [("second", 0), ("third", 1), ("first", 2)]
     named = [(g["displayName"], g["isEnabled"]) for g in moved.json()["data"]]
     assert named == [*[(None, True)] * 3, ("First", False)]
     assert (await api.merchant("GET")).json() == moved.json()
