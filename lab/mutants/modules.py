@@ -23,6 +23,7 @@ _WORDS = "words for a person; the refusal and its field are tested"
 EXPLAINED: dict[tuple[str, str], str] = {
     ("application/payments/expiry.py", "BATCH = 200"): _CHOICE,
     ("application/payments/checkout.py", "pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)"): _WAITING,
+    ("application/payments/checkout.py", "LONGEST_PAUSE_SECONDS = 1.0"): _WAITING,
     (
         "application/accounts/access.py",
         'issued_at = datetime.fromtimestamp(max(0, int(claims.get("iat", 0))), UTC)',
