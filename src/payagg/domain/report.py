@@ -474,8 +474,12 @@ def _judge_dispute(
             return _anomaly(report, AnomalyKind.DISPUTE, amount=0)
         before, came = _gone_before(report, payment, known, now)
         left = max(0, (payment.amount if before.unclaimed else came) - before.kobo)
-        if before.is_unnamed and max(report.amounts, default=payment.amount) > left:
+        figure = max(report.amounts, default=payment.amount)
+        if before.is_unnamed and figure > left:
             return _anomaly(report, AnomalyKind.DISPUTE, amount=left)
+        opened = min((fact.at for fact in known if shares_name(fact.details, report.details)), default=None)
+        if opened is not None and figure <= left:  # what was refunded before it was opened is none of it
+            known = [fact for fact in known if fact.at > opened - REPEATED_FOR]
         if report.details.get("state") == ACCEPTED and _is_told_as(AdjustmentKind.REFUND, report, payment, known):
             return _anomaly(report, AnomalyKind.DISPUTE, amount=0)
     return _anomaly(report, AnomalyKind.DISPUTE)
@@ -510,12 +514,9 @@ def _is_of_mismatch(
 def _is_told_as(other: AdjustmentKind, report: ProviderReport, payment: Payment, known: Sequence[Anomaly]) -> bool:
     """Whether the money of this refund or accepted dispute is known to have gone back by a fact of the other kind, of
     the same amount. For a dispute that its merchant accepts a provider makes a refund, whose event does not say for
-    what; its list does. Each is kept, and the later one counts for nothing; one stands for one. A refund that was told
-    before the dispute's opening is none of it."""
+    what; its list does. Each is kept, and the later one counts for nothing; one stands for one."""
     own = _of_its_charge(report, known)
-    same = [fact for fact in own if shares_name(fact.details, report.details)]
-    opened = min((fact.id for fact in same if fact.kind is AnomalyKind.DISPUTE), default="")
-    others = [fact for fact in own if is_named(fact.details) and fact not in same and fact.id > opened]
+    others = [fact for fact in own if is_named(fact.details) and not shares_name(fact.details, report.details)]
     alike = [fact for fact in others if _figure(fact.details, payment) == _figure(report.evidence(), payment)]
     told = adjustments_of(
         [fact for fact in alike if fact.kind is AnomalyKind.DISPUTE or fact.source != RECONCILIATION], payment.amount

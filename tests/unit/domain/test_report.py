@@ -165,7 +165,7 @@ def test_a_dispute_that_was_accepted_and_the_refund_made_for_it_are_the_same_mon
         verdict = judged(report, PAID, known=known)
         assert verdict.anomaly is not None, "both are kept, and told"
         if not any(fact.is_same_fact(verdict.anomaly, verdict.details) for fact in known):
-            known.append(replace(GIVEN, id=f"anm_{len(known) + 1}", kind=verdict.anomaly, details=verdict.details))
+            known.append(replace(GIVEN, id=f"anm_{len(known)}", kind=verdict.anomaly, details=verdict.details))
         assert money_back(known, PAID.amount).kobo == figure
     assert len(known) == 3
     another = replace(refund, details={"refundId": "r2"})

@@ -6,13 +6,13 @@ from datetime import timedelta
 from itertools import permutations
 
 import pytest
-from payagg_testing.builders import HOUR, REFERENCE, SANDBOX, a_report, an_attempt, an_endpoint
+from payagg_testing.builders import HOUR, MINUTE, REFERENCE, SANDBOX, a_report, an_attempt, an_endpoint
 
 from payagg.domain.anomaly import RECONCILIATION
 from payagg.domain.attempt import ChargeFacts
 from payagg.domain.payment import Status
 from payagg.domain.payment_search import PaymentFilter
-from payagg.domain.report import Outcome, ProviderReport
+from payagg.domain.report import REPEATED_FOR, Outcome, ProviderReport
 from tests.unit.application.payments.test_settlement import ReportedPayment
 
 AMOUNT, SHORT, PART = 150_000, 75_000, 50_000
@@ -94,7 +94,7 @@ def orders(facts: Sequence[Fact]) -> Iterator[tuple[Fact, ...]]:
         yield from permutations([*facts, again])
 
 
-async def money(facts: Sequence[Fact], *, is_expired: bool = False) -> int:
+async def money(facts: Sequence[Fact], *, is_expired: bool = False, apart: timedelta = MINUTE) -> int:
     """What the merchant has by what he was told, in kobo."""
     world = await ReportedPayment().with_payment(an_endpoint())
     await world.store.transaction.attempts.add(an_attempt(number=2))
@@ -102,7 +102,7 @@ async def money(facts: Sequence[Fact], *, is_expired: bool = False) -> int:
         world.clock.move(2 * HOUR)
         await world.told(Outcome.FAILED)
     for fact in facts:
-        world.clock.move(timedelta(minutes=1))
+        world.clock.move(apart)
         own = [
             one for one in await world.attempts(REFERENCE) if one.provider_reference == fact.report.provider_reference
         ]
@@ -165,8 +165,15 @@ async def test_a_fee_that_the_payer_bore_is_in_the_parts_of_a_refund_and_counts_
 
 @pytest.mark.parametrize("by", ["event", RECONCILIATION])
 async def test_a_refund_before_a_dispute_was_opened_is_none_of_the_money_that_is_accepted(by: str) -> None:
-    """The event of the refund that the provider makes for it, of the same amount, may be lost."""
+    """The event of the refund that the provider makes for it, of the same amount, may be lost. It makes none where
+    nothing is left. While events are repeated, their order says nothing."""
     accepted = [dispute("opened", PART), dispute("accepted", PART, by=by)]
-    made = [[], [refund("r2", PART)], [refund("r2", PART), refund("r2", PART)]]
-    for after in made:
-        assert await money([paid(), refund("r1", PART, by=by), *accepted, *after, *accepted]) == AMOUNT - 2 * PART
+    for made in ([], [refund("r2", PART)], [refund("r2", PART), refund("r2", PART)]):
+        told = [paid(), refund("r1", PART, by=by), *accepted, *made, *accepted]
+        assert await money(told, apart=REPEATED_FOR) == AMOUNT - 2 * PART
+    parts = [refund("r1", PART), refund("r2", AMOUNT - 2 * PART), refund("r3", PART)]
+    for gone, figure in ([refund("r1")], AMOUNT), (parts, PART):
+        told = [paid(), *gone, dispute("opened", figure), dispute("accepted", figure, by=by)]
+        assert await money(told, apart=REPEATED_FOR) == 0
+    for order in permutations([refund("r1", PART), *accepted]):
+        assert await money([paid(), *order]) == AMOUNT - PART
