@@ -65,6 +65,10 @@ class Deployment:
         """The server at `address`, ready."""
         return self.start("server", *PAYAGG, "serve", "--no-worker", "--port", str(self.port), port=self.port)
 
+    def bare(self, port: int) -> psutil.Process:
+        """`benchmarks.bare` over the same database, ready."""
+        return self.start("bare", sys.executable, "-m", "benchmarks.bare", str(port), port=port)
+
     def worker(self) -> psutil.Process:
         """Allowed to reach a receiver on loopback, as `dev` is."""
         return self.start("worker", *LOOPBACK, "worker", "0", self.url)

@@ -9,7 +9,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -22,6 +22,7 @@ from benchmarks.deployment import PROVIDER, PROVIDER_KEY, Deployment
 from benchmarks.figures import Cost, PostgresCpu, cpu_seconds
 from benchmarks.load import Reply, connected, send_all
 from payagg.entrypoints.dev.fake_providers import FakeCharge, FakePaystack
+from tests.support.ports import free_port
 
 CONNECTIONS = 16
 PAST = 20_000  # payments, of which each business has 20 in its log of deliveries
@@ -35,12 +36,13 @@ class Side:
     server: psutil.Process
     postgres: PostgresCpu
     number: int  # requests of a step
+    port: int
     rounds: int = 0
     opened: list[tuple[int, str]] = field(default_factory=list)  # business, reference
 
     async def cost(self, requests: Sequence[bytes], word: bytes, status: int = 200) -> tuple[Cost, list[Reply]]:
         """Of each request; each reply must have the status and hold `word`."""
-        async with connected(self.deployment.port, CONNECTIONS) as connections:
+        async with connected(self.port, CONNECTIONS) as connections:
             await asyncio.sleep(0.05)
             self.postgres.start()
             begun = cpu_seconds(self.server)
@@ -112,16 +114,19 @@ def measure(server: str, chosen: Namespace) -> str:
         own.receive()
         seed.payments(own.url, 1, PAST)
         seed.LOADS[1](own.url, 1, PAST)
-        side = Side(own, own.serve(), PostgresCpu(own.url), chosen.requests)
+        side = Side(own, own.serve(), PostgresCpu(own.url), chosen.requests, own.port)
         own.configure_provider()
+        limit = replace(side, server=own.bare(port := free_port()), port=port)
+        own_steps, limits = [(name, side, STEPS[name]) for name in STEPS], ("initiate", "read")
+        each = [*own_steps, *((f"{name}, behind a bare function", limit, STEPS[name]) for name in limits)]
         for side.rounds in range(chosen.rounds + 1):
-            for name, step in STEPS.items():
-                cost = runner.run(step(side))
+            for name, asked, step in each:
+                cost = runner.run(step(asked))
                 if side.rounds:
                     taken.setdefault(name, []).append(cost)
-                    print(f"  {name} {cost.server:.2f} + {cost.postgres:.2f} ms", file=sys.stderr, flush=True)
+                    print(f"  {name} {cost.server:.3f} + {cost.postgres:.3f} ms", file=sys.stderr, flush=True)
     lines = ["| step | server ms | Postgres ms |", "|---|---|---|"]
     for name, costs in taken.items():
         ours, postgres = (median(cost) for cost in zip(*((one.server, one.postgres) for one in costs), strict=True))
-        lines.append(f"| {name} | {ours:.2f} | {postgres:.2f} |")
+        lines.append(f"| {name} | {ours:.3f} | {postgres:.3f} |")
     return "\n".join(lines)
