@@ -96,18 +96,23 @@ async def test_the_log_line_names_who_called_and_which_object(lines: Lines, api:
 
 @pytest.mark.rule("INTERNAL_ERROR")
 @pytest.mark.error_lines("request failed")
-async def test_a_fault_of_ours_is_a_500_without_details_and_a_trace_without_values(
-    lines: Lines, store: PostgresStore
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [(RuntimeError, 500, "INTERNAL_ERROR"), (MemoryError, 503, "SERVICE_UNAVAILABLE")],
+)
+async def test_a_fault_of_ours_is_answered_without_details_and_logged_with_a_trace_without_values(
+    lines: Lines, store: PostgresStore, fault: type[Exception], status: int, code: str
 ) -> None:
     class Faulting:
         def __getattr__(self, name: str) -> object:
-            raise RuntimeError("canary-secret")
+            raise fault("canary-secret")
 
     async with an_api(with_parts(services_over(store), checkout=Faulting())) as api:
         answer = await api.client.get("/public/payments/PAY-20250131-AAAAAA")
-    assert_refused(answer, 500, "INTERNAL_ERROR")
+    assert_refused(answer, status, code)
+    assert ("Retry-After" in answer.headers) is (status == 503)
     (failure,) = [line for line in lines if line["event"] == "request failed"]
-    assert "RuntimeError" in failure["trace"]
+    assert fault.__name__ in failure["trace"]
     assert failure["request_id"] == answer.headers["x-request-id"]
     assert "canary" not in answer.text + repr(lines)
 

@@ -89,10 +89,16 @@ def refused_by_framework(request: AnyRequest, error: HTTPException) -> Response[
     return error_envelope(HTTP_STATUS[code.kind], code.name, code.message, None, headers)
 
 
-def answer_failure(_: AnyRequest, error: Exception) -> Response[bytes]:
-    """A fault of ours: logged with its traceback, answered without a detail."""
+def answer_failure(request: AnyRequest, error: Exception) -> Response[bytes]:
+    return refusal_envelope(_failed(request, error))
+
+
+def _failed(request: AnyRequest, error: Exception) -> Refusal:
+    """A fault of ours: logged with its traceback, answered without a detail. What lacked memory may succeed later."""
     _log.error("request failed", trace=trace_of(error))
-    return refusal_envelope(Refusal(ErrorCode.INTERNAL_ERROR))
+    if isinstance(error, MemoryError):
+        return try_later(services(request).entropy.chance())
+    return Refusal(ErrorCode.INTERNAL_ERROR)
 
 
 def pages(
@@ -104,8 +110,7 @@ def pages(
         return refused(request, _unavailable(request, error))
 
     def show_failed(request: AnyRequest, error: Exception) -> Response[bytes]:
-        answer_failure(request, error)
-        return refused(request, Refusal(ErrorCode.INTERNAL_ERROR))
+        return refused(request, _failed(request, error))
 
     return {Refusal: refused, Unavailable: show_unavailable, Conflict: show_unavailable, Exception: show_failed}
 
