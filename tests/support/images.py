@@ -60,6 +60,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a png with a tail": lambda: an_image() + b"<script>alert(1)</script>",
     "a jpeg with a tail": lambda: an_image("JPEG") + b"PK\x03\x04",
     "a jpeg whose tail ends like a jpeg": lambda: an_image("JPEG") + b"<script>\xff\xd9",
+    "a png with html between two ends": lambda: an_image()[:-1] + b"?<script>alert(1)</script>" + an_image()[-12:],
     "two jpegs in one": lambda: an_animation("MPO"),
     "an animated png": lambda: an_animation("PNG"),
     "a truncated png": lambda: an_image(size=(300, 300))[:-30],

@@ -20,6 +20,7 @@ KINDS = {
     b"\x89PNG\r\n\x1a\n": ("png", "PNG", b"\0\0\0\0IEND\xaeB`\x82"),
     b"\xff\xd8\xff": ("jpg", "JPEG", b"\xff\xd9"),
 }
+CHECKSUM = 4  # bytes, of a PNG's end
 MEMORY = 1 << 29  # bytes; the largest image takes some 200 MB
 # Each scan of a progressive JPEG covers the whole picture: encoders write about ten. Coded data never holds the mark by
 # which one begins; other data of a JPEG may by chance, once in 64 KB.
@@ -54,7 +55,9 @@ def _flaw(content: bytes, name: str, end: bytes) -> str | None:
                 return "Must be a single still image."
             image.load()
         with Image.open(file, formats=(name,)) as image:
-            image.verify()  # a PNG's checksums
+            image.verify()  # a PNG's checksums, up to its first end
+        if name == "PNG" and file.tell() + CHECKSUM != len(content):
+            return "There is something after the end of the image."
     except Image.DecompressionBombError:
         return f"Must be at most {LOGO_MAX_SIDE} pixels a side."
     except Exception:  # noqa: BLE001 - decoders fail in many ways, and each means an invalid image
