@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -117,11 +118,13 @@ class Transport:
         """To the first of the host's addresses that takes a connection. TLS is verified against the name."""
         host = request.extensions["sni_hostname"] = request.url.raw_host.decode()
         # IPv4 first: on a machine whose IPv6 leads nowhere each call would wait for that.
-        *others, last = sorted(await self.resolve(host), key=lambda one: one[0] is socket.AF_INET6)
-        for _, address in others:
+        found = sorted(await self.resolve(host), key=lambda one: one[0] is socket.AF_INET6)
+        for (family, address), (following, _) in pairwise(found):
+            # The last of IPv4 has all the time too: what follows may lead nowhere.
+            connect = ADDRESS_SECONDS if following is family else CONNECT_SECONDS
             with suppress(httpx.ConnectError, httpx.ConnectTimeout):  # nothing was sent yet
-                return await self._send_to(address, client, request, ADDRESS_SECONDS)
-        return await self._send_to(last[1], client, request, CONNECT_SECONDS)
+                return await self._send_to(address, client, request, connect)
+        return await self._send_to(found[-1][1], client, request, CONNECT_SECONDS)
 
     async def _send_to(
         self, address: str, client: httpx.AsyncClient, request: httpx.Request, connect: float

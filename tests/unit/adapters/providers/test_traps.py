@@ -441,3 +441,25 @@ async def test_tls_is_verified_against_the_name_and_a_record_that_breaks_is_a_fa
             await transport.Transport(resolve=resolve).exchange("GET", url, {})
         served.result()
     assert raised.value.kind is kind
+
+
+async def test_an_ipv4_address_has_all_the_time_although_one_of_ipv6_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where IPv6 leads nowhere, a provider that answers slowly can be reached."""
+    monkeypatch.setattr(transport, "ADDRESS_SECONDS", 0.0)
+
+    async def resolve(_: str) -> list[Address]:
+        return [(socket.AF_INET6, "::"), (socket.AF_INET, "127.0.0.1")]
+
+    def serve(listener: socket.socket) -> None:
+        taken, _ = listener.accept()
+        with taken:
+            taken.recv(65_536)
+            taken.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        listener.settimeout(5)
+        served = pool.submit(serve, listener)
+        url = f"http://provider.example:{listener.getsockname()[1]}/"
+        answer = await transport.Transport(resolve=resolve).exchange("GET", url, {})
+        served.result()
+    assert answer.status == 204
