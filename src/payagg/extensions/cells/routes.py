@@ -104,7 +104,10 @@ def _known(collection: str, by: By, form: str) -> HTTPRouteHandler:
 @_internal("POST", "/events", body_max=2 * BODY_MAX)  # in Base64
 async def _event(request: AnyRequest, use_cases: Services, _: AmongCells) -> Response[bytes]:
     """Handles an event that another cell keeps until this one has."""
-    event = msgspec.json.decode(await whole_body(request), type=ProviderEvent)
+    try:
+        event = msgspec.json.decode(await whole_body(request), type=ProviderEvent)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Refusal(ErrorCode.VALIDATION_ERROR, "Is no event as this release knows it.") from None
     return envelope({"result": await use_cases.provider_events.handle(event)})
 
 

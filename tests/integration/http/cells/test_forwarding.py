@@ -60,6 +60,9 @@ async def test_what_is_between_cells_needs_their_secret_and_metrics_tell_which_i
             assert (await api.client.get(place + path, headers=PROVEN)).status_code == 200
         for path in ("/keys/" + "0" * 64, "/keys/x", "/businesses/biz_x"):
             assert_refused(await api.client.get(place + path, headers=PROVEN), 404, "NOT_FOUND")
+        for body in (b"{}", b'"\xff"'):  # another release may have another form of an event
+            refused = await api.client.post(place + "/events", content=body, headers=PROVEN)
+            assert_refused(refused, 400, "VALIDATION_ERROR")
         names = await api.client.get(place + "/names", headers=PROVEN)
         assert names.json()["businesses"] == [shop.business.id]
         assert key[:KEY_DIGITS] in names.json()["keys"]
