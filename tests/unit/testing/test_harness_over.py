@@ -94,6 +94,8 @@ def test_what_nobody_tried_is_listed_with_its_reason(capsys: pytest.CaptureFixtu
     assert "NOT TRIED keys.1 a secret is shown once and kept as a hash: the machine api-keys was left out" in told
     assert "NOT TRIED limits.9 100 inbound webhooks" in told
     assert len(re.findall("^  (?:tried    |NOT TRIED) ", told, re.MULTILINE)) == len({*SAYS, *ROUTES, *CODES})
+    _, told = harness(capsys, "run", "--over", "memory", "--histories", "1", "--actions", "1")
+    assert told.count("  keeps ") == len(MACHINES), "each of them runs where none is named"
 
 
 def test_why_a_machine_was_skipped_is_said_of_its_own_statements_alone() -> None:
