@@ -3,7 +3,11 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+import msgspec
+
+from payagg.adapters.security import AesVault
 from payagg.application.ports.elsewhere import Elsewhere
+from payagg.application.ports.outside import Vault
 from payagg.application.ports.providers import ProviderEvent
 from payagg.application.ports.store import Store, Transaction
 from payagg.domain.errors import misdirected_refusal
@@ -15,6 +19,8 @@ from payagg.extensions.cells.places import By, Destination
 from payagg.extensions.cells.postgres import HERE, CellRows
 from payagg.extensions.cells.settings import CellSettings, known_cells
 
+EVENT = "event for another cell"  # what an event is sealed for
+
 
 @dataclass(frozen=True)
 class AmongCells(Elsewhere):
@@ -24,6 +30,7 @@ class AmongCells(Elsewhere):
     cells: Cells
     secret: str = field(repr=False)
     others: HttpCells
+    vault: Vault = field(repr=False)
 
     @property
     def prefixes(self) -> Collection[str]:
@@ -55,7 +62,9 @@ class AmongCells(Elsewhere):
         return self.cells.own if cell == HERE else cell
 
     async def hand_over(self, event: ProviderEvent, cell: str) -> None:
-        await self.others.hand_over(cell, event)
+        # The other cell cannot look at the provider's signature any more. The secret, which the front has too, makes no
+        # event: the encryption keys are the cells' alone.
+        await self.others.hand_over(cell, self.vault.seal(msgspec.json.encode(event), EVENT))
 
     async def close(self) -> None:
         await self.others.aclose()
@@ -66,7 +75,8 @@ def among_cells_of(settings: Settings) -> Callable[[Store], AmongCells] | None:
     cells, secret = known_cells(settings), settings.of(CellSettings).cell_secret
     if cells is None or secret is None:
         return None
-    return lambda store: AmongCells(store, cells, secret, HttpCells(cells, secret))
+    vault = AesVault(settings.encryption_keys)
+    return lambda store: AmongCells(store, cells, secret, HttpCells(cells, secret), vault)
 
 
 def among_cells(core: Services) -> AmongCells | None:

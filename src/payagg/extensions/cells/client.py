@@ -9,7 +9,6 @@ import httpx
 import msgspec
 
 from payagg.application.ports.outside import Unavailable
-from payagg.application.ports.providers import ProviderEvent
 from payagg.domain.errors import Refusal
 from payagg.domain.gateway import Gateway
 from payagg.extensions.cells.domain import CellNames, Cells, CellState
@@ -65,9 +64,9 @@ class HttpCells:
             return None
         return _decode(answer, CellNames), answer.headers.get("etag", "")
 
-    async def hand_over(self, cell: str, event: ProviderEvent) -> None:
-        """Returning means that `cell` has handled it."""
-        await self._call(cell, f"{INTERNAL}/events", "POST", content=msgspec.json.encode(event))
+    async def hand_over(self, cell: str, event: bytes) -> None:
+        """`event` is sealed. Returning means that `cell` has handled it."""
+        await self._call(cell, f"{INTERNAL}/events", "POST", content=event)
 
     async def find(self, place: str) -> str | None:
         """The cell that has the key or the business (`keys/` or `businesses/` and its name), None where none has."""

@@ -20,7 +20,7 @@ from payagg.entrypoints.http.api.auth import bearer
 from payagg.entrypoints.http.api.provider_events import BODY_MAX
 from payagg.entrypoints.http.server.routing import AnyRequest, services
 from payagg.entrypoints.http.server.wire import ReadyAnswer, envelope, whole_body
-from payagg.extensions.cells.among_cells import AmongCells, among_cells
+from payagg.extensions.cells.among_cells import EVENT, AmongCells, among_cells
 from payagg.extensions.cells.domain import CellState
 from payagg.extensions.cells.gateway_replication import replication_over
 from payagg.extensions.cells.places import By, Destination
@@ -105,9 +105,9 @@ def _known(collection: str, by: By, form: str) -> HTTPRouteHandler:
 async def _event(request: AnyRequest, use_cases: Services, _: AmongCells) -> Response[bytes]:
     """Handles an event that another cell keeps until this one has."""
     try:
-        event = msgspec.json.decode(await whole_body(request), type=ProviderEvent)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Refusal(ErrorCode.VALIDATION_ERROR, "Is no event as this release knows it.") from None
+        event = msgspec.json.decode(use_cases.vault.open(await whole_body(request), EVENT), type=ProviderEvent)
+    except (ValueError, msgspec.DecodeError):
+        raise Refusal(ErrorCode.VALIDATION_ERROR, "Is no event of a cell that has the same keys and release.") from None
     return envelope({"result": await use_cases.provider_events.handle(event)})
 
 

@@ -62,7 +62,7 @@ CELLS = Cells("PAY", {"PAY": "http://a", GONE: "http://b"})
 
 def among(store: Store) -> AmongCells:
     """Of what is asked about here, no other cell is asked."""
-    return AmongCells(store, CELLS, "secret", cast(HttpCells, None))
+    return AmongCells(store, CELLS, "secret", cast(HttpCells, None), VAULT)
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ async def test_what_is_asked_for_is_told_to_wait_and_then_where_it_is(removal: R
         assert moved.message == f"The cell {GONE} has this now."
     moved = await refusal_in(replace(removal, other="PCX").command().run(SHOP, by=AN_ADMIN))
     assert (moved.code, moved.cell) == (ErrorCode.MISDIRECTED_REQUEST, GONE)
-    there = AmongCells(removal.target, replace(CELLS, own=GONE), "secret", cast(HttpCells, None))
+    there = AmongCells(removal.target, replace(CELLS, own=GONE), "secret", cast(HttpCells, None), VAULT)
     assert [await there.cell_of(place) for place in places] == [GONE] * 3
     await there.ensure_event_here(REFERENCES[0])
     with pytest.raises(Refusal):
