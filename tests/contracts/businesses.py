@@ -217,7 +217,7 @@ class GatewayContract:
             choices = await db.gateway_choices.of_business("biz_1")
             assert (choices.gateways, choices.settings) == (listed, {choice.gateway_id: saved})
             assert choices.health == await db.health.all()
-        assert await db.find_choices("biz_1") == choices
+            assert await db.find_choices("biz_1") == choices
         assert (await db.find_choices("biz_2")).settings == {}
 
     async def test_a_business_has_at_most_one_default(self, db: Database) -> None:
