@@ -123,7 +123,9 @@ async def test_a_test_delivery_is_signed_answered_and_not_counted(api: Api, shop
 @pytest.mark.rule("webhooks.7", "POST /merchant/businesses/{businessId}/webhooks/{endpointId}/rotate-secret")
 @pytest.mark.rule("webhooks.1", "GET /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries")
 @pytest.mark.rule("POST /merchant/businesses/{businessId}/webhooks/{endpointId}/deliveries/{deliveryId}/redeliver")
-async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_them(api: Api, shop: Shop) -> None:
+async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_them(
+    api: Api, shop: Shop, other: Shop
+) -> None:
     async with a_receiver() as receiver:
         every = await api.add_endpoint(shop, receiver.origin + "/every")
         await api.add_endpoint(shop, receiver.origin + "/failed", events=["payment.failed"])
@@ -168,6 +170,8 @@ async def test_events_reach_the_endpoints_of_their_environment_that_asked_for_th
     assert_refused(answer, 400, "VALIDATION_ERROR", "endpointId")
     await change(api, shop, every["id"], isActive=True)
     assert_refused(await api.client.post(f"{path}/dlv_unknown/redeliver", headers=shop.as_owner), 404, "NOT_FOUND")
+    theirs = f"{other.path}/webhooks/{every['id']}/deliveries/{row['id']}/redeliver"
+    assert_refused(await api.client.post(theirs, headers=other.as_owner), 404, "NOT_FOUND")
 
 
 @pytest.mark.rule("GET /events", "GET /merchant/businesses/{businessId}/events")
