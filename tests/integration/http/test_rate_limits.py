@@ -11,7 +11,6 @@ import httpx
 import pytest
 from payagg_testing.clocks import ManualClock
 
-from payagg.adapters.postgres.fast_path.statements import FastPath
 from payagg.adapters.postgres.store import PostgresStore
 from payagg.entrypoints.http.server import rate_limits
 from tests.support.assembly import SETTINGS, services_over
@@ -65,8 +64,8 @@ async def test_a_key_has_a_bucket_of_its_own(shared_store: PostgresStore, monkey
         assert seen[-1].headers["ratelimit-policy"] == '"key";q=10;w=60, "business";q=100;w=60'
 
         asked: list[Any] = []
-        monkeypatch.setattr(FastPath, "find_key", lambda *call: asked.append(call))
-        monkeypatch.setattr(FastPath, "find_payment", lambda *call: asked.append(call))
+        monkeypatch.setattr(shared_store, "find_key", lambda *call: asked.append(call))
+        monkeypatch.setattr(shared_store, "find_payment", lambda *call: asked.append(call))
         for path in ("/payments/context", f"/payments/{reference}"):
             assert_full(await api.client.get(path, headers=shop.as_sandbox), 6)
         assert_full(await api.client.post("/payments/initiate", headers=shop.as_sandbox, json={"amount": 100}), 6)
@@ -94,7 +93,7 @@ async def test_the_keys_of_a_business_and_environment_share_a_bucket(
         for headers in (shop.as_sandbox, second, second):
             assert (await api.client.get("/payments/context", headers=headers)).status_code == 200
         asked: list[Any] = []
-        monkeypatch.setattr(FastPath, "find_key", lambda *call: asked.append(call))
+        monkeypatch.setattr(shared_store, "find_key", lambda *call: asked.append(call))
         for headers in (shop.as_sandbox, second):
             refused = await api.client.get("/payments/context", headers=headers)
             assert_full(refused, 20)
