@@ -121,4 +121,8 @@ def test_a_report_moves_a_payment_on_exact_evidence_alone_and_no_money_is_silent
         assert is_told or case.may_be_silent, case
         assert case.word[1] or verdict.anomaly in (None, AnomalyKind.UNKNOWN_STATUS, AnomalyKind.MISMATCH), case
         assert (verdict.effect is ReportEffect.MISMATCH) <= (verdict.anomaly is not None), case
+        if verdict.anomaly is AnomalyKind.LATE_FAILURE:
+            assert payment is None or payment.status is not Status.FAILED, case
+        if verdict.anomaly is AnomalyKind.SECOND_CHARGE:
+            assert not {REFERENCE, SIMULATED} & set(case.paid), case
     assert set(tried) == set(ReportEffect)
