@@ -1,6 +1,7 @@
 """Callers of one moment share a run, and nothing but the run."""
 
 import asyncio
+from math import inf
 from typing import Any
 
 import pytest
@@ -63,6 +64,30 @@ async def test_runs_are_bounded_in_size_and_in_number(work: Work) -> None:
     work.gate.set()
     assert await asyncio.gather(*asked) == [str(number) for number in range(10)]
     assert max(map(len, work.runs)) == 3
+
+
+async def test_beside_a_run_only_one_as_large_starts_unless_it_is_slow(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = Batch(work, size=10, concurrency=2)
+    work.gate.clear()
+    asked = await asking(batch, 1, 2, 3)
+    asked += await asking(batch, 4, 5)
+    assert work.runs == [[1, 2, 3]]
+    asked += await asking(batch, 6)
+    assert work.runs == [[1, 2, 3], [4, 5, 6]]
+    asked += await asking(batch, 7)
+    work.gate.set()
+    await asyncio.gather(*asked)
+    assert work.runs[2:] == [[7]]
+    work.gate.clear()
+    asked = await asking(batch, 8, 9)
+    monkeypatch.setattr("payagg.adapters.postgres.fast_path.batching.time.perf_counter", lambda: inf)
+    asked += await asking(batch, 10)
+    assert work.runs[3:] == [[8, 9], [10]]
+    monkeypatch.undo()
+    work.gate.set()
+    await asyncio.gather(*asked)
 
 
 async def test_a_request_that_would_wait_too_long_is_refused_at_once(work: Work) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from payagg.adapters.postgres.pool import StatementPool
@@ -14,16 +15,19 @@ from payagg.application.ports.outside import Unavailable
 Q = TypeVar("Q")
 A = TypeVar("A")
 QUEUE_SECONDS = 1.0  # of a client's patience; a request may meet several queues
+SLOW_SECONDS = 0.05  # a run that takes longer waits for somebody, and nobody waits for it
 
 
 class Batch(Generic[Q, A]):
     """Runs `work` on the gathered questions, at most `concurrency` runs at once and `size` questions in each.
 
-    A lone caller never waits: a run starts at once while fewer than `concurrency` run. A run takes only questions asked
-    before it began, so an answer is never older than its question. `work` returns an answer or an exception for each
-    question, in order; an exception it raises goes to all. A caller that gives up does not disturb the others' run, and
-    a request gives up at its own deadline. One that would wait for more than `queue_seconds`, as the last run went,
-    is Unavailable at once: else, when more is asked than is answered, every answer comes after its client has left.
+    A lone caller never waits. Beside a run only one as large starts: small ones would follow one another, and they cost
+    the most for each question (of 16 connections that initiate, 0.80 of Postgres' CPU and 1.06 to 1.14 of the rate). A
+    run takes only questions asked before it began, so an answer is never older than its question. `work` returns an
+    answer or an exception for each question, in order; an exception it raises goes to all. A caller that gives up does
+    not disturb the others' run, and a request gives up at its own deadline. One that would wait for more than
+    `queue_seconds`, as the last run went, is Unavailable at once: else, when more is asked than is answered, every answer
+    comes after its client has left.
     """
 
     def __init__(
@@ -41,6 +45,8 @@ class Batch(Generic[Q, A]):
         self._lanes = concurrency
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._busy = 0
+        self._latest = 0  # questions in the run that began last
+        self._slow_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: Q) -> A:
@@ -50,9 +56,10 @@ class Batch(Generic[Q, A]):
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[A] = loop.create_future()
         self._waiting.append((question, answer))
-        if self._busy < self._lanes:
+        if not self._busy or (self._busy < self._lanes and self._is_worth_one()):
             # The task begins after the callers of this loop turn have asked, so they share it.
             self._busy += 1
+            self._latest, self._slow_at = self._size, inf
             task = loop.create_task(self._run(), context=shared_context())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -66,6 +73,9 @@ class Batch(Generic[Q, A]):
             patience.cancel()
             budget.left -= loop.time() - began
 
+    def _is_worth_one(self) -> bool:
+        return len(self._waiting) >= self._latest or time.perf_counter() > self._slow_at
+
     async def close(self) -> None:
         """Returns when every run has ended."""
         while self._tasks:
@@ -75,6 +85,7 @@ class Batch(Generic[Q, A]):
         try:
             while taken := self._take():
                 began = time.perf_counter()
+                self._latest, self._slow_at = len(taken), began + SLOW_SECONDS
                 await self._answer(taken)
                 self._pace = (time.perf_counter() - began) / (self._size * self._lanes)
         finally:
