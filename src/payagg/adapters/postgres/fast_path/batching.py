@@ -26,8 +26,8 @@ class Batch(Generic[Q, A]):
     run takes only questions asked before it began, so an answer is never older than its question. `work` returns an
     answer or an exception for each question, in order; an exception it raises goes to all. A caller that gives up does
     not disturb the others' run, and a request gives up at its own deadline. One that would wait for more than
-    `queue_seconds`, as the last run went, is Unavailable at once: else, when more is asked than is answered, every answer
-    comes after its client has left.
+    `queue_seconds`, as the last run went, is Unavailable at once: else, when more is asked than is answered, every
+    answer comes after its client has left.
     """
 
     def __init__(
