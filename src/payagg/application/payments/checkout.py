@@ -112,8 +112,7 @@ class Checkout(UseCase):
             task.exception()  # marked as retrieved, even when the caller is gone
 
     async def _process(self, reference: str, command: ProcessPayment) -> ProcessedPayment:
-        give_up = self.clock.now() + WAIT
-        pause = FIRST_PAUSE_SECONDS
+        give_up, pause = self.clock.now() + WAIT, FIRST_PAUSE_SECONDS
         while self.clock.now() < give_up:
             claimed = await self._claim(reference, command)
             if isinstance(claimed, ProcessedPayment):
@@ -160,8 +159,7 @@ class Checkout(UseCase):
         found = await tx.payments.lock_aggregate(reference)
         if found is None or found.business is None:
             raise Refusal(ErrorCode.PAYMENT_NOT_FOUND)
-        payment, business, attempts = found.payment, found.business, found.attempts
-        now = self.clock.now()
+        payment, business, attempts, now = found.payment, found.business, found.attempts, self.clock.now()
         step = next_step(payment, attempts, command.gateway_slug, now)
         business.ensure_takes_money(payment.environment)
         if isinstance(step, ExistingHandOff):
