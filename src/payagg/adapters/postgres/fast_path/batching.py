@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from math import inf
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from payagg.adapters.postgres.pool import StatementPool
@@ -46,7 +45,7 @@ class Batch(Generic[Q, A]):
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._busy = 0
         self._latest = 0  # questions in the run that began last
-        self._slow_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: Q) -> A:
@@ -56,13 +55,10 @@ class Batch(Generic[Q, A]):
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[A] = loop.create_future()
         self._waiting.append((question, answer))
-        if not self._busy or (self._busy < self._lanes and self._is_worth_one()):
-            # The task begins after the callers of this loop turn have asked, so they share it.
-            self._busy += 1
-            self._latest, self._slow_at = self._size, inf
-            task = loop.create_task(self._run(), context=shared_context())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        if not self._busy or (self._busy < self._lanes and len(self._waiting) >= self._latest):
+            self._start()
+        elif self._busy < self._lanes and self._timer is None:
+            self._timer = loop.call_later(SLOW_SECONDS, self._pass_by)
         if budget is None:
             return await answer  # its run ends in time
         began = loop.time()
@@ -73,8 +69,18 @@ class Batch(Generic[Q, A]):
             patience.cancel()
             budget.left -= loop.time() - began
 
-    def _is_worth_one(self) -> bool:
-        return len(self._waiting) >= self._latest or time.perf_counter() > self._slow_at
+    def _start(self) -> None:
+        # The task begins after the callers of this loop turn have asked, so they share it.
+        self._busy += 1
+        self._latest = self._size
+        task = asyncio.create_task(self._run(), context=shared_context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _pass_by(self) -> None:
+        self._timer = None
+        if self._waiting and self._busy < self._lanes:
+            self._start()
 
     async def close(self) -> None:
         """Returns when every run has ended."""
@@ -85,7 +91,7 @@ class Batch(Generic[Q, A]):
         try:
             while taken := self._take():
                 began = time.perf_counter()
-                self._latest, self._slow_at = len(taken), began + SLOW_SECONDS
+                self._latest = len(taken)
                 await self._answer(taken)
                 self._pace = (time.perf_counter() - began) / (self._size * self._lanes)
         finally:
