@@ -111,7 +111,11 @@ def test_the_best_python_on_the_path_is_taken_and_named(
         for name, said in found.items()
     }
     path = programs(tmp_path / "bin", **played)
-    assert f"Making .venv with {path}/{taken} (" in make_run(clone, PATH=path).stdout
+    told = make_run(clone, PATH=path).stdout
+    assert f"Making .venv with {path}/{taken} (" in told
+    # It leads to what such a build costs.
+    assert ("see docs/guide/installing.md" in told) is ("not optimised" in taken)
+    assert "without optimisation" in (ROOT / "docs/guide/installing.md").read_text()
 
 
 def test_a_package_index_that_is_not_reached_is_one_line(clone: Path) -> None:
